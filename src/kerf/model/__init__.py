@@ -1,0 +1,1 @@
+"""Nouns: frozen, hashable values without I/O, clock or randomness."""

@@ -1,0 +1,250 @@
+"""Requirements as set algebra, taints and tolerations.
+
+A requirement is a set of allowed label values: a finite set (`In`), the complement of one (`NotIn`, `Exists`), or a
+complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of those are again of that form, so that
+"pod and pool and type and offering agree" is one fold.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+HOSTNAME = "kubernetes.io/hostname"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NODE_POOL = "karpenter.sh/nodepool"
+
+ALIASES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+}
+"""Old spellings that mean the same label; they are read as the new one."""
+
+WELL_KNOWN = frozenset(
+    {NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, HOSTNAME, "node.kubernetes.io/windows-build"}
+)
+"""Labels that a pod may ask for although its NodePool does not mention them: every node gets them."""
+
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The set of values that label `key` may have.
+
+    `complement` False: one of `values` (none of them: the label must be absent). True: any value but `values`, and
+    within the inclusive integer bounds when there are some; a value that is no integer is outside any bound.
+    """
+
+    key: str
+    complement: bool = False
+    values: frozenset[str] = frozenset()
+    at_least: int | None = None
+    at_most: int | None = None
+    min_values: int | None = None
+
+    @classmethod
+    def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
+        """From the form of a manifest; the caller has checked operator and the number of values."""
+        key = ALIASES.get(key, key)
+        if operator in ("In", "NotIn"):
+            return cls(key, operator == "NotIn", frozenset(values), min_values=min_values)
+        if operator in ("Exists", "DoesNotExist"):
+            return cls(key, operator == "Exists", min_values=min_values)
+        bound = int(next(iter(values)))
+        low = {"Gt": bound + 1, "Gte": bound}.get(operator)
+        high = {"Lt": bound - 1, "Lte": bound}.get(operator)
+        return cls(key, True, at_least=low, at_most=high, min_values=min_values)
+
+    @property
+    def allows_absence(self) -> bool:
+        """Whether a node without the label satisfies it (`NotIn`, `DoesNotExist`)."""
+        if not self.complement:
+            return not self.values
+        return bool(self.values) and self.at_least is None and self.at_most is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value satisfies it."""
+        if not self.complement:
+            return not self.values
+        return self.at_least is not None and self.at_most is not None and self.at_least > self.at_most
+
+    def has(self, value: str) -> bool:
+        """Whether a node whose label is `value` satisfies it."""
+        return (value in self.values) != self.complement and self._within(value)
+
+    def _within(self, value: str) -> bool:
+        if self.at_least is None and self.at_most is None:
+            return True
+        try:
+            number = int(value)
+        except ValueError:
+            return False
+        return not (
+            (self.at_least is not None and number < self.at_least)
+            or (self.at_most is not None and number > self.at_most)
+        )
+
+    def intersect(self, other: "Requirement") -> "Requirement":
+        """What satisfies both; the stricter `min_values` stays."""
+        low = max((b for b in (self.at_least, other.at_least) if b is not None), default=None)
+        high = min((b for b in (self.at_most, other.at_most) if b is not None), default=None)
+        least = max((m for m in (self.min_values, other.min_values) if m is not None), default=None)
+        if self.complement and other.complement:
+            return Requirement(self.key, True, self.values | other.values, low, high, least)
+        finite = self if not self.complement else other
+        kept = frozenset(v for v in finite.values if self.has(v) and other.has(v))
+        return Requirement(self.key, False, kept, min_values=least)
+
+    def __str__(self) -> str:
+        if not self.complement:
+            return f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
+        parts = []
+        if self.at_least is not None:
+            parts.append(f"{self.key} Gte {self.at_least}")
+        if self.at_most is not None:
+            parts.append(f"{self.key} Lte {self.at_most}")
+        if self.values:
+            parts.append(f"{self.key} NotIn [{', '.join(sorted(self.values))}]")
+        return " and ".join(parts) or f"{self.key} Exists"
+
+
+class Requirements(Mapping[str, Requirement]):
+    """One requirement a key; immutable. A key that is absent allows everything."""
+
+    __slots__ = ("_by_key", "_hash")
+
+    def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
+        by_key: dict[str, Requirement] = {}
+        for requirement in requirements:
+            held = by_key.get(requirement.key)
+            by_key[requirement.key] = requirement if held is None else held.intersect(requirement)
+        self._by_key = by_key
+        self._hash: int | None = None
+
+    @classmethod
+    def of_labels(cls, labels: Mapping[str, str]) -> "Requirements":
+        """Each label as a set of one value."""
+        return cls(Requirement.of(key, "In", (value,)) for key, value in labels.items())
+
+    def __getitem__(self, key: str) -> Requirement:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._by_key.values()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Requirements) and self._by_key == other._by_key
+
+    def __repr__(self) -> str:
+        return f"Requirements({self})"
+
+    def __str__(self) -> str:
+        return ", ".join(str(self._by_key[key]) for key in sorted(self._by_key))
+
+    def intersect(self, other: "Requirements") -> "Requirements":
+        """What satisfies both."""
+        return Requirements([*self._by_key.values(), *other._by_key.values()])
+
+    def without(self, keys: Iterable[str]) -> "Requirements":
+        """The same without some keys."""
+        gone = set(keys)
+        return Requirements(r for k, r in self._by_key.items() if k not in gone)
+
+    def without_min_values(self) -> "Requirements":
+        """The same sets, for a caller that does not count distinct values."""
+        return Requirements(replace(r, min_values=None) for r in self._by_key.values())
+
+    def conflict(self, other: "Requirements") -> tuple[Requirement, Requirement] | None:
+        """The first pair, by key, that has no value in common; None when there is none.
+
+        Two requirements that both allow the label's absence never conflict.
+        """
+        for key in sorted(self._by_key.keys() & other._by_key.keys()):
+            mine, theirs = self._by_key[key], other._by_key[key]
+            if mine.intersect(theirs).is_empty and not (mine.allows_absence and theirs.allows_absence):
+                return mine, theirs
+        return None
+
+    def undefined(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> Requirement | None:
+        """The first requirement, by key, on a label that a new node will not have; None when there is none."""
+        for key in sorted(self._by_key.keys() - defined._by_key.keys() - well_known):
+            if not self._by_key[key].allows_absence:
+                return self._by_key[key]
+        return None
+
+    def labels(self) -> dict[str, str]:
+        """The labels that are fixed to one value, by key."""
+        return {
+            key: next(iter(held.values))
+            for key, held in sorted(self._by_key.items())
+            if not held.complement and len(held.values) == 1
+        }
+
+    def unsatisfied_by(self, labels: Mapping[str, str]) -> Requirement | None:
+        """The first requirement, by key, that a node with `labels` does not satisfy; None when it satisfies all."""
+        for key in sorted(self._by_key):
+            value = labels.get(key)
+            requirement = self._by_key[key]
+            if not (requirement.allows_absence if value is None else requirement.has(value)):
+                return requirement
+        return None
+
+
+ANYTHING = Requirements()
+
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taint:
+    """A taint of a node; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str = ""
+    effect: str = NO_SCHEDULE
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration of a pod; an empty key with Exists tolerates everything, an empty effect any effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether it lets a pod onto a node with `taint` (core/v1 helper of the same name)."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
+    """The first taint, sorted, that keeps a pod off; PreferNoSchedule never does. None when none does."""
+    held = tuple(tolerations)
+    for taint in sorted(taints):
+        if taint.effect != PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in held):
+            return taint
+    return None

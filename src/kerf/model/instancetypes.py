@@ -1,0 +1,106 @@
+"""Instance types with their offerings, and the NodeOverlays that adjust them."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kerf.model.constraints import Requirements
+from kerf.model.gpu import NVIDIA_GPU, DeviceShape
+from kerf.model.quantities import NOTHING, Resources
+
+RESERVED, SPOT, ON_DEMAND = "reserved", "spot", "on-demand"
+CAPACITY_TYPE_ORDER = {RESERVED: 0, SPOT: 1, ON_DEMAND: 2}
+"""Karpenter's precedence at launch: reserved before spot before on-demand, whatever the price."""
+
+MICRO = 1_000_000
+"""Money is an integer number of millionths of the currency's unit."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfferingKey:
+    """What a cloud sells out, one at a time."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+
+    def __str__(self) -> str:
+        return f"{self.instance_type} {self.capacity_type} in {self.zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price nobody quoted."""
+
+    zone: str
+    capacity_type: str
+    price_micro: int
+    is_available: bool = True
+    is_estimate: bool = False
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """A machine one can buy.
+
+    `requirements` hold the labels every node of the type gets. `capacity` is what the machine has and `overhead` what
+    kubelet keeps for itself, summed; pods get the difference. `devices` has one entry a physical card, in index order.
+    `notes` are for the operator (a price that is an estimate, a memory size that was derived).
+    """
+
+    name: str
+    requirements: Requirements
+    capacity: Resources
+    overhead: Resources = NOTHING
+    offerings: tuple[Offering, ...] = ()
+    devices: tuple[DeviceShape, ...] = ()
+    family: str = ""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def allocatable(self) -> Resources:
+        """What pods can use: capacity less overhead, never below zero."""
+        left = self.capacity - self.overhead
+        return Resources({name: max(0, amount) for name, amount in left.items()})
+
+    @property
+    def is_fractional(self) -> bool:
+        """Whether its card is only a part of a physical one (g6f): used only where a pool names it or its family."""
+        return any(shape.is_fraction for shape in self.devices)
+
+    @property
+    def gpu_count(self) -> int:
+        """Physical (or logical, for fractions) cards."""
+        return len(self.devices) or self.capacity.get(NVIDIA_GPU, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOverlay:
+    """A user's correction of prices and capacities (`karpenter.sh/v1alpha1`).
+
+    `price` and `price_adjustment` keep the text of the manifest (`"1.20"`, `"-10%"`, `"+0.5"`); at most one is set.
+    """
+
+    name: str
+    requirements: Requirements
+    price: str | None = None
+    price_adjustment: str | None = None
+    capacity: Resources = NOTHING
+    weight: int = 0
+    generation: int = 0
+
+    @property
+    def order(self) -> tuple[int, tuple[int, ...]]:
+        """Sort key: higher weight first, then the name that is later in the alphabet, as Karpenter's code does."""
+        return (-self.weight, tuple(-ord(letter) for letter in self.name) + (1,))
+
+
+def price_text(micro: int) -> str:
+    """A price as people write it: at least two, at most six decimals."""
+    text = f"{micro // MICRO}.{micro % MICRO:06d}".rstrip("0")
+    whole, _, decimals = text.partition(".")
+    return f"{whole}.{decimals.ljust(2, '0')}"
+
+
+def price_number(micro: int) -> float | int:
+    """The same as a JSON number; exact to six decimals."""
+    return micro // MICRO if micro % MICRO == 0 else float(f"{micro // MICRO}.{micro % MICRO:06d}")

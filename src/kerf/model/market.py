@@ -1,0 +1,52 @@
+"""Market: what can be bought at one moment, as frozen as the snapshot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kerf.model.instancetypes import InstanceType, OfferingKey
+
+
+@dataclass(frozen=True, slots=True)
+class SoldOut:
+    """An offering that the cloud refused lately; it is not tried again before `until_s`."""
+
+    offering: OfferingKey
+    until_s: float
+    reason: str = "insufficient capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """An instance type that failed in a pool (it never registered, say); not launched there before `until_s`."""
+
+    node_pool: str
+    instance_type: str
+    until_s: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Market:
+    """Instance types with offerings and prices, in name order, and what is known to be out of reach.
+
+    One currency: prices of two currencies are never compared. `provider` and `region` say where from.
+    `observed_memory_mib` is the least memory in MiB that a card of a type has registered, by (pool, type).
+    """
+
+    types: tuple[InstanceType, ...]
+    currency: str = "USD"
+    provider: str = ""
+    region: str = ""
+    sold_out: tuple[SoldOut, ...] = ()
+    back_offs: tuple[BackOff, ...] = ()
+    observed_memory_mib: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def _by_name(self) -> dict[str, InstanceType]:
+        return {instance_type.name: instance_type for instance_type in self.types}
+
+    def find(self, name: str) -> InstanceType | None:
+        """The type of that name; None when it is not sold here."""
+        return self._by_name.get(name)

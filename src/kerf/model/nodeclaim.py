@@ -1,0 +1,117 @@
+"""NodeClaim (`karpenter.sh/v1`): one node on its way, its conditions and the table of its legal steps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kerf.model.constraints import Requirements, Taint
+from kerf.model.quantities import NOTHING, Resources
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+LAUNCHED, REGISTERED, INITIALIZED, READY = "Launched", "Registered", "Initialized", "Ready"
+CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
+    "Consolidatable",
+    "DisruptionReason",
+    "Drained",
+    "InstanceTerminating",
+)
+STAGES = (LAUNCHED, REGISTERED, INITIALIZED)
+"""The legal steps of a claim: each becomes True only after the one before it, and never goes back."""
+
+TERMINATION_FINALIZER = "karpenter.sh/termination"
+DISRUPTED_TAINT = Taint("karpenter.sh/disrupted", "", "NoSchedule")
+UNREGISTERED_TAINT = Taint("karpenter.sh/unregistered", "", "NoExecute")
+REGISTERED_LABEL, INITIALIZED_LABEL = "karpenter.sh/registered", "karpenter.sh/initialized"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+
+PLANNED_PODS = "kerf.dev/planned-pods"
+"""Annotation of a claim: which pods it was bought for and on which card each lands; JSON, see `actuator`."""
+PREDICTED_DEVICES = "kerf.dev/predicted-devices"
+"""Annotation of a claim: the cards, by memory in MiB, that its node must register; JSON list of integers."""
+FOLLOW = "kerf.dev/follow"
+"""Annotation of a claim: `replay`, `nominate` or `pin`."""
+OBSERVED_DEVICES = "kerf.dev/observed-devices"
+"""Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClassRef:
+    """Which provider configuration a pool uses, e.g. karpenter.k8s.aws/EC2NodeClass default."""
+
+    group: str
+    kind: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The node label that names it, e.g. `karpenter.k8s.aws/ec2nodeclass`."""
+        return f"{self.group}/{self.kind.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A status condition; `since_s` is its last transition."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    since_s: float = 0
+
+
+@dataclass(frozen=True)
+class NodeClaim:
+    """One node that was asked for. The spec is final at creation; only status and metadata change."""
+
+    name: str
+    node_pool: str
+    node_class: NodeClassRef
+    requirements: Requirements
+    requests: Resources = NOTHING
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    expire_after_s: int | None = 720 * 3600
+    termination_grace_period_s: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+    created_s: float = 0
+    deleted_s: float | None = None
+    finalizers: tuple[str, ...] = ()
+    provider_id: str = ""
+    node_name: str = ""
+    capacity: Resources = NOTHING
+    allocatable: Resources = NOTHING
+    conditions: tuple[Condition, ...] = ()
+    last_pod_event_s: float | None = None
+
+    def condition(self, name: str) -> Condition | None:
+        """The condition of that type; None when it was never set."""
+        return next((c for c in self.conditions if c.type == name), None)
+
+    def is_true(self, name: str) -> bool:
+        """Whether the condition of that type is True."""
+        found = self.condition(name)
+        return found is not None and found.status == TRUE
+
+    def with_condition(self, condition: Condition) -> "NodeClaim":
+        """The same with one condition set; its time stays when its status does."""
+        held = self.condition(condition.type)
+        if held is not None and held.status == condition.status:
+            condition = replace(condition, since_s=held.since_s)
+        others = [c for c in self.conditions if c.type != condition.type]
+        return replace(self, conditions=tuple(sorted([*others, condition], key=lambda c: c.type)))
+
+    def without_condition(self, name: str) -> "NodeClaim":
+        """The same without the condition of that type."""
+        return replace(self, conditions=tuple(c for c in self.conditions if c.type != name))
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether it has a deletion timestamp."""
+        return self.deleted_s is not None
+
+    @property
+    def instance_type(self) -> str:
+        """The type it was launched as; before that, the cheapest it asks for is unknown and this is empty."""
+        return self.labels.get("node.kubernetes.io/instance-type", "")

@@ -1,0 +1,73 @@
+"""NodePool (`karpenter.sh/v1`): what may be launched, and how it may be disrupted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kerf.model.constraints import NODE_POOL, Requirements, Taint
+from kerf.model.nodeclaim import Condition, NodeClassRef
+from kerf.model.quantities import Resources
+
+EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
+WHEN_EMPTY, WHEN_EMPTY_OR_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many nodes may be disrupted at once; `nodes` is a number or a percentage, `reasons` empty means all.
+
+    `schedule` is cron in UTC and stands together with `duration_s`.
+    """
+
+    nodes: str = "10%"
+    reasons: tuple[str, ...] = ()
+    schedule: str | None = None
+    duration_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """When nodes of a pool may go. `consolidate_after_s` None means Never."""
+
+    consolidate_after_s: int | None = 0
+    policy: str = WHEN_EMPTY_OR_UNDERUTILIZED
+    budgets: tuple[Budget, ...] = (Budget(),)
+
+
+@dataclass(frozen=True)
+class NodePool:
+    """A pool as its manifest states it, plus what the API knows of it.
+
+    `labels`, `annotations`, `taints`, `startup_taints` are those of the template. `limits` None means unlimited; a key
+    that is absent from it too. `expire_after_s` and `termination_grace_period_s` None mean never.
+    """
+
+    name: str
+    node_class: NodeClassRef
+    requirements: Requirements
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    limits: Resources | None = None
+    weight: int = 0
+    replicas: int | None = None
+    disruption: Disruption = Disruption()
+    expire_after_s: int | None = 720 * 3600
+    termination_grace_period_s: int | None = None
+    own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    uid: str = ""
+    generation: int = 1
+    created_s: float = 0
+    deleted_s: float | None = None
+    conditions: tuple[Condition, ...] = ()
+    resources: Resources = field(default=Resources(), hash=False)
+
+    def template_requirements(self) -> Requirements:
+        """What every node of the pool satisfies: requirements, labels, and the pool's own name."""
+        fixed = {**self.labels, NODE_POOL: self.name, self.node_class.label: self.node_class.name}
+        return self.requirements.intersect(Requirements.of_labels(fixed))
+
+    @property
+    def order(self) -> tuple[int, tuple[int, ...]]:
+        """Sort key: higher weight first, then the later name first, as Karpenter's `OrderByWeight`."""
+        return (-self.weight, tuple(-ord(letter) for letter in self.name) + (1,))

@@ -1,0 +1,46 @@
+"""Node, as the API shows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kerf.model.constraints import Taint
+from kerf.model.quantities import NOTHING, Resources
+
+CORDONED_BY_KERF = "kerf.dev/cordoned"
+"""Annotation of a node that Kerf cordoned until its plan is followed; only such a cordon is ours to lift."""
+
+# Taints that go away by themselves while a node starts (karpenter pkg/scheduling/taints.go, KnownEphemeralTaints).
+EPHEMERAL_TAINTS = frozenset(
+    {
+        ("node.kubernetes.io/not-ready", "NoSchedule"),
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+        ("node.kubernetes.io/unreachable", "NoSchedule"),
+        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+        ("karpenter.sh/unregistered", "NoExecute"),
+    }
+)
+
+
+def is_ephemeral(taint: Taint) -> bool:
+    """Whether a starting node loses the taint without anybody's decision."""
+    return (taint.key, taint.effect) in EPHEMERAL_TAINTS or taint.key.startswith("readiness.k8s.io/")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the cluster; `capacity` and `allocatable` are what kubelet shows, never what we hope for."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    capacity: Resources = NOTHING
+    allocatable: Resources = NOTHING
+    provider_id: str = ""
+    is_ready: bool = True
+    is_unschedulable: bool = False
+    uid: str = ""
+    resource_version: str = ""
+    created_s: float = 0
+    deleted_s: float | None = None
+    finalizers: tuple[str, ...] = ()

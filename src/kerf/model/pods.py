@@ -1,0 +1,194 @@
+"""Pods, what they ask of a node, and what they ask of GPUs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kerf.model.constraints import ANYTHING, Requirements, Toleration
+from kerf.model.gpu import SliceRequest
+from kerf.model.quantities import NOTHING, PODS, Resources
+
+PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a container takes."""
+
+    port: int
+    protocol: str = "TCP"
+    ip: str = ""
+
+    def conflicts(self, other: "HostPort") -> bool:
+        """Whether both cannot be on one node; no address means every address."""
+        return (self.port, self.protocol) == (other.port, other.protocol) and (
+            self.ip == other.ip or self.ip in ("", "0.0.0.0", "::") or other.ip in ("", "0.0.0.0", "::")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container; `requests` are completed from `limits` and LimitRanges, `limits` are as the user wrote them."""
+
+    name: str
+    requests: Resources = NOTHING
+    limits: Resources = NOTHING
+    is_sidecar: bool = False
+    is_privileged: bool = False
+    host_ports: tuple[HostPort, ...] = ()
+
+
+@dataclass(frozen=True)
+class PodSpec:
+    """What is the same for all pods of a workload; decode interns it, so that equal pods share one.
+
+    `affinity` holds the required node affinity terms, of which one must hold (none: no constraint); `preferred` the
+    preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names constraints that are accepted
+    and not planned for. `claims` are names of PersistentVolumeClaims.
+    """
+
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...] = ()
+    overhead: Resources = NOTHING
+    node_selector: Requirements = ANYTHING
+    affinity: tuple[Requirements, ...] = ()
+    preferred: tuple[tuple[int, Requirements], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    scheduler_name: str = DEFAULT_SCHEDULER
+    priority: int = 0
+    priority_class: str = ""
+    scheduling_gates: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    not_planned: tuple[str, ...] = ()
+    termination_grace_s: int = 30
+
+    @cached_property
+    def requests(self) -> Resources:
+        """What kube-scheduler counts: the larger of running containers and any moment of initialisation, plus overhead.
+
+        Sidecars count in both (KEP-753). One pod is one of the node's `pods`.
+        """
+        running = NOTHING
+        for container in self.containers:
+            running = running + container.requests
+        sidecars, starting = NOTHING, NOTHING
+        for container in self.init_containers:
+            if container.is_sidecar:
+                sidecars = sidecars + container.requests
+                starting = starting.largest(sidecars)
+            else:
+                starting = starting.largest(sidecars + container.requests)
+        return (running + sidecars).largest(starting) + self.overhead + {PODS: 1}
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The node's ports that its containers take."""
+        return tuple(p for c in (*self.init_containers, *self.containers) for p in c.host_ports)
+
+    @cached_property
+    def alternatives(self) -> tuple[Requirements, ...]:
+        """What it asks of a node's labels: one of these must hold; never empty."""
+        terms = self.affinity or (ANYTHING,)
+        return tuple(self.node_selector.intersect(term) for term in terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that made an object."""
+
+    kind: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod, pending when `node_name` is empty and it has not ended.
+
+    `uid` is empty for a pod that a manifest describes and no API has seen: admission is emulated for those.
+    `invalid` says why the API server would refuse it; empty when it would not. `initialised` means that its init
+    containers have ended. `source` is where its manifest stands (`file:line:col`), for messages.
+    """
+
+    namespace: str
+    name: str
+    spec: PodSpec
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    uid: str = ""
+    resource_version: str = ""
+    created_s: float = 0
+    deleted_s: float | None = None
+    started_s: float | None = None
+    node_name: str = ""
+    nominated_node: str = ""
+    phase: str = PENDING
+    owner: Owner | None = None
+    unschedulable: str = ""
+    invalid: str = ""
+    initialised: bool = False
+    source: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.phase in (SUCCEEDED, FAILED)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it waits for a node."""
+        return not self.node_name and not self.is_ended and self.deleted_s is None
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
+        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDemand:
+    """What one container asks of GPUs; `request` None: nothing."""
+
+    name: str
+    request: SliceRequest | None
+    is_init: bool = False
+    is_sidecar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodDemand:
+    """What one pod asks of GPUs, in the terms of one sharing family, after its admission was emulated.
+
+    `containers` are in the order of the family's own records (HAMi: init containers first). `options` are the
+    family's own, e.g. type filters and policies, hashable and opaque to the engine. `kubelet` are the resources that
+    the kubelet counts for it (`nvidia.com/gpu`), already among the pod's requests or added by admission.
+    """
+
+    family: str
+    containers: tuple[ContainerDemand, ...]
+    options: object = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no container asks for any GPU."""
+        return all(c.request is None for c in self.containers)
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """Which pods may not be evicted just now; `disruptions_allowed` as its status says."""
+
+    namespace: str
+    name: str
+    selector: Requirements
+    disruptions_allowed: int = 0
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether it protects `pod`."""
+        return pod.namespace == self.namespace and self.selector.unsatisfied_by(pod.labels) is None

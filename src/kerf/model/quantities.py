@@ -1,0 +1,158 @@
+"""Kubernetes quantities as exact integers, and vectors of them.
+
+The API accepts `1`, `0.5`, `100m`, `1e3`, `1Gi`, `2E`, as text or as a number. Floats would round money and memory,
+so everything becomes an integer in the resource's base unit: milli for cpu, one (bytes, cards, MiB) for all else.
+A fraction of the base unit is rounded up, as apimachinery's `Quantity.Value` and `MilliValue` do.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+NODES = "nodes"
+"""Pseudo-resource of NodePool limits: every node counts one."""
+
+MIB = 1024 * 1024
+
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+# apimachinery pkg/api/resource: <sign><digits>[.<digits>]<suffix>; the suffix is binary, decimal or an exponent.
+_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i)|([eE][+-]?\d{1,3})|([numkMGTPE]?))", re.ASCII)
+
+
+class QuantityError(ValueError):
+    """Text that is no Kubernetes quantity."""
+
+
+@lru_cache(maxsize=8192)
+def _scaled(text: str, scale: int) -> int:
+    """`text` times 10**`scale`, rounded away from zero."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise QuantityError(text)
+    sign, digits, binary, exponent, decimal = match.groups()
+    whole, _, fraction = digits.partition(".")
+    power = scale - len(fraction)
+    numerator = int(whole + fraction)
+    if binary:
+        numerator *= _BINARY[binary]
+    else:
+        power += int(exponent[1:]) if exponent else _DECIMAL[decimal]
+    value = numerator * 10**power if power >= 0 else -(-numerator // 10**-power)
+    return -value if sign == "-" else value
+
+
+def quantity(value: str | int | float, *, milli: bool = False) -> int:
+    """The whole number that `value` stands for, in thousandths with `milli`. Raises QuantityError."""
+    if isinstance(value, bool):
+        raise QuantityError(str(value))
+    if isinstance(value, int):
+        return value * 1000 if milli else value
+    text = repr(value) if isinstance(value, float) else value
+    return _scaled(text, 3 if milli else 0)
+
+
+def quantity_of(resource: str, value: str | int | float) -> int:
+    """`value` in the base unit of `resource`. Raises QuantityError."""
+    return quantity(value, milli=resource == CPU)
+
+
+def quantity_text(resource: str, amount: int) -> str:
+    """The canonical text of an amount: `3920m`, `4`, `14162Mi`."""
+    if resource == CPU:
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+        for suffix in ("Gi", "Mi", "Ki"):
+            if amount and amount % _BINARY[suffix] == 0:
+                return f"{amount // _BINARY[suffix]}{suffix}"
+    return str(amount)
+
+
+class Resources(Mapping[str, int]):
+    """An immutable vector of amounts by resource name, in base units; what is absent counts as zero.
+
+    An explicit zero is kept, because HAMi treats `gpumem: 0` otherwise than a missing key.
+    """
+
+    __slots__ = ("_amounts", "_hash")
+
+    def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        self._amounts: dict[str, int] = dict(amounts)
+        self._hash: int | None = None
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str | int | float]) -> "Resources":
+        """From the texts of a manifest. Raises QuantityError for the first that is none."""
+        return cls({name: quantity_of(name, text) for name, text in texts.items()})
+
+    def __getitem__(self, name: str) -> int:
+        return self._amounts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._amounts)
+
+    def __len__(self) -> int:
+        return len(self._amounts)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._amounts.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resources) and self._amounts == other._amounts
+
+    def __repr__(self) -> str:
+        return f"Resources({dict(sorted(self._amounts.items()))})"
+
+    def __add__(self, other: Mapping[str, int]) -> "Resources":
+        total = dict(self._amounts)
+        for name, amount in other.items():
+            total[name] = total.get(name, 0) + amount
+        return Resources(total)
+
+    def __sub__(self, other: Mapping[str, int]) -> "Resources":
+        left = dict(self._amounts)
+        for name, amount in other.items():
+            left[name] = left.get(name, 0) - amount
+        return Resources(left)
+
+    def __mul__(self, factor: int) -> "Resources":
+        return Resources({name: amount * factor for name, amount in self._amounts.items()})
+
+    def largest(self, other: Mapping[str, int]) -> "Resources":
+        """The larger amount of each resource."""
+        most = dict(self._amounts)
+        for name, amount in other.items():
+            most[name] = max(most.get(name, amount), amount)
+        return Resources(most)
+
+    def replaced(self, other: Mapping[str, int]) -> "Resources":
+        """These amounts with those of `other` in their place."""
+        return Resources({**self._amounts, **other})
+
+    def without(self, names: Iterable[str]) -> "Resources":
+        """The same without some resources."""
+        gone = set(names)
+        return Resources({name: amount for name, amount in self._amounts.items() if name not in gone})
+
+    def shortfall(self, available: Mapping[str, int]) -> "Resources":
+        """How much of each resource `available` lacks for these; empty when they fit."""
+        missing = {}
+        for name, amount in self._amounts.items():
+            lack = amount - available.get(name, 0)
+            if amount > 0 and lack > 0:
+                missing[name] = lack
+        return Resources(missing)
+
+    def times_in(self, available: Mapping[str, int]) -> int | None:
+        """How often these fit into `available`; None when they ask for nothing at all."""
+        counts = [available.get(name, 0) // amount for name, amount in self._amounts.items() if amount > 0]
+        return max(0, min(counts)) if counts else None
+
+
+NOTHING = Resources()

@@ -1,0 +1,160 @@
+"""The cluster at one moment, and the events that change it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kerf.model.gpu import DeviceState
+from kerf.model.instancetypes import NodeOverlay
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod, PodDisruptionBudget
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMap:
+    """A ConfigMap that a sharing family reads."""
+
+    namespace: str
+    name: str
+    data: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """A provider's NodeClass object: that it exists, and whether it says it is ready."""
+
+    group: str
+    kind: str
+    name: str
+    is_ready: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceQuota:
+    """`hard` of a ResourceQuota, for the keys a sharing family enforces (`limits.nvidia.com/gpumem`)."""
+
+    namespace: str
+    name: str
+    hard: Mapping[str, int] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSet:
+    """A DaemonSet, as the one pod it would put on a fitting node."""
+
+    namespace: str
+    name: str
+    pod: Pod
+
+
+Watched = (
+    NodePool
+    | NodeClaim
+    | NodeOverlay
+    | NodeClass
+    | Node
+    | Pod
+    | PodDisruptionBudget
+    | ConfigMap
+    | ResourceQuota
+    | DaemonSet
+)
+"""Every kind of object that the state follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """An object is new or has changed."""
+
+    value: Watched
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object is gone. `value` is its last known form."""
+
+    value: Watched
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The reader has delivered everything that existed when it began."""
+
+
+Event = Upserted | Deleted | Synced
+
+
+def key_of(value: Watched) -> tuple[str, str]:
+    """(kind, `namespace/name` or name): what identifies an object."""
+    namespace = getattr(value, "namespace", "")
+    return type(value).__name__, f"{namespace}/{value.name}" if namespace else value.name
+
+
+@dataclass(frozen=True)
+class ClusterNode:
+    """A node with its claim, either of which may be missing, the pods on it, and its cards with what is used of them.
+
+    A claim without a node is capacity on its way: `node` is None, and the devices are those predicted at its launch.
+    `family` is the sharing family that owns the cards; empty when there are none. `problem` says why its cards cannot
+    be planned with (two families on one node, a register that cannot be read); empty when they can.
+    `reserved` maps pods that hold devices here without being bound (HAMi writes before it binds).
+    """
+
+    node: Node | None
+    claim: NodeClaim | None
+    pods: tuple[Pod, ...] = ()
+    devices: tuple[DeviceState, ...] = ()
+    family: str = ""
+    problem: str = ""
+    devices_observed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The node's name, or the claim's while there is no node."""
+        return self.node.name if self.node is not None else self.claim.name if self.claim is not None else ""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels of the node, or those its claim will give it."""
+        if self.node is not None:
+            return self.node.labels
+        return self.claim.labels if self.claim is not None else {}
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether pods can use all of it: its claim says so, or it has none."""
+        return self.claim is None or self.claim.is_true("Initialized")
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether the node or its claim is on the way out."""
+        return (self.claim is not None and self.claim.is_deleting) or (
+            self.node is not None and self.node.deleted_s is not None
+        )
+
+
+@dataclass(frozen=True)
+class ClusterSnapshot:
+    """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes."""
+
+    taken_at_s: float
+    node_pools: tuple[NodePool, ...] = ()
+    nodes: tuple[ClusterNode, ...] = ()
+    pending: tuple[Pod, ...] = ()
+    overlays: tuple[NodeOverlay, ...] = ()
+    node_classes: tuple[NodeClass, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    config_maps: tuple[ConfigMap, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    assume_node_classes: bool = True
+
+    def pool(self, name: str) -> NodePool | None:
+        """The pool of that name; None when there is none."""
+        return next((p for p in self.node_pools if p.name == name), None)
+
+    def node(self, name: str) -> ClusterNode | None:
+        """The node (or claim without a node) of that name; None when there is none."""
+        return next((n for n in self.nodes if n.name == name), None)

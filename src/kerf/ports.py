@@ -1,0 +1,125 @@
+"""What the controllers need of the world, as Protocols; `kube/` and `sim/` implement them.
+
+Nothing here speaks Kubernetes JSON: adapters translate at the edge, so that a controller sees model values only.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Protocol
+
+from kerf.errors import ApiError
+from kerf.model.events import Occurrence
+from kerf.model.nodeclaim import Condition, NodeClaim
+from kerf.model.nodes import Node
+from kerf.model.plan import Plan
+from kerf.model.pods import Pod
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterSnapshot, Event
+
+
+class Conflict(ApiError):
+    """The object has changed since we read it, or a test in a patch failed: look again and decide anew."""
+
+
+class NotFound(ApiError):
+    """The object is gone: what we wanted to do to it is moot."""
+
+
+class AlreadyExists(ApiError):
+    """An object of that name exists: we, or an earlier life of ours, have made it already."""
+
+
+class EvictionBlocked(ApiError):
+    """A PodDisruptionBudget forbids the eviction just now: try again later."""
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now_s(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def call_at(self, when_s: float, callback: Callable[[], None]) -> None:
+        """Run `callback` at that time, or at once when it has passed; equal times in the order of the calls."""
+        ...
+
+
+class KubeReader(Protocol):
+    """What happens in the cluster."""
+
+    def events(self) -> AsyncIterator[Event]:
+        """Everything that exists as Upserted, one Synced, then every change in order, for ever.
+
+        A relist after a lost watch is told as ordinary events: Upserted for all, Deleted for what has vanished.
+        """
+        ...
+
+
+class KubeWriter(Protocol):
+    """The verbs of the controllers. Each is one call, safe to repeat; each raises NotFound, Conflict or ApiError."""
+
+    async def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
+        """Create it with its owner and finalizer; returns it with uid. Raises AlreadyExists."""
+        ...
+
+    async def update_node_claim(self, claim: NodeClaim) -> NodeClaim:
+        """Write labels, annotations and finalizers as they are in `claim`. Raises Conflict on an old version."""
+        ...
+
+    async def update_node_claim_status(self, claim: NodeClaim) -> NodeClaim:
+        """Write the status as it is in `claim`. Raises Conflict on an old version."""
+        ...
+
+    async def delete_node_claim(self, name: str) -> None:
+        """Ask for deletion; the object stays until its finalizers are gone."""
+        ...
+
+    async def update_node(self, node: Node) -> Node:
+        """Write labels, annotations, taints, `is_unschedulable`, finalizers. Raises Conflict on an old version."""
+        ...
+
+    async def delete_node(self, name: str) -> None:
+        """Ask for deletion; the object stays until its finalizers are gone."""
+        ...
+
+    async def update_node_pool_status(self, name: str, resources: Resources, conditions: Sequence[Condition]) -> None:
+        """Write a pool's counted resources and conditions."""
+        ...
+
+    async def annotate_node_pool(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations of a pool; None removes one."""
+        ...
+
+    async def annotate_pod(
+        self, pod: Pod, annotations: Mapping[str, str | None], *, unless_present: Sequence[str] = ()
+    ) -> None:
+        """Set annotations of a pod; None removes one. Raises Conflict when one of `unless_present` exists already."""
+        ...
+
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        """Set `status.nominatedNodeName`; an empty name clears it."""
+        ...
+
+    async def evict(self, pod: Pod) -> None:
+        """Evict by the eviction API. Raises EvictionBlocked while a budget forbids it."""
+        ...
+
+    async def delete_pod(self, pod: Pod, grace_s: int) -> None:
+        """Delete, giving it `grace_s` to end; for a drain whose deadline has come."""
+        ...
+
+
+class Recorder(Protocol):
+    """Where events for people go."""
+
+    def record(self, occurrence: Occurrence) -> None:
+        """Post it, unless an equal one was posted within its own period."""
+        ...
+
+
+class PlanFeed(Protocol):
+    """The last snapshots and plans, for whoever shows them."""
+
+    def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        """Take note of a decision."""
+        ...

@@ -1,0 +1,122 @@
+"""The Protocol behind which a sharing family stands.
+
+A family is whatever decides which part of which card a pod gets: HAMi's scheduler extender, NVIDIA's device plugin
+with or without time-slicing, MIG. It knows its own resource names, annotations and rules, and nothing of nodes,
+prices or plans. Everything here is pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kerf.model.gpu import DeviceShape, DeviceState, Slice
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod, PodDemand
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ConfigMap, ResourceQuota
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A pod that the family will never serve as it is written; nothing is bought for it.
+
+    `stage` is `invalid` (its admission refuses it, or drops what it asks for) or `scheduler` (it is not its
+    scheduler's). `patch` is a merge patch of the pod, as YAML, that mends it; empty when none does.
+    """
+
+    stage: str
+    reason: str
+    hint: str = ""
+    patch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The pod fits: the slices it gets and the devices as they are afterwards. `score` as the real scheduler's."""
+
+    slices: tuple[Slice, ...]
+    devices: tuple[DeviceState, ...]
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoFit:
+    """The pod does not fit. `reason` as the real scheduler words it (`1/1 CardInsufficientMemory`).
+
+    `missing` is the smallest quantity that is lacking on any one card, in words (`17112 MiB`); empty when no quantity
+    would help. `shortfall` is the same as a number; `detail` one sentence with both figures.
+    """
+
+    reason: str
+    missing: str = ""
+    shortfall: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A pod that holds devices of a node (bound, or booked by the family's scheduler before it binds)."""
+
+    pod: Pod
+    demand: PodDemand | None
+
+
+class Family(Protocol):
+    """One way of sharing GPUs. Implementations are immutable values, configured by `configured`."""
+
+    name: str
+    resources: frozenset[str]
+    """Names of resources that kubelet does not show and only this family counts; never compared with a node's sum."""
+
+    def configured(self, config_maps: Sequence[ConfigMap]) -> "Family":
+        """The family as the cluster's own configuration says; itself when the cluster says nothing.
+
+        Raises DecodeError when its ConfigMap cannot be read.
+        """
+        ...
+
+    def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+        """Whether a node with these labels and annotations has its cards managed by this family."""
+        ...
+
+    def claims(self, pod: Pod) -> bool:
+        """Whether the pod asks for something that only this family can give."""
+        ...
+
+    def demand(self, pod: Pod) -> PodDemand | Refused:
+        """What the pod asks of this family's devices; admission is emulated for a pod without uid.
+
+        An empty demand means that it asks for no GPU at all.
+        """
+        ...
+
+    def predict(self, shapes: Sequence[DeviceShape], annotations: Mapping[str, str]) -> tuple[DeviceState, ...]:
+        """The idle devices that a new node with these cards will register; `annotations` are the pool's."""
+        ...
+
+    def kubelet_capacity(self, devices: Sequence[DeviceState]) -> Resources:
+        """What the family's device plugin makes kubelet show for these devices."""
+        ...
+
+    def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
+        """The devices that a node has registered, idle; None while it has registered none."""
+        ...
+
+    def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
+        """`devices` with what the occupants hold; from the family's own records where there are some."""
+        ...
+
+    def fit(
+        self,
+        devices: Sequence[DeviceState],
+        demand: PodDemand,
+        pod: Pod,
+        node: Node | None,
+        quotas: Sequence[ResourceQuota],
+    ) -> Fit | NoFit:
+        """Which devices the pod gets on this node by the real scheduler's own choice, or why none."""
+        ...
+
+    def node_score_order(self, demand: PodDemand, score: float) -> float:
+        """Sort key among fitting nodes: the real scheduler takes the smallest."""
+        ...

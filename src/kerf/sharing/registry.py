@@ -1,0 +1,28 @@
+"""The families Kerf knows, in the order in which they are asked whether a node's cards are theirs."""
+
+from collections.abc import Mapping, Sequence
+
+from kerf.model.snapshot import ConfigMap
+from kerf.sharing.family import Family
+from kerf.sharing.hami import Hami
+from kerf.sharing.whole import Whole
+
+FAMILIES: tuple[Family, ...] = (Hami(), Whole())
+"""With default configuration; `Whole` is last and owns every card that nobody else claims."""
+
+
+def configured(config_maps: Sequence[ConfigMap]) -> tuple[Family, ...]:
+    """The families as the cluster configures them. Raises DecodeError when a ConfigMap cannot be read."""
+    return tuple(family.configured(config_maps) for family in FAMILIES)
+
+
+def owner_of(
+    labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES
+) -> Family:
+    """The family that manages the cards of a node with these labels and annotations."""
+    return next(family for family in families if family.selects(labels, annotations))
+
+
+def family_named(name: str, families: Sequence[Family] = FAMILIES) -> Family:
+    """The family of that name. Raises KeyError when there is none."""
+    return next(family for family in families if family.name == name)
