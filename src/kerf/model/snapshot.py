@@ -33,11 +33,15 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """`hard` of a ResourceQuota, for the keys a sharing family enforces (`limits.nvidia.com/gpumem`)."""
+    """`hard` of a ResourceQuota, for the keys a sharing family enforces (`limits.nvidia.com/gpumem`).
+
+    `used` is what the pods of the namespace hold of them, as the family counts it; the state fills it in.
+    """
 
     namespace: str
     name: str
     hard: Mapping[str, int] = field(hash=False)
+    used: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
