@@ -91,7 +91,7 @@ class NodeOverlay:
     @property
     def order(self) -> tuple[int, tuple[int, ...]]:
         """Sort key: higher weight first, then the name that is later in the alphabet, as Karpenter's code does."""
-        return (-self.weight, tuple(-ord(letter) for letter in self.name) + (1,))
+        return (-self.weight, (*(-ord(letter) for letter in self.name), 1))
 
 
 def price_text(micro: int) -> str:

@@ -32,6 +32,7 @@ class Market:
 
     One currency: prices of two currencies are never compared. `provider` and `region` say where from.
     `observed_memory_mib` is the least memory in MiB that a card of a type has registered, by (pool, type).
+    `not_sold` has instance types that are known and cannot be bought here, with why.
     """
 
     types: tuple[InstanceType, ...]
@@ -41,6 +42,7 @@ class Market:
     sold_out: tuple[SoldOut, ...] = ()
     back_offs: tuple[BackOff, ...] = ()
     observed_memory_mib: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
+    not_sold: Mapping[str, str] = field(default_factory=dict, hash=False)
     notes: tuple[str, ...] = ()
 
     @cached_property

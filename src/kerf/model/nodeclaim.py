@@ -24,9 +24,11 @@ REGISTERED_LABEL, INITIALIZED_LABEL = "karpenter.sh/registered", "karpenter.sh/i
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 PLANNED_PODS = "kerf.dev/planned-pods"
-"""Annotation of a claim: which pods it was bought for and on which card each lands; JSON, see `actuator`."""
+"""Annotation of a claim: the pods it was bought for, each with the indexes of its cards; JSON `{"ns/pod": [0]}`."""
+PLANNED_OFFERING = "kerf.dev/planned-offering"
+"""Annotation of a claim: `type/zone/capacity-type` it was planned as."""
 PREDICTED_DEVICES = "kerf.dev/predicted-devices"
-"""Annotation of a claim: the cards, by memory in MiB, that its node must register; JSON list of integers."""
+"""Annotation of a claim: the cards its node must register; JSON `[{"model", "registeredAs", "memoryMiB"}]`."""
 FOLLOW = "kerf.dev/follow"
 """Annotation of a claim: `replay`, `nominate` or `pin`."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"

@@ -70,4 +70,4 @@ class NodePool:
     @property
     def order(self) -> tuple[int, tuple[int, ...]]:
         """Sort key: higher weight first, then the later name first, as Karpenter's `OrderByWeight`."""
-        return (-self.weight, tuple(-ord(letter) for letter in self.name) + (1,))
+        return (-self.weight, (*(-ord(letter) for letter in self.name), 1))

@@ -28,7 +28,10 @@ def is_ephemeral(taint: Taint) -> bool:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the cluster; `capacity` and `allocatable` are what kubelet shows, never what we hope for."""
+    """A node of the cluster; `capacity` and `allocatable` are what kubelet shows, never what we hope for.
+
+    `ready_since_s` is when its Ready condition last changed.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -38,6 +41,7 @@ class Node:
     allocatable: Resources = NOTHING
     provider_id: str = ""
     is_ready: bool = True
+    ready_since_s: float | None = None
     is_unschedulable: bool = False
     uid: str = ""
     resource_version: str = ""

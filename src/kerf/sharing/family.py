@@ -15,6 +15,9 @@ from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
 
+SHARING = "kerf.dev/gpu-sharing"
+"""Annotation of a NodePool: the name of the family that manages its cards, where no label tells."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -64,9 +67,25 @@ class Occupant:
 class Family(Protocol):
     """One way of sharing GPUs. Implementations are immutable values, configured by `configured`."""
 
-    name: str
-    resources: frozenset[str]
-    """Names of resources that kubelet does not show and only this family counts; never compared with a node's sum."""
+    @property
+    def name(self) -> str:
+        """What the annotation `kerf.dev/gpu-sharing` calls it."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """As people call it, e.g. `HAMi`."""
+        ...
+
+    @property
+    def selector(self) -> tuple[str, str] | None:
+        """The node label, key and value, by which its device plugin selects nodes; None when it needs none."""
+        ...
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """Resources that kubelet does not show and only this family counts; never compared with a node's sum."""
+        ...
 
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Family":
         """The family as the cluster's own configuration says; itself when the cluster says nothing.
@@ -103,7 +122,7 @@ class Family(Protocol):
         ...
 
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
-        """`devices` with what the occupants hold; from the family's own records where there are some."""
+        """`devices` with what the occupants hold; from the family's own records where some can be read."""
         ...
 
     def fit(
@@ -115,6 +134,14 @@ class Family(Protocol):
         quotas: Sequence[ResourceQuota],
     ) -> Fit | NoFit:
         """Which devices the pod gets on this node by the real scheduler's own choice, or why none."""
+        ...
+
+    def booked_node(self, pod: Pod) -> str:
+        """The node where the family's scheduler has booked devices for the pod, also before it binds; empty if none."""
+        ...
+
+    def quota_used(self, occupants: Sequence[Occupant]) -> Resources:
+        """What pods of one namespace hold of the ResourceQuota keys that the family enforces."""
         ...
 
     def node_score_order(self, demand: PodDemand, score: float) -> float:

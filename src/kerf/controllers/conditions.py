@@ -1,0 +1,131 @@
+"""Conditions that follow from what is there: when a node may go, and what a pool counts.
+
+`lastPodEventTime` starts the clock of consolidateAfter, as in Karpenter; a start of ours does not reset it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.limits import usage
+from kerf.engine.targets import pool_problem
+from kerf.model.market import Market
+from kerf.model.nodeclaim import CONSOLIDATABLE, FALSE, INITIALIZED, READY, TRUE, Condition, NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
+from kerf.state import ClusterState
+
+_POD_EVENT_STEP_S = 10.0
+"""lastPodEventTime is written at most this often, as Karpenter's."""
+
+
+class PodEvents:
+    """Notes on a claim when a pod came to its node or left it."""
+
+    name = "pod-events"
+
+    def __init__(self, state: ClusterState, ports: Ports) -> None:
+        self._state, self._ports = state, ports
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims to whose nodes a pod was bound, or which it left; daemons do not count."""
+        if isinstance(event, Synced) or not isinstance(event.value, Pod) or event.value.is_daemon:
+            return ()
+        pod, before = event.value, previous if isinstance(previous, Pod) else None
+        came = isinstance(event, Upserted) and pod.node_name and (before is None or not before.node_name)
+        left = isinstance(event, Deleted) or (pod.is_ended and before is not None and not before.is_ended)
+        node = self._state.node(pod.node_name) if came or left else None
+        claim = self._state.claim_of(node) if node is not None else None
+        return (claim.name,) if claim is not None else ()
+
+    async def reconcile(self, key: str) -> Result:
+        """Write the time, unless it was written a moment ago: then once more after that moment."""
+        claim, now = self._state.claim(key), self._ports.clock.now_s()
+        if claim is None or claim.is_deleting:
+            return DONE
+        since = now - (claim.last_pod_event_s or 0)
+        if since < _POD_EVENT_STEP_S:
+            return Result(_POD_EVENT_STEP_S - since)
+        changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
+        self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(changed)))
+        return DONE
+
+
+class Consolidatable:
+    """Sets `Consolidatable` once a node has had no pod come or go for consolidateAfter."""
+
+    name = "consolidatable"
+
+    def __init__(self, state: ClusterState, ports: Ports) -> None:
+        self._state, self._ports = state, ports
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims that change; all of a pool when it changes."""
+        if isinstance(event, Synced):
+            return tuple(claim.name for claim in self._state.claims())
+        if isinstance(event.value, NodeClaim):
+            return (event.value.name,)
+        if isinstance(event.value, NodePool):
+            return tuple(c.name for c in self._state.claims() if c.node_pool == event.value.name)
+        return ()
+
+    async def reconcile(self, key: str) -> Result:
+        """True when the time is over, else again when it will be."""
+        claim = self._state.claim(key)
+        pool = next((p for p in self._state.pools() if claim is not None and p.name == claim.node_pool), None)
+        if claim is None or pool is None or claim.is_deleting or not claim.is_true(INITIALIZED):
+            return DONE
+        left_s = remaining_s(claim, pool, self._ports.clock.now_s())
+        if left_s is None:
+            return DONE
+        if left_s > 0:
+            return Result(left_s)
+        if not claim.is_true(CONSOLIDATABLE):
+            done = claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", self._ports.clock.now_s()))
+            self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(done)))
+        return DONE
+
+
+def remaining_s(claim: NodeClaim, pool: NodePool, now_s: float) -> float | None:
+    """Seconds until the node may be consolidated; None for never, 0 or less when it may."""
+    after = pool.disruption.consolidate_after_s
+    initialized = claim.condition(INITIALIZED)
+    if after is None or initialized is None:
+        return None
+    return max(initialized.since_s, claim.last_pod_event_s or 0) + after - now_s
+
+
+class PoolStatus:
+    """Counts a pool's resources and says whether it takes nodes."""
+
+    name = "nodepool-status"
+
+    def __init__(self, state: ClusterState, ports: Ports) -> None:
+        self._state, self._ports = state, ports
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """The pool of a claim that changes, the pool itself, all pools when a NodeClass changes."""
+        if isinstance(event, Synced) or isinstance(event.value, NodeClass):
+            return tuple(pool.name for pool in self._state.pools())
+        if isinstance(event.value, NodeClaim):
+            return (event.value.node_pool,)
+        return (event.value.name,) if isinstance(event.value, NodePool) and isinstance(event, Upserted) else ()
+
+    async def reconcile(self, key: str) -> Result:
+        """Write resources and conditions where they have changed."""
+        now = self._ports.clock.now_s()
+        snapshot = self._state.snapshot(now)
+        pool = snapshot.pool(key)
+        if pool is None:
+            return DONE
+        resources = usage(snapshot.nodes, Market(())).get(key, Resources())
+        problem = pool_problem(pool, snapshot)
+        ready = Condition(READY, FALSE if problem else TRUE, "NodePoolNotReady" if problem else READY, problem, now)
+        held = next((c for c in pool.conditions if c.type == READY), None)
+        if held is not None and (held.status, held.message) == (ready.status, ready.message):
+            ready = held
+        if resources != pool.resources or ready is not held:
+            await self._ports.writer.update_node_pool_status(key, resources, (ready,))
+        return DONE

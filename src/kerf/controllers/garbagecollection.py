@@ -1,0 +1,64 @@
+"""Instances and claims that have lost each other, and instances that the cloud takes back.
+
+A claim whose instance has vanished is deleted, an instance that no claim asked for is terminated once it is old enough
+to be no launch in progress, and an interrupted instance is drained while there is time.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from kerf.cloudprovider import Instance, InstanceNotFound
+from kerf.config import Settings
+from kerf.controllers.runtime import Ports, Result
+from kerf.model import events
+from kerf.model.nodeclaim import LAUNCHED
+from kerf.model.snapshot import Event, Synced, Watched
+from kerf.ports import NotFound
+from kerf.state import ClusterState
+
+
+class GarbageCollection:
+    """One look at all instances, every so often."""
+
+    name = "garbage-collection"
+
+    def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
+        self._state, self._ports, self._settings = state, ports, settings
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Begins with the first full state; goes on by its own requeue."""
+        return ("instances",) if isinstance(event, Synced) else ()
+
+    async def reconcile(self, key: str) -> Result:
+        """Compare claims with instances."""
+        instances = await self._ports.cloud.list_instances()
+        await self._claims_without_instance(instances)
+        await self._instances_without_claim(instances)
+        return Result(self._settings.instance_poll_s)
+
+    async def _claims_without_instance(self, instances: Sequence[Instance]) -> None:
+        found = {instance.provider_id: instance for instance in instances}
+        for claim in self._state.claims():
+            if claim.is_deleting or not claim.is_true(LAUNCHED):
+                continue
+            instance = found.get(claim.provider_id)
+            if instance is None:
+                await self._delete(claim.name, "its instance is gone")
+            elif instance.is_interrupted:
+                await self._delete(claim.name, "the cloud interrupts its instance")
+
+    async def _delete(self, name: str, why: str) -> None:
+        self._ports.recorder.record(events.interrupted(name, why))
+        try:
+            await self._ports.writer.delete_node_claim(name)
+        except NotFound:
+            return
+
+    async def _instances_without_claim(self, instances: Sequence[Instance]) -> None:
+        claimed = {claim.uid for claim in self._state.claims()}
+        old = self._ports.clock.now_s() - self._settings.orphan_age_s
+        for instance in instances:
+            if instance.claim_uid not in claimed and instance.launched_s <= old:
+                try:
+                    await self._ports.cloud.delete(instance.provider_id)
+                except InstanceNotFound:
+                    continue

@@ -1,0 +1,217 @@
+"""Launch, register, initialise, terminate a NodeClaim; a deadline on every stage.
+
+The claim's conditions tell a person the stage it is in, since when, what is missing, and when it will be given up.
+Nothing else is remembered: after a restart the next look at claim, node and instance finds the same stage.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kerf.cloudprovider import CloudProvider, Instance, InsufficientCapacity, LaunchFailed, NodeClassNotReady
+from kerf.config import Settings
+from kerf.controllers.following import Following
+from kerf.controllers.market import MarketBook
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.controllers.stages import initialization_gap, wall_time
+from kerf.controllers.termination import Termination
+from kerf.model import events
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.nodeclaim import (
+    FALSE,
+    INITIALIZED,
+    INITIALIZED_LABEL,
+    LAUNCHED,
+    READY,
+    REGISTERED,
+    REGISTERED_LABEL,
+    TERMINATION_FINALIZER,
+    TRUE,
+    UNKNOWN,
+    UNREGISTERED_TAINT,
+    Condition,
+    NodeClaim,
+)
+from kerf.model.nodes import Node
+from kerf.model.snapshot import Event, Synced, Upserted, Watched
+from kerf.ports import NotFound
+from kerf.state import ClusterState
+
+_MESSAGE_LENGTH = 300
+
+
+class Lifecycle:
+    """One claim at a time, from its creation to its end."""
+
+    name = "lifecycle"
+
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, settings: Settings) -> None:
+        self._state, self._ports, self._book, self._settings = state, ports, book, settings
+        self._cloud: CloudProvider = ports.cloud
+        self._following = Following(state, ports, settings)
+        self._termination = Termination(state, ports)
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims that change, and those whose node or a pod on it does."""
+        if isinstance(event, Synced):
+            return tuple(claim.name for claim in self._state.claims())
+        value = event.value
+        if isinstance(value, NodeClaim):
+            return (value.name,)
+        if isinstance(value, Node):
+            claim = self._state.claim_of(value)
+            return (claim.name,) if claim is not None else ()
+        return self._termination.keys(event)
+
+    async def reconcile(self, key: str) -> Result:
+        """One step further, as far as what is there allows."""
+        claim = self._state.claim(key)
+        if claim is None:
+            return DONE
+        if claim.is_deleting:
+            return await self._termination.step(claim)
+        if not claim.is_true(LAUNCHED):
+            return await self._launch(claim)
+        if not claim.is_true(REGISTERED):
+            return await self._register(claim)
+        if not claim.is_true(INITIALIZED):
+            return await self._initialise(claim)
+        return DONE
+
+    async def _launch(self, claim: NodeClaim) -> Result:
+        if self._is_overdue(claim.created_s, self._settings.launch_deadline_s):
+            return await self._give_up(claim, LAUNCHED, "the cloud has not launched it")
+        try:
+            instance = await self._cloud.create(claim)
+        except InsufficientCapacity as error:
+            self._book.mark_sold_out(error.offerings)
+            self._ports.recorder.record(events.insufficient_capacity(claim.name, str(error)))
+            await self._writer_delete(claim)
+            return DONE
+        except NodeClassNotReady as error:
+            self._ports.recorder.record(events.node_class_not_ready(claim.name, str(error)))
+            await self._writer_delete(claim)
+            return DONE
+        except LaunchFailed as error:
+            reason = Condition(LAUNCHED, UNKNOWN, "LaunchFailed", str(error)[:_MESSAGE_LENGTH], self._now())
+            await self._save(claim, claim.with_condition(reason))
+            raise
+        return await self._launched(claim.name, instance)
+
+    async def _launched(self, name: str, instance: Instance) -> Result:
+        # The call took its time: write on the claim as it is now.
+        claim = self._state.claim(name)
+        if claim is None:
+            return DONE
+        if instance.sold_out:
+            self._book.mark_sold_out(instance.sold_out)
+            passed = ", ".join(map(str, instance.sold_out))
+            text = f"insufficient capacity: {passed}; launched {instance.offering} instead"
+            self._ports.recorder.record(events.insufficient_capacity(name, text))
+        labels = {**claim.labels, **instance.labels}
+        claim = await self._ports.writer.update_node_claim(replace(claim, labels=labels))
+        done = replace(
+            claim, provider_id=instance.provider_id, capacity=instance.capacity, allocatable=instance.allocatable
+        )
+        done = done.with_condition(Condition(LAUNCHED, TRUE, LAUNCHED, "", self._now()))
+        await self._save(claim, done)
+        self._ports.recorder.record(events.stage_reached(name, LAUNCHED, f"launched {instance.offering}"))
+        return Result(0)
+
+    async def _register(self, claim: NodeClaim) -> Result:
+        node = self._state.node_of(claim)
+        launched = self._since(claim, LAUNCHED)
+        deadline = launched + self._settings.registration_deadline_s
+        if node is None:
+            if self._now() >= deadline:
+                return await self._give_up(claim, REGISTERED, "its node never registered with the cluster")
+            text = f"Node not registered with cluster; given up at {wall_time(deadline)}"
+            await self._say(claim, Condition(REGISTERED, UNKNOWN, "NodeNotFound", text, self._now()))
+            return Result(deadline - self._now())
+        await self._adopt(claim, node)
+        done = replace(claim, node_name=node.name).with_condition(
+            Condition(REGISTERED, TRUE, REGISTERED, "", self._now())
+        )
+        await self._save(claim, done)
+        self._ports.recorder.record(events.stage_reached(claim.name, REGISTERED, f"registered as node {node.name}"))
+        return Result(0)
+
+    async def _adopt(self, claim: NodeClaim, node: Node) -> None:
+        """Give the node what its claim promises; keep pods off it while its plan needs following."""
+        taints = [taint for taint in node.taints if taint.key != UNREGISTERED_TAINT.key]
+        taints += [taint for taint in (*claim.taints, *claim.startup_taints) if taint not in taints]
+        adopted = replace(
+            node,
+            labels={**node.labels, **claim.labels, REGISTERED_LABEL: "true"},
+            annotations={**node.annotations, **claim.annotations},
+            taints=tuple(taints),
+            finalizers=tuple(dict.fromkeys((*node.finalizers, TERMINATION_FINALIZER))),
+        )
+        adopted = self._following.cordoned(claim, adopted)
+        if adopted != node:
+            self._state.apply(Upserted(await self._ports.writer.update_node(adopted)))
+
+    async def _initialise(self, claim: NodeClaim) -> Result:
+        node = self._state.node_of(claim)
+        registered = self._since(claim, REGISTERED)
+        gap = initialization_gap(claim, node, self._state)
+        ready_s = node.ready_since_s if node is not None and node.is_ready and node.ready_since_s else registered
+        span = self._settings.devices_deadline_s if gap.concerns_devices else self._settings.registration_deadline_s
+        deadline = max(ready_s, registered) + span if gap.concerns_devices else registered + span
+        await self._note_observed(claim, node)
+        if gap.reason:
+            if self._now() >= deadline:
+                return await self._give_up(claim, INITIALIZED, gap.message, learnt=gap.is_learnt)
+            text = f"{gap.message}; given up at {wall_time(deadline)}"
+            await self._say(claim, Condition(INITIALIZED, UNKNOWN, gap.reason, text, self._now()))
+            return Result(deadline - self._now())
+        assert node is not None
+        await self._following.follow(claim, node)
+        node = self._state.node_of(claim) or node
+        if node.labels.get(INITIALIZED_LABEL) != "true":
+            await self._ports.writer.update_node(replace(node, labels={**node.labels, INITIALIZED_LABEL: "true"}))
+        done = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, "", self._now()))
+        done = done.with_condition(Condition(READY, TRUE, READY, "", self._now()))
+        await self._save(claim, done)
+        self._ports.recorder.record(events.stage_reached(claim.name, INITIALIZED, f"node {node.name} can take pods"))
+        return DONE
+
+    async def _note_observed(self, claim: NodeClaim, node: Node | None) -> None:
+        """Keep on the pool what a card of this type really registered, so that no restart forgets it."""
+        change = self._following.observed_change(claim, node)
+        if change is not None:
+            await self._ports.writer.annotate_node_pool(claim.node_pool, change)
+
+    async def _give_up(self, claim: NodeClaim, stage: str, why: str, *, learnt: bool = False) -> Result:
+        """A stage has missed its deadline: the claim goes, and its type backs off unless the next plan knows better."""
+        if not learnt:
+            self._book.back_off(claim.node_pool, claim.labels.get(INSTANCE_TYPE, ""), why)
+        await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", why, self._now())))
+        self._ports.recorder.record(events.stage_overdue(claim.name, stage, why))
+        await self._writer_delete(claim)
+        return DONE
+
+    async def _writer_delete(self, claim: NodeClaim) -> None:
+        try:
+            await self._ports.writer.delete_node_claim(claim.name)
+        except NotFound:
+            return
+
+    async def _say(self, claim: NodeClaim, condition: Condition) -> None:
+        held = claim.condition(condition.type)
+        said = None if held is None else (held.status, held.reason, held.message)
+        if said != (condition.status, condition.reason, condition.message):
+            await self._save(claim, claim.with_condition(condition))
+
+    async def _save(self, before: NodeClaim, claim: NodeClaim) -> None:
+        if claim != before:
+            self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(claim)))
+
+    def _since(self, claim: NodeClaim, stage: str) -> float:
+        condition = claim.condition(stage)
+        return condition.since_s if condition is not None else claim.created_s
+
+    def _is_overdue(self, since_s: float, deadline_s: float) -> bool:
+        return self._now() >= since_s + deadline_s
+
+    def _now(self) -> float:
+        return self._ports.clock.now_s()

@@ -1,0 +1,86 @@
+"""The market as the controllers see it: what the cloud offers, less what it refused lately.
+
+What is remembered here (sold-out offerings, types that failed) only saves tries: a restart forgets it and finds out
+again. What must survive a restart, the memory that cards really registered, is an annotation on the NodePool.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kerf.cloudprovider import CloudProvider
+from kerf.config import Settings
+from kerf.model.instancetypes import InstanceType, OfferingKey
+from kerf.model.market import BackOff, Market, SoldOut
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.ports import Clock
+from kerf.state import observed_memory
+
+_Key = TypeVar("_Key")
+
+
+@dataclass
+class _Refusal:
+    """How often something failed, and until when it is left alone."""
+
+    times: int
+    until_s: float
+    reason: str
+
+
+@dataclass
+class MarketBook:
+    """Builds a Market for every plan."""
+
+    cloud: CloudProvider
+    clock: Clock
+    settings: Settings
+    _sold_out: dict[OfferingKey, _Refusal] = field(default_factory=dict)
+    _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
+
+    def mark_sold_out(self, offerings: Iterable[OfferingKey], reason: str = "insufficient capacity") -> None:
+        """Leave offerings out for a while: 3 minutes at first, doubling to 30."""
+        for key in offerings:
+            self._refuse(self._sold_out, key, reason, (self.settings.sold_out_s, self.settings.sold_out_most_s))
+
+    def back_off(self, node_pool: str, instance_type: str, reason: str) -> None:
+        """Do not launch a type in a pool for a while: 5 minutes at first, doubling to 30."""
+        limits = (self.settings.back_off_s, self.settings.back_off_most_s)
+        self._refuse(self._back_offs, (node_pool, instance_type), reason, limits)
+
+    def _refuse(self, held: dict[_Key, _Refusal], key: _Key, reason: str, limits: tuple[float, float]) -> None:
+        now, (first, most) = self.clock.now_s(), limits
+        before = held.get(key)
+        if before is not None and before.until_s > now:
+            return
+        # A refusal long after the last one starts over.
+        times = before.times + 1 if before is not None and now < before.until_s + most else 0
+        held[key] = _Refusal(times, now + min(most, first * 2**times), reason)
+
+    async def market(self, snapshot: ClusterSnapshot) -> Market:
+        """What can be bought now, for all pools. Raises CloudError."""
+        now = self.clock.now_s()
+        types: dict[str, InstanceType] = {}
+        for pool in snapshot.node_pools:
+            for kind in await self.cloud.instance_types(pool):
+                types[kind.name] = kind
+        return Market(
+            types=tuple(types[name] for name in sorted(types)),
+            currency=self.cloud.currency,
+            provider=self.cloud.name,
+            sold_out=tuple(
+                SoldOut(key, r.until_s, r.reason) for key, r in sorted(self._sold_out.items()) if r.until_s > now
+            ),
+            back_offs=tuple(
+                BackOff(pool, name, r.until_s, r.reason)
+                for (pool, name), r in sorted(self._back_offs.items())
+                if r.until_s > now
+            ),
+            observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
+        )
+
+    def next_change_s(self) -> float | None:
+        """When the next refusal ends; None when there is none."""
+        now = self.clock.now_s()
+        ends = [r.until_s for held in (self._sold_out, self._back_offs) for r in held.values() if r.until_s > now]
+        return min(ends, default=None)

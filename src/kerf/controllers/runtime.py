@@ -1,0 +1,156 @@
+"""Queues, back-off and the wiring of the controllers.
+
+A controller names the keys that an event touches and reconciles one key at a time. Nothing sleeps and nothing is
+remembered that could not be read again: stopping the runtime anywhere and starting another loses only time.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kerf.cloudprovider import CloudProvider, Throttled
+from kerf.errors import KerfError
+from kerf.model.snapshot import Event, Synced, Watched, key_of
+from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder
+from kerf.state import ClusterState
+from kerf.telemetry import logger
+
+_FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Everything the controllers may touch."""
+
+    clock: Clock
+    reader: KubeReader
+    writer: KubeWriter
+    recorder: Recorder
+    cloud: CloudProvider
+    feed: PlanFeed
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Look at the key again after so many seconds; None: not before an event touches it."""
+
+    requeue_after_s: float | None = None
+
+
+DONE = Result()
+
+
+class Controller(Protocol):
+    """One loop."""
+
+    name: str
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """The keys that an event touches; `previous` is the object before it. Called after the state has changed."""
+        ...
+
+    async def reconcile(self, key: str) -> Result:
+        """Bring the world of one key closer to what it should be. Must be safe to repeat at any time."""
+        ...
+
+
+class _Worker:
+    """The queue of one controller: each key at most once at a time, again when it was touched meanwhile."""
+
+    def __init__(self, controller: Controller, clock: Clock) -> None:
+        self._controller, self._clock = controller, clock
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._touched: set[str] = set()
+        self._due: dict[str, float] = {}
+        self._failures: dict[str, int] = {}
+        self._stopped = False
+
+    def enqueue(self, key: str) -> None:
+        """Reconcile the key now, or once more when it is being reconciled."""
+        if self._stopped:
+            return
+        self._due.pop(key, None)
+        if key in self._running:
+            self._touched.add(key)
+            return
+        task = asyncio.get_running_loop().create_task(self._run(key), name=f"{self._controller.name}:{key}")
+        self._running[key] = task
+
+    async def _run(self, key: str) -> None:
+        result = await self._attempt(key)
+        self._running.pop(key, None)
+        if key in self._touched:
+            self._touched.discard(key)
+            self.enqueue(key)
+        elif result.requeue_after_s is not None:
+            self._enqueue_at(key, self._clock.now_s() + result.requeue_after_s)
+
+    async def _attempt(self, key: str) -> Result:
+        try:
+            result = await self._controller.reconcile(key)
+        except NotFound:
+            return DONE
+        except Conflict:
+            return Result(_FIRST_RETRY_S)
+        except Throttled as error:
+            return Result(error.retry_after_s)
+        except KerfError as error:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            logger(self._controller.name).warning("reconcile failed", key=key, error=str(error), failures=failures)
+            return Result(min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** (failures - 1)))
+        self._failures.pop(key, None)
+        return result
+
+    def _enqueue_at(self, key: str, when_s: float) -> None:
+        if key in self._due and self._due[key] <= when_s:
+            return
+        self._due[key] = when_s
+
+        def due() -> None:
+            if self._due.get(key) == when_s:
+                self.enqueue(key)
+
+        self._clock.call_at(when_s, due)
+
+    def stop(self) -> None:
+        """Forget everything at once, as a crash would."""
+        self._stopped = True
+        for task in self._running.values():
+            task.cancel()
+
+
+class Runtime:
+    """The controllers on one state, fed by one reader."""
+
+    def __init__(self, ports: Ports, state: ClusterState, controllers: Iterable[Controller]) -> None:
+        self._ports, self._state = ports, state
+        self._workers = [(controller, _Worker(controller, ports.clock)) for controller in controllers]
+        self._reading: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin on the running loop."""
+        self._reading = self._spawn(self._read(), "state")
+
+    def stop(self) -> None:
+        """End at once, wherever everything is."""
+        if self._reading is not None:
+            self._reading.cancel()
+        for _, worker in self._workers:
+            worker.stop()
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
+        return asyncio.get_running_loop().create_task(work, name=name)
+
+    async def _read(self) -> None:
+        async for event in self._ports.reader.events():
+            previous = None if isinstance(event, Synced) else self._state.find(*key_of(event.value))
+            self._state.apply(event)
+            if self._state.is_synced:
+                self._dispatch(event, previous)
+
+    def _dispatch(self, event: Event, previous: Watched | None) -> None:
+        # Nothing is decided on a half-read cluster: until Synced, events only fill the state.
+        for controller, worker in self._workers:
+            for key in controller.keys(event, previous):
+                worker.enqueue(key)

@@ -1,0 +1,130 @@
+"""The end of a NodeClaim: drain the node, terminate the instance, then let both objects go.
+
+The order is Karpenter's: taint, evict ordinary pods, then daemons, then critical ones; then the instance until the
+cloud no longer knows it; then the node, then the claim. A claim whose launch never answered may have an instance all
+the same: it is looked for by its token, so that nothing leaks.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kerf.cloudprovider import InstanceNotFound
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.model import events
+from kerf.model.nodeclaim import DISRUPTED_TAINT, DISRUPTION_REASON, TERMINATION_FINALIZER, NodeClaim
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod
+from kerf.model.snapshot import Deleted, Event, Synced
+from kerf.ports import EvictionBlocked, NotFound
+from kerf.state import ClusterState
+
+_AGAIN_S = 5.0
+_CRITICAL = 2_000_000_000
+"""Priority from which system-cluster-critical and system-node-critical begin."""
+
+
+class Termination:
+    """Steps of a claim that is being deleted."""
+
+    def __init__(self, state: ClusterState, ports: Ports) -> None:
+        self._state, self._ports = state, ports
+
+    def keys(self, event: Event) -> Iterable[str]:
+        """The claim whose drain goes on because a pod has left its node."""
+        if isinstance(event, Synced) or not isinstance(event, Deleted) or not isinstance(event.value, Pod):
+            return ()
+        node = self._state.node(event.value.node_name)
+        claim = self._state.claim_of(node) if node is not None else None
+        return (claim.name,) if claim is not None and claim.is_deleting else ()
+
+    async def step(self, claim: NodeClaim) -> Result:
+        """One step; again after some seconds until the claim is gone."""
+        node = self._state.node_of(claim)
+        if node is not None:
+            await self._close(node)
+            waiting = await self._drain(claim, node)
+            if waiting:
+                return Result(_AGAIN_S)
+        if not await self._terminate(claim):
+            return Result(_AGAIN_S)
+        if node is not None:
+            await self._release_node(node)
+        if TERMINATION_FINALIZER in claim.finalizers:
+            left = tuple(f for f in claim.finalizers if f != TERMINATION_FINALIZER)
+            await self._ports.writer.update_node_claim(replace(claim, finalizers=left))
+            self._ports.recorder.record(events.terminated(claim.name, claim.node_pool))
+        return DONE
+
+    async def _close(self, node: Node) -> None:
+        if DISRUPTED_TAINT not in node.taints:
+            await self._ports.writer.update_node(replace(node, taints=(*node.taints, DISRUPTED_TAINT)))
+
+    async def _drain(self, claim: NodeClaim, node: Node) -> int:
+        """Evict the next tier; the number of pods still there. A node that is not ready waits for nobody."""
+        pods = [pod for pod in self._state.pods_on(node.name) if _is_drained(pod)]
+        if not pods or not node.is_ready:
+            return 0
+        deadline = _deadline_s(claim)
+        condition = claim.condition(DISRUPTION_REASON)
+        reason = condition.reason if condition is not None else "its node is terminated"
+        blocked = 0
+        for pod in _next_tier(pods):
+            if pod.deleted_s is not None:
+                continue
+            try:
+                if deadline is not None and self._ports.clock.now_s() >= deadline - pod.spec.termination_grace_s:
+                    await self._ports.writer.delete_pod(pod, pod.spec.termination_grace_s)
+                else:
+                    await self._ports.writer.evict(pod)
+                self._ports.recorder.record(events.evicted(pod.key, reason))
+            except EvictionBlocked:
+                blocked += 1
+            except NotFound:
+                continue
+        if blocked:
+            self._ports.recorder.record(events.failed_draining(node.name, blocked))
+        return len(pods)
+
+    async def _terminate(self, claim: NodeClaim) -> bool:
+        """Ask for the end of the instance; True once the cloud has none."""
+        provider_id = claim.provider_id
+        if not provider_id:
+            instances = await self._ports.cloud.list_instances()
+            provider_id = next((i.provider_id for i in instances if i.claim_uid == claim.uid), "")
+        if not provider_id:
+            return True
+        try:
+            await self._ports.cloud.delete(provider_id)
+        except InstanceNotFound:
+            return True
+        return False
+
+    async def _release_node(self, node: Node) -> None:
+        try:
+            if TERMINATION_FINALIZER in node.finalizers:
+                left = tuple(f for f in node.finalizers if f != TERMINATION_FINALIZER)
+                node = await self._ports.writer.update_node(replace(node, finalizers=left))
+            await self._ports.writer.delete_node(node.name)
+        except NotFound:
+            return
+
+
+def _is_drained(pod: Pod) -> bool:
+    """Whether a drain waits for the pod: not for static pods, nor for those that tolerate the disruption."""
+    if pod.owner is not None and pod.owner.kind == "Node":
+        return False
+    return not any(t.tolerates(DISRUPTED_TAINT) for t in pod.spec.tolerations)
+
+
+def _next_tier(pods: Sequence[Pod]) -> list[Pod]:
+    def tier(pod: Pod) -> int:
+        return 2 * (pod.spec.priority >= _CRITICAL) + pod.is_daemon
+
+    first = min(map(tier, pods))
+    return [pod for pod in pods if tier(pod) == first]
+
+
+def _deadline_s(claim: NodeClaim) -> float | None:
+    if claim.termination_grace_period_s is None or claim.deleted_s is None:
+        return None
+    return claim.deleted_s + claim.termination_grace_period_s

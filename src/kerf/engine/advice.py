@@ -1,0 +1,287 @@
+"""The smallest change that would place a pod, as a sentence and, where one exists, as a merge patch.
+
+A patch is only given when planning again with it places the pod.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import yaml
+
+from kerf.engine.devices import rightful_family
+from kerf.engine.fit import fit
+from kerf.engine.limits import Ledger
+from kerf.engine.packing import cheapest_nodes
+from kerf.engine.shapes import Shape
+from kerf.engine.targets import Candidate, supply
+from kerf.model.constraints import INSTANCE_TYPE, Requirement, Requirements, untolerated
+from kerf.model.instancetypes import price_text
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Misfit, Patch, Stage
+from kerf.model.quantities import Resources, quantity_text
+
+if TYPE_CHECKING:
+    from kerf.engine.explain import Situation
+
+_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Pod": (),
+    "CronJob": ("jobTemplate", "spec", "template", "spec"),
+    "Job": ("template", "spec"),
+    "Deployment": ("template", "spec"),
+    "ReplicaSet": ("template", "spec"),
+    "StatefulSet": ("template", "spec"),
+}
+"""Where the pod's spec stands in the spec of the object that makes it."""
+_MOST_SEARCHED = 2_000
+"""Pods for which a smaller limit is searched for; beyond it the limit that the plan would use is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A hint, and the patch that carries it out; both may be missing."""
+
+    hint: str = ""
+    patch: Patch | None = None
+
+
+def advise(shape: Shape, misfit: Misfit, situation: "Situation") -> Advice:
+    """What would help pods of the shape, judged by the misfit that came furthest."""
+    pool = situation.snapshot.pool(misfit.target.removeprefix("NodePool ").partition("/")[0])
+    if pool is None:
+        return Advice()
+    if misfit.stage == Stage.LIMITS:
+        return _raise_limit(pool, misfit.detail, situation)
+    if misfit.stage == Stage.TAINTS:
+        return _tolerate(pool, shape, situation)
+    if misfit.stage == Stage.REQUIREMENTS:
+        return _agree(pool, misfit.detail, shape, situation)
+    if misfit.stage == Stage.DEVICES and misfit.detail.startswith("family:"):
+        return _select(pool, shape, situation)
+    if misfit.stage in (Stage.DEVICES, Stage.RESOURCES):
+        return _larger_type(pool, shape, situation)
+    if misfit.stage == Stage.OFFERINGS:
+        return Advice(
+            "allow further instance types, zones or capacity types in NodePool "
+            f"{pool.name}, or wait until the offering is back"
+        )
+    return Advice()
+
+
+def _patch_pool(pool: NodePool, change: Mapping[str, object]) -> Patch:
+    return Patch("NodePool", pool.name, json.dumps({"spec": change}, sort_keys=True))
+
+
+def pod_patch(shape: Shape, text: str) -> Patch | None:
+    """A patch of the pod (`spec: ...` as YAML or JSON), moved to the object that makes such pods; None when that is unknown."""
+    owner = shape.pod.owner
+    kind = owner.kind if owner is not None else "Pod"
+    if kind not in _TEMPLATES:
+        return None
+    change: object = yaml.safe_load(text).get("spec", {})
+    for step in reversed(_TEMPLATES[kind]):
+        change = {step: change}
+    name = owner.name if owner is not None else shape.pod.name
+    return Patch(kind, name, json.dumps({"spec": change}, sort_keys=True), shape.pod.namespace)
+
+
+def places(shape: Shape, pool: NodePool, situation: "Situation") -> bool:
+    """Whether the pool, as given, offers a type that takes the shape and can be bought."""
+    return bool(_takers(shape, pool, situation))
+
+
+def _takers(shape: Shape, pool: NodePool, situation: "Situation") -> list[Candidate]:
+    others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
+    offered = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
+    takers = []
+    for candidate in offered:
+        result = fit(candidate.target, candidate.room, shape)
+        if not isinstance(result, Misfit) and candidate.offering_for(result.room.requirements) is not None:
+            takers.append(candidate)
+    return takers
+
+
+def _raise_limit(pool: NodePool, resource: str, situation: "Situation") -> Advice:
+    if pool.name + resource in situation._advice:
+        return situation._advice[pool.name + resource]
+    found = _smallest_limits(pool, situation)
+    if not found:
+        advice = Advice(f"raise limit {resource} of NodePool {pool.name}")
+    else:
+        pods = sum(len(s) for s in situation.shapes)
+        texts = ", ".join(
+            f"{quantity_text(name, amount)} is the smallest {name} limit" for name, amount in found.items()
+        )
+        everyone = "the pod" if pods == 1 else f"all {pods} pods"
+        limits = {name: quantity_text(name, amount) for name, amount in found.items()}
+        advice = Advice(
+            f"{texts} of NodePool {pool.name} that places {everyone}", _patch_pool(pool, {"limits": limits})
+        )
+    situation._advice[pool.name + resource] = advice
+    return advice
+
+
+def _smallest_limits(pool: NodePool, situation: "Situation") -> dict[str, int]:
+    """The limits of the pool that must rise for all pods to be placed, each to the least that does it."""
+    limits = pool.limits or Resources()
+    needed = _used_with(pool, None, situation)
+    if needed is None:
+        return {}
+    rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
+    if sum(len(s) for s in situation.shapes) > _MOST_SEARCHED:
+        return rising
+    for name in sorted(rising):
+        low, high = limits[name] + 1, rising[name]
+        while low < high:
+            middle = (low + high) // 2
+            enough = _used_with(pool, limits.replaced({**rising, name: middle}), situation) is not None
+            low, high = (low, middle) if enough else (middle + 1, high)
+        rising[name] = high
+    return rising
+
+
+def _used_with(pool: NodePool, limits: Resources | None, situation: "Situation") -> Resources | None:
+    """What the pool counts when all pods are planned under other limits; None when some pod is still left."""
+    pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
+    ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
+    purchase = cheapest_nodes(situation.shapes, situation.supply.candidates, ledger)
+    return None if any(purchase.left) else ledger.used(pool.name)
+
+
+def _tolerate(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
+    missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), shape.spec.tolerations) is not None]
+    added = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in missing]
+    kept = [
+        {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in shape.spec.tolerations
+    ]
+    tolerations = [{k: v for k, v in entry.items() if v} for entry in (*kept, *added)]
+    hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
+    if not places(shape, replace(pool, taints=()), situation):
+        return Advice(hint)
+    return Advice(hint, pod_patch(shape, json.dumps({"spec": {"tolerations": tolerations}})))
+
+
+def _agree(pool: NodePool, key: str, shape: Shape, situation: "Situation") -> Advice:
+    """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
+    held = pool.template_requirements().get(key)
+    if held is None:
+        asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
+        if asked is None or asked.complement or not asked.values:
+            return Advice(f"no node of NodePool {pool.name} has the label {key}")
+        value = min(asked.values)
+        labels = {**pool.labels, key: value}
+        hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}, if its nodes deserve it'
+        works = places(shape, replace(pool, labels=labels), situation)
+        patch = _patch_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}) if works else None
+        return Advice(hint, patch)
+    if held.complement or not held.values:
+        return Advice(f"NodePool {pool.name} has {held}")
+    return _take_value(pool, held, shape, situation)
+
+
+def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: "Situation") -> Advice:
+    value = min(held.values)
+    hint = f'the NodePool has {held}: let the pod ask {held.key} "{value}"'
+    spec = shape.spec
+    if held.key in spec.node_selector:
+        change: dict[str, object] = {"nodeSelector": {held.key: value}}
+        fixed = spec.node_selector.without((held.key,)).intersect(Requirements.of_labels({held.key: value}))
+        changed = replace(spec, node_selector=fixed)
+    else:
+        terms = tuple(_with_value(term, held.key, value) for term in spec.affinity)
+        change = {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": _expressions(term)} for term in terms]
+                    }
+                }
+            }
+        }
+        changed = replace(spec, affinity=terms)
+    again = Shape((replace(shape.pod, spec=changed),))
+    works = places(again, pool, situation)
+    return Advice(hint, pod_patch(shape, json.dumps({"spec": change})) if works else None)
+
+
+def _with_value(term: Requirements, key: str, value: str) -> Requirements:
+    if key not in term:
+        return term
+    return term.without((key,)).intersect(Requirements.of_labels({key: value}))
+
+
+def _expressions(term: Requirements) -> list[dict[str, object]]:
+    """A term as matchExpressions of a manifest."""
+    found: list[dict[str, object]] = []
+    for key in sorted(term):
+        found.extend(expressions_of(term[key]))
+    return found
+
+
+def expressions_of(requirement: Requirement) -> list[dict[str, object]]:
+    """One requirement as entries of a manifest: several where bounds and excluded values stand together."""
+    key = requirement.key
+    if not requirement.complement:
+        if not requirement.values:
+            return [{"key": key, "operator": "DoesNotExist"}]
+        return [{"key": key, "operator": "In", "values": sorted(requirement.values)}]
+    found: list[dict[str, object]] = []
+    if requirement.at_least is not None:
+        found.append({"key": key, "operator": "Gt", "values": [str(requirement.at_least - 1)]})
+    if requirement.at_most is not None:
+        found.append({"key": key, "operator": "Lt", "values": [str(requirement.at_most + 1)]})
+    if requirement.values:
+        found.append({"key": key, "operator": "NotIn", "values": sorted(requirement.values)})
+    return found or [{"key": key, "operator": "Exists"}]
+
+
+def _select(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
+    """The pool's nodes are not the family's: its label selects them."""
+    rightful = rightful_family(shape, situation.supply.families)
+    if rightful is None or rightful.selector is None:
+        return Advice()
+    key, value = rightful.selector
+    hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}'
+    if not places(shape, replace(pool, labels={**pool.labels, key: value}), situation):
+        return Advice(hint)
+    return Advice(hint, _patch_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}))
+
+
+def _larger_type(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
+    """The cheapest type of the whole market that would take the pod, were it allowed in the pool."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return Advice(
+            f"no instance type that NodePool {pool.name} allows is large enough; ask for less or allow others"
+        )
+    opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
+    takers = _takers(shape, opened, situation)
+    if not takers:
+        return Advice("no instance type that is sold here holds the pod; ask for less")
+    best = min(takers, key=lambda c: c.order)
+    memory = f" with {best.kind.devices[0].memory_mib} MiB a GPU" if best.kind.devices else ""
+    price = f"{price_text(best.price_micro)} {situation.market.currency}/h"
+    hint = f"allow instance type {best.kind.name} ({price}){memory} in NodePool {pool.name}"
+    values = frozenset({*named.values, best.kind.name})
+    widened = replace(
+        pool,
+        requirements=pool.requirements.without((INSTANCE_TYPE,)).intersect(
+            Requirements([Requirement(INSTANCE_TYPE, False, values, min_values=named.min_values)])
+        ),
+    )
+    works = places(shape, widened, situation)
+    return Advice(
+        hint, _patch_pool(pool, {"template": {"spec": {"requirements": _requirements_of(widened)}}}) if works else None
+    )
+
+
+def _requirements_of(pool: NodePool) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for key in sorted(pool.requirements):
+        requirement = pool.requirements[key]
+        for entry in expressions_of(requirement):
+            if requirement.min_values is not None:
+                entry = {**entry, "minValues": requirement.min_values}
+            found.append(entry)
+    return found

@@ -1,0 +1,129 @@
+"""A proven lower bound on what any plan for the same pods costs per hour.
+
+The relaxation lets pods be cut to pieces and nodes be bought in parts, but charges every pod its share of one node:
+per resource, and per card where it asks for a GPU. In dual form: split the price of each type over its resources;
+a pod is worth at most the sum of its shares of those parts, on the type where that sum is least. The best split is a
+linear program (HiGHS), and any split gives a valid bound. Rounded up where it is safe: some node must be bought for
+the most demanding pod, and with a single price in sight nodes come whole.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kerf.engine.devices import Taken, asks_devices, place_on_devices
+from kerf.engine.filling import Filler
+from kerf.engine.packing import undominated
+from kerf.engine.shapes import Shape
+from kerf.engine.targets import Candidate
+from kerf.model.instancetypes import MICRO
+from kerf.model.quantities import Resources
+
+_MEMORY, _CORES, _SLOTS, _LARGE = "card memory", "card cores", "card slots", "cards over half"
+
+
+def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int | None:
+    """Micro-units per hour that nodes for all these pods cost at least; 0 for no pods, None when some pod fits nowhere.
+
+    The pods are taken to need new nodes. Cost: one linear program of shapes x types that beat no other.
+    """
+    if not shapes:
+        return 0
+    filler = Filler(shapes)
+    useful = undominated(filler, candidates, [len(shape) for shape in shapes])
+    rows = [(number, c) for number in range(len(shapes)) for c in useful if filler.alone(number, c)]
+    if {number for number, _ in rows} != set(range(len(shapes))):
+        return None
+    relaxed = _relaxed(filler, useful, rows)
+    dearest_pod = max(min(c.price_micro for n, c in rows if n == number) for number in range(len(shapes)))
+    prices = {c.price_micro for c in useful}
+    if len(prices) == 1:
+        price = prices.pop()
+        relaxed = -(-relaxed // price) * price
+    return max(relaxed, dearest_pod)
+
+
+def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[int, Candidate]]) -> int:
+    import highspy
+    import numpy
+
+    shares = [_shares(filler, number, candidate) for number, candidate in rows]
+    names = sorted({name for share in shares for name in share})
+    position = {id(c): index for index, c in enumerate(useful)}
+    worth, part = len(filler.shapes), len(names)
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    for column in range(worth + len(useful) * part):
+        solver.addVar(0.0, highspy.kHighsInf)
+        solver.changeColCost(column, -float(len(filler.shapes[column])) if column < worth else 0.0)
+    for index, candidate in enumerate(useful):
+        split = numpy.arange(worth + index * part, worth + (index + 1) * part, dtype=numpy.int32)
+        solver.addRow(-highspy.kHighsInf, candidate.price_micro / MICRO, part, split, numpy.ones(part))
+    for (number, candidate), share in zip(rows, shares, strict=True):
+        start = worth + position[id(candidate)] * part
+        at = numpy.array([number, *(start + names.index(name) for name in share)], dtype=numpy.int32)
+        value = numpy.array([1.0, *(-float(amount) for amount in share.values())])
+        solver.addRow(-highspy.kHighsInf, 0.0, len(at), at, value)
+    solver.run()
+    found = list(solver.getSolution().col_value)[worth:]
+    splits = [_exact_split(c.price_micro, found[i * part : (i + 1) * part]) for i, c in enumerate(useful)]
+    return _worth(filler, rows, shares, [dict(zip(names, splits[position[id(c)]], strict=True)) for _, c in rows])
+
+
+def _exact_split(price_micro: int, found: Sequence[float]) -> list[int]:
+    """The solver's split in whole micro-units that never sum to more than the price, so that the bound is proven."""
+    split = [max(0, int(amount * MICRO)) for amount in found]
+    over = sum(split)
+    return [amount * price_micro // over for amount in split] if over > price_micro else split
+
+
+def _worth(
+    filler: Filler,
+    rows: Sequence[tuple[int, Candidate]],
+    shares: Sequence[dict[str, Fraction]],
+    splits: Sequence[dict[str, int]],
+) -> int:
+    """Sum over pods of the least that their shares of a node's split price come to; rounded down."""
+    least: dict[int, Fraction] = {}
+    for (number, _), share, split in zip(rows, shares, splits, strict=True):
+        value = sum((amount * split[name] for name, amount in share.items()), Fraction(0))
+        least[number] = min(value, least.get(number, value))
+    return int(sum(value * len(filler.shapes[number]) for number, value in least.items()))
+
+
+def _shares(filler: Filler, number: int, candidate: Candidate) -> dict[str, Fraction]:
+    """The part of one node that one pod takes, by resource; of its cards by `_card_shares`."""
+    shape, target = filler.shapes[number], candidate.target
+    asked: Resources = shape.requests.without(target.uncounted)
+    shares = {name: Fraction(amount, candidate.room.free[name]) for name, amount in asked.items() if amount > 0}
+    if asks_devices(shape, target.family):
+        shares.update(_card_shares(shape, candidate))
+    return shares
+
+
+def _card_shares(shape: Shape, candidate: Candidate) -> dict[str, Fraction]:
+    """What one pod takes of the node's cards: memory, cores, slots, and whole cards for slices over half of one.
+
+    Two slices that each take more than half of a card's memory or cores cannot share it, so that there are at most as
+    many of them as cards: this is what a sum over the node misses.
+    """
+    devices = candidate.room.devices
+    taken = place_on_devices(candidate.target, devices, shape)
+    assert isinstance(taken, Taken)
+    used = [
+        (
+            after.used_memory_mib - before.used_memory_mib,
+            after.used_cores - before.used_cores,
+            after.used_slots - before.used_slots,
+            before,
+        )
+        for before, after in zip(devices, taken.devices, strict=True)
+    ]
+    large = sum(1 for memory, cores, _, card in used if 2 * memory > card.memory_mib or 2 * cores > card.cores)
+    sums = {
+        _MEMORY: (sum(u[0] for u in used), sum(card.memory_mib for card in devices)),
+        _CORES: (sum(u[1] for u in used), sum(card.cores for card in devices)),
+        _SLOTS: (sum(u[2] for u in used), sum(card.slots for card in devices)),
+        _LARGE: (large, len(devices)),
+    }
+    return {name: Fraction(part, whole) for name, (part, whole) in sums.items() if part > 0 and whole > 0}

@@ -1,0 +1,85 @@
+"""Asks a pod's sharing family which devices it gets, and what the real scheduler will pick. Knows no family by name."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kerf.engine.shapes import Shape
+from kerf.model.gpu import DeviceState, Slice
+from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import PodDemand
+from kerf.sharing.family import Family, NoFit, Refused
+
+if TYPE_CHECKING:
+    from kerf.engine.fit import Target
+
+_COUNTS = re.compile(r"\d+/\d+ ")
+
+
+def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:
+    """What pods of the shape ask of a family, computed once a shape and family."""
+    cache: dict[str, PodDemand | Refused] = shape.__dict__.setdefault("_demands", {})
+    if family.name not in cache:
+        cache[family.name] = family.demand(shape.pod)
+    return cache[family.name]
+
+
+def rightful_family(shape: Shape, families: tuple[Family, ...]) -> Family | None:
+    """The only family that can serve the pods (they ask for its own resources); None when any may."""
+    return next((family for family in families if family.claims(shape.pod)), None)
+
+
+def asks_devices(shape: Shape, family: Family) -> bool:
+    """Whether pods of the shape need any device of this family."""
+    demand = demand_of(shape, family)
+    return isinstance(demand, Refused) or not demand.is_empty
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The devices after a pod was placed, its slices, and the real scheduler's order among nodes (least first)."""
+
+    devices: tuple[DeviceState, ...]
+    slices: tuple[Slice, ...] = ()
+    order: float = 0.0
+
+
+def place_on_devices(target: "Target", devices: tuple[DeviceState, ...], shape: Shape) -> Taken | Misfit:
+    """One pod of the shape on these devices, where the real scheduler would put it; or why no device takes it."""
+    rightful = rightful_family(shape, target.families)
+    if rightful is not None and rightful.name != target.family.name:
+        return foreign(target, rightful)
+    demand = demand_of(shape, target.family)
+    if isinstance(demand, Refused):
+        return Misfit(target.name, Stage(demand.stage), demand.reason, shortfall=1)
+    if demand.is_empty:
+        return Taken(devices)
+    if target.no_devices:
+        return Misfit(target.name, Stage.DEVICES, target.no_devices, shortfall=1)
+    result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
+    if isinstance(result, NoFit):
+        codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
+        return Misfit(target.name, Stage.DEVICES, ", ".join(codes), result.missing, result.detail, result.shortfall)
+    return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
+
+
+def only(devices: tuple[DeviceState, ...], indexes: frozenset[int]) -> tuple[DeviceState, ...]:
+    """The same devices with all but some closed to new slices."""
+    return tuple(d if d.index in indexes else replace(d, cordoned=True) for d in devices)
+
+
+def reopened(devices: tuple[DeviceState, ...], before: tuple[DeviceState, ...]) -> tuple[DeviceState, ...]:
+    """`devices` with the openness that they had `before`."""
+    cordoned = {device.index: device.cordoned for device in before}
+    return tuple(replace(d, cordoned=cordoned[d.index]) for d in devices)
+
+
+def foreign(target: "Target", rightful: Family) -> Misfit:
+    """The target's cards belong to another family than the one the pod asks."""
+    label = rightful.selector
+    selector = f'label {label[0]}: "{label[1]}"' if label else "its own label"
+    reason = (
+        f"the pod asks for slices of {rightful.title}, whose device plugin does not select these nodes "
+        f"(selector: {selector})"
+    )
+    return Misfit(target.name, Stage.DEVICES, reason, detail=f"family:{rightful.name}", shortfall=1 << 40)

@@ -1,0 +1,155 @@
+"""Nodes that may be disrupted at all, what forbids it for others, and how many a pool's budgets allow.
+
+The rules and sentences are Karpenter's for its graceful methods: do-not-disrupt and disruption budgets always hold.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cronsim import CronSim
+
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DO_NOT_DISRUPT, INITIALIZED, NodeClaim
+from kerf.model.nodepool import Budget, NodePool
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+_MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A node that may go, with its claim and pool, and the pods that would have to move."""
+
+    cluster_node: ClusterNode
+    node: Node
+    claim: NodeClaim
+    pool: NodePool
+    pods: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A node that would be looked at, and what forbids it."""
+
+    node: str
+    why: str
+
+
+def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
+    """Candidates by node name, and the nodes of ours that are blocked."""
+    pools = {pool.name: pool for pool in snapshot.node_pools}
+    found, blocked = [], []
+    for held in snapshot.nodes:
+        node, claim = held.node, held.claim
+        if node is None or claim is None or claim.is_deleting or node.deleted_s is not None:
+            continue
+        pool = pools.get(claim.node_pool)
+        if pool is None or not claim.is_true(CONSOLIDATABLE) or not claim.is_true(INITIALIZED):
+            continue
+        moving = tuple(pod for pod in held.pods if not pod.is_daemon and not pod.is_ended)
+        why = blocked_by(node, held.pods, snapshot)
+        if why:
+            blocked.append(Blocked(node.name, why))
+        else:
+            found.append(Candidate(held, node, claim, pool, moving))
+    return tuple(found), tuple(blocked)
+
+
+def blocked_by(node: Node, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> str:
+    """What forbids to disrupt the node, in Karpenter's words; empty when nothing does."""
+    if any(taint.key == DISRUPTED_TAINT.key for taint in node.taints):
+        return "node is deleting or marked for deletion"
+    if node.annotations.get(DO_NOT_DISRUPT) == "true":
+        return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
+    if any(pod.nominated_node == node.name for pod in snapshot.pending):
+        return "node is nominated for a pending pod"
+    for pod in pods:
+        if pod.is_ended or pod.deleted_s is not None:
+            continue
+        if is_protected(pod, snapshot.taken_at_s):
+            return f'pod {pod.key} has "{DO_NOT_DISRUPT}" annotation'
+        covering = [budget for budget in snapshot.disruption_budgets if budget.covers(pod)]
+        if len(covering) > 1:
+            return f"eviction does not support multiple PDBs (pod {pod.key})"
+        if covering and covering[0].disruptions_allowed <= 0:
+            return f"pdb {covering[0].namespace}/{covering[0].name} prevents pod evictions"
+    return ""
+
+
+def is_protected(pod: Pod, now_s: float) -> bool:
+    """Whether do-not-disrupt holds: `true`, or a duration that counts from the pod's start; else it is ignored."""
+    value = pod.annotations.get(DO_NOT_DISRUPT, "")
+    if value == "true":
+        return True
+    seconds = _duration_s(value)
+    return seconds is not None and now_s < (pod.started_s or pod.created_s) + seconds
+
+
+def _duration_s(text: str) -> int | None:
+    units = {"h": 3600, "m": 60, "s": 1}
+    total, number = 0, ""
+    for letter in text:
+        if letter.isdigit():
+            number += letter
+        elif letter in units and number:
+            total, number = total + int(number) * units[letter], ""
+        else:
+            return None
+    return total if text and not number else None
+
+
+def allowed(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> int | None:
+    """How many more nodes of the pool may be disrupted now for a reason; None means any number.
+
+    The least of the active budgets, percentages of initialised nodes rounded up, less nodes that are going or not ready.
+    """
+    mine = [n for n in snapshot.nodes if n.claim is not None and n.claim.node_pool == pool.name and n.node is not None]
+    total = sum(1 for n in mine if n.is_initialized and not n.is_deleting)
+    going = sum(1 for n in mine if n.is_deleting or (n.node is not None and n.is_initialized and not n.node.is_ready))
+    counts = [
+        _of(budget, total + sum(1 for n in mine if n.is_deleting))
+        for budget in pool.disruption.budgets
+        if (not budget.reasons or reason in budget.reasons) and _is_active(budget, snapshot.taken_at_s)
+    ]
+    return max(0, min(counts) - going) if counts else None
+
+
+def _of(budget: Budget, total: int) -> int:
+    if budget.nodes.endswith("%"):
+        return -(-total * int(budget.nodes[:-1]) // 100)
+    return int(budget.nodes)
+
+
+def _is_active(budget: Budget, now_s: float) -> bool:
+    """Whether the budget's schedule has begun within its duration; always for one without a schedule. In UTC."""
+    if budget.schedule is None or budget.duration_s is None:
+        return True
+    began = datetime.datetime.fromtimestamp(now_s - budget.duration_s, datetime.UTC)
+    following: datetime.datetime = next(CronSim(_MACROS.get(budget.schedule, budget.schedule), began))
+    return following.timestamp() <= now_s
+
+
+class Allowance:
+    """What the budgets still allow while a plan is made."""
+
+    def __init__(self, snapshot: ClusterSnapshot, reason: str) -> None:
+        self._left: Mapping[str, int | None] = {p.name: allowed(snapshot, p, reason) for p in snapshot.node_pools}
+        self._taken: dict[str, int] = {}
+
+    def take(self, pool: str) -> bool:
+        """Count one node of the pool; False when no budget allows it."""
+        left, taken = self._left.get(pool, 0), self._taken.get(pool, 0)
+        if left is not None and taken >= left:
+            return False
+        self._taken[pool] = taken + 1
+        return True

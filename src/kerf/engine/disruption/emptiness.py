@@ -1,0 +1,48 @@
+"""Empty nodes go, as many as the budgets allow; nothing has to move."""
+
+from collections.abc import Iterator, Sequence
+
+from kerf.engine.disruption.candidates import Allowance, Candidate
+from kerf.engine.pricing import cards_in_use, cluster_price, node_price
+from kerf.model.instancetypes import price_text
+from kerf.model.market import Market
+from kerf.model.nodeclaim import INITIALIZED
+from kerf.model.nodepool import EMPTY
+from kerf.model.plan import Cost, Deletion, GpuUse, Plan
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Plan]:
+    """One plan with every empty node that may go, dearest first; none when there is none."""
+    allowance = Allowance(snapshot, EMPTY)
+    empty = [c for c in candidates if not c.pods and c.pool.disruption.consolidate_after_s is not None]
+    empty.sort(key=lambda c: (-node_price(c.cluster_node, market), c.node.name))
+    deletions = tuple(_deletion(c, market, snapshot.taken_at_s) for c in empty if allowance.take(c.pool.name))
+    if deletions:
+        yield deleting(snapshot, market, deletions)
+
+
+def _deletion(candidate: Candidate, market: Market, now_s: float) -> Deletion:
+    saved = node_price(candidate.cluster_node, market)
+    since = candidate.claim.condition(INITIALIZED)
+    start = max(candidate.claim.last_pod_event_s or 0, since.since_s if since is not None else 0)
+    why = f"empty for {duration_text(now_s - start)}, saves {price_text(saved)} {market.currency}/h"
+    return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, saved, EMPTY, why)
+
+
+def deleting(snapshot: ClusterSnapshot, market: Market, deletions: tuple[Deletion, ...]) -> Plan:
+    """The plan that only takes these nodes away."""
+    before = cluster_price(snapshot, market)
+    paid, allocated = cards_in_use(snapshot, ())
+    gone = {deletion.node for deletion in deletions}
+    cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
+    cost = Cost(market.currency, before, before - sum(d.saved_micro for d in deletions))
+    return Plan("cost", cost, GpuUse(paid - cards, allocated), deletions=deletions)
+
+
+def duration_text(seconds: float) -> str:
+    """A span as people write it: `10m`, `1h5m`, `45s`."""
+    whole = max(0, int(seconds))
+    hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
+    parts = [f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n]
+    return "".join(parts[:2]) or "0s"

@@ -1,0 +1,159 @@
+"""One node filled with pods, exactly, card by card.
+
+A fill is first-fit decreasing over shapes; within a shape every pod without devices is placed at once by division, and
+pods with devices one by one by the family's own chooser. Results depend on how many pods of each shape remain only up
+to what one node can hold, so that they are remembered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.devices import Taken, asks_devices, demand_of, place_on_devices
+from kerf.engine.fit import Room, check_resources, check_taints, narrowed, take
+from kerf.engine.shapes import Shape
+from kerf.engine.targets import Candidate
+from kerf.model.gpu import DeviceState, Slice
+from kerf.model.instancetypes import Offering
+from kerf.model.plan import Misfit
+from kerf.model.pods import PodDemand
+
+Counts = tuple[int, ...]
+"""Pods by shape, in the order of the shapes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed."""
+
+    candidate: Candidate
+    counts: Counts
+    slices: tuple[tuple[tuple[Slice, ...], ...], ...]
+    room: Room
+    offering: Offering
+
+    @property
+    def pods(self) -> int:
+        """How many pods it holds."""
+        return sum(self.counts)
+
+
+class Filler:
+    """Fills nodes for one set of shapes and remembers what it found."""
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self.shapes = tuple(shapes)
+        self._alone: dict[tuple[int, int], int] = {}
+        self._device_counts: dict[tuple[int, tuple[object, ...]], int | None] = {}
+        self._loads: dict[tuple[int, Counts], Load | None] = {}
+
+    def alone(self, number: int, candidate: Candidate) -> int:
+        """How many pods of one shape an empty node of the candidate holds; 0 when none fits there."""
+        key = (number, id(candidate))
+        if key not in self._alone:
+            self._alone[key] = self._count_alone(number, candidate)
+        return self._alone[key]
+
+    def _count_alone(self, number: int, candidate: Candidate) -> int:
+        shape, target, room = self.shapes[number], candidate.target, candidate.room
+        if check_taints(target, shape) is not None or check_resources(target, room, shape) is not None:
+            return 0
+        requirements = narrowed(target, room, shape)
+        if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
+            return 0
+        by_devices = self._count_devices(number, candidate)
+        by_resources = shape.requests.without(target.uncounted).times_in(room.free)
+        most = 1 if shape.spec.host_ports else len(shape)
+        return min(n for n in (by_devices, by_resources, most) if n is not None)
+
+    def _count_devices(self, number: int, candidate: Candidate) -> int | None:
+        """How often the shape fits the candidate's idle devices; None when it asks for none."""
+        key = (number, candidate.layout)
+        if key not in self._device_counts:
+            self._device_counts[key] = count_on_idle_devices(self.shapes[number], candidate)
+        return self._device_counts[key]
+
+    def fill(self, candidate: Candidate, remaining: Sequence[int]) -> Load | None:
+        """As many of the remaining pods as one node holds; None when it holds none of them."""
+        clipped = tuple(min(n, self.alone(number, candidate)) if n else 0 for number, n in enumerate(remaining))
+        key = (id(candidate), clipped)
+        if key not in self._loads:
+            self._loads[key] = self._fill(candidate, clipped) if any(clipped) else None
+        return self._loads[key]
+
+    def _fill(self, candidate: Candidate, wanted: Counts) -> Load | None:
+        room = candidate.room
+        counts: list[int] = [0] * len(wanted)
+        slices: list[list[tuple[Slice, ...]]] = [[] for _ in wanted]
+        order = sorted((n for n in range(len(wanted)) if wanted[n]), key=lambda n: (self.alone(n, candidate), n))
+        for number in order:
+            room = self._add(candidate, room, number, wanted[number], counts, slices)
+        offering = candidate.offering_for(room.requirements)
+        if offering is None or not any(counts):
+            return None
+        return Load(candidate, tuple(counts), tuple(map(tuple, slices)), room, offering)
+
+    def _add(
+        self,
+        candidate: Candidate,
+        room: Room,
+        number: int,
+        wanted: int,
+        counts: list[int],
+        slices: list[list[tuple[Slice, ...]]],
+    ) -> Room:
+        shape, target = self.shapes[number], candidate.target
+        requirements = narrowed(target, room, shape)
+        if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
+            return room
+        narrower = replace(room, requirements=requirements)
+        if not shape.spec.host_ports and not asks_devices(shape, target.family):
+            requests = shape.requests.without(target.uncounted)
+            times = requests.times_in(room.free)
+            many = wanted if times is None else min(wanted, times)
+            if many:
+                counts[number] += many
+                slices[number].extend([()] * many)
+                return replace(narrower, free=room.free - requests * many)
+            return room
+        for _ in range(wanted):
+            if check_resources(target, narrower, shape) is not None:
+                break
+            placed = take(target, narrower, shape)
+            if isinstance(placed, Misfit):
+                break
+            narrower = placed.room
+            counts[number] += 1
+            slices[number].append(placed.slices)
+        return narrower if counts[number] else room
+
+
+def count_on_idle_devices(shape: Shape, candidate: Candidate) -> int | None:
+    """How many pods of the shape idle devices of the candidate hold; None when the pods ask for no device."""
+    if not asks_devices(shape, candidate.target.family):
+        return None
+    devices = candidate.room.devices
+    demand = demand_of(shape, candidate.target.family)
+    # On equal idle cards one-card pods fill each alike: count one and multiply.
+    if isinstance(demand, PodDemand) and _is_one_card(demand) and _all_alike(devices):
+        return _fill_devices(shape, candidate, devices[:1]) * len(devices)
+    return _fill_devices(shape, candidate, devices)
+
+
+def _is_one_card(demand: PodDemand) -> bool:
+    asking = [c.request for c in demand.containers if c.request is not None]
+    return len(demand.containers) == 1 and len(asking) == 1 and asking[0].count == 1
+
+
+def _all_alike(devices: tuple[DeviceState, ...]) -> bool:
+    return bool(devices) and len({replace(d, id="", index=0) for d in devices}) == 1
+
+
+def _fill_devices(shape: Shape, candidate: Candidate, devices: tuple[DeviceState, ...]) -> int:
+    count = 0
+    while count < len(shape):
+        taken = place_on_devices(candidate.target, devices, shape)
+        if not isinstance(taken, Taken):
+            break
+        devices = taken.devices
+        count += 1
+    return count

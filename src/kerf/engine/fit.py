@@ -1,0 +1,159 @@
+"""May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity.
+
+A `Target` is a place that does not change during a plan (an existing node, or an instance type as one pool offers it);
+a `Room` is what is left of it after some placements, and is immutable, so that a search can go back for free.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kerf.engine.devices import place_on_devices
+from kerf.engine.shapes import Shape
+from kerf.model.constraints import ANYTHING, WELL_KNOWN, Requirement, Requirements, Taint, untolerated
+from kerf.model.gpu import NVIDIA_GPU, DeviceState, Slice
+from kerf.model.nodes import Node
+from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import HostPort
+from kerf.model.quantities import Resources, quantity_text
+from kerf.model.snapshot import ResourceQuota
+from kerf.sharing.family import Family
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A place for pods.
+
+    `requirements` hold the labels it has, or may get; `is_open` tells that values are still to be chosen (a node to
+    be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
+    """
+
+    name: str
+    requirements: Requirements
+    taints: tuple[Taint, ...]
+    family: Family
+    families: tuple[Family, ...]
+    pool: str = ""
+    node: Node | None = None
+    is_open: bool = True
+    quotas: tuple[ResourceQuota, ...] = ()
+    no_devices: str = ""
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The labels whose value is fixed."""
+        return self.requirements.labels()
+
+    @cached_property
+    def uncounted(self) -> frozenset[str]:
+        """Resources that no sum over the node decides: slices of any family, and cards."""
+        return frozenset({NVIDIA_GPU}).union(*(family.resources for family in self.families))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left of a target. `requirements` are those of the pods that are there, where they narrow it."""
+
+    free: Resources
+    devices: tuple[DeviceState, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    requirements: Requirements = ANYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A pod fits: what is left, and the slices it takes.
+
+    Of several targets the real scheduler takes the one of least `order`.
+    """
+
+    room: Room
+    slices: tuple[Slice, ...] = ()
+    order: float = 0.0
+
+
+def check_taints(target: Target, shape: Shape) -> Misfit | None:
+    """Whether a taint keeps the pods off; None when none does."""
+    taint = untolerated(target.taints, shape.spec.tolerations)
+    if taint is None:
+        return None
+    return Misfit(target.name, Stage.TAINTS, f"did not tolerate taint {taint}", shortfall=1)
+
+
+def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
+    """The room's requirements with those of the pods, or which pair of them has no value in common."""
+    misfit: Misfit | None = None
+    for alternative in shape.spec.alternatives:
+        if not alternative:
+            return room.requirements
+        clash = _clash(target, room, alternative)
+        if clash is None:
+            return room.requirements.intersect(alternative) if target.is_open else room.requirements
+        misfit = misfit or clash
+    assert misfit is not None
+    return misfit
+
+
+def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
+    if not target.is_open:
+        missing = asked.unsatisfied_by(target.labels)
+        return None if missing is None else _requirement_misfit(target, missing)
+    undefined = asked.undefined(target.requirements, WELL_KNOWN)
+    if undefined is not None:
+        return _requirement_misfit(target, undefined)
+    conflict = asked.conflict(target.requirements) or asked.conflict(room.requirements)
+    return None if conflict is None else _requirement_misfit(target, conflict[0])
+
+
+def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
+    held = target.requirements.get(asked.key)
+    here = f"it has {held}" if held is not None else f"it has no label {asked.key}"
+    return Misfit(target.name, Stage.REQUIREMENTS, f"pod asks {asked}, {here}", detail=asked.key, shortfall=1)
+
+
+def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
+    """Whether kubelet-visible resources and host ports suffice; None when they do."""
+    for port in shape.spec.host_ports:
+        if any(port.conflicts(taken) for taken in room.ports):
+            return Misfit(target.name, Stage.RESOURCES, f"host port {port.port}/{port.protocol} is taken", shortfall=1)
+    lacking = shape.requests.without(target.uncounted).shortfall(room.free)
+    if not lacking:
+        return None
+    # The resource that lacks most of what is asked names the misfit; ties by name.
+    worst = max(sorted(lacking), key=lambda name: lacking[name] * 1000 // max(1, shape.requests[name]))
+    missing = ", ".join(f"{quantity_text(name, lacking[name])} {name}" for name in sorted(lacking))
+    detail = (
+        f"needs {quantity_text(worst, shape.requests[worst])} {worst}, "
+        f"{quantity_text(worst, max(0, room.free.get(worst, 0)))} free"
+    )
+    share = sum(lacking[name] * 1000 // max(1, shape.requests[name]) for name in lacking)
+    return Misfit(target.name, Stage.RESOURCES, f"Insufficient {worst}", missing, detail, share)
+
+
+def fit(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
+    """Place one pod of the shape. Checks in the order taints, requirements, resources, devices."""
+    misfit = check_taints(target, shape)
+    if misfit is not None:
+        return misfit
+    requirements = narrowed(target, room, shape)
+    if isinstance(requirements, Misfit):
+        return requirements
+    misfit = check_resources(target, room, shape)
+    if misfit is not None:
+        return misfit
+    return take(target, replace(room, requirements=requirements), shape)
+
+
+def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
+    """Place one pod whose other checks have passed: only its devices can still refuse it."""
+    taken = place_on_devices(target, room.devices, shape)
+    if isinstance(taken, Misfit):
+        return taken
+    free = room.free - shape.requests.without(target.uncounted)
+    left = replace(room, free=free, devices=taken.devices, ports=(*room.ports, *shape.spec.host_ports))
+    return Placed(left, taken.slices, taken.order)
+
+
+def nearest(misfits: Sequence[Misfit]) -> Misfit:
+    """The misfit that came furthest, then lacks least, then by name."""
+    return min(misfits, key=lambda m: (-m.stage.rank, m.shortfall, m.target))

@@ -1,0 +1,141 @@
+"""NodeOverlays applied to instance types, as Karpenter does, except that they never make cards.
+
+Order is weight, then the later name. Prices are corrected per offering, capacities per type and resource, and the first
+overlay that speaks of one wins. Two overlays of equal weight that say different things conflict: the later in order is
+then applied nowhere (karpenter pkg/controllers/nodeoverlay).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
+from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.instancetypes import MICRO, InstanceType, NodeOverlay, Offering
+from kerf.model.nodepool import NodePool
+from kerf.model.quantities import Resources
+
+_CARD_MEMORY, _CARD_CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
+
+
+@dataclass(frozen=True)
+class Overlaid:
+    """The types as one pool sees them; `notes` where an overlay and a card disagree."""
+
+    types: tuple[InstanceType, ...]
+    notes: tuple[str, ...] = ()
+
+
+def conflicts(
+    overlays: Iterable[NodeOverlay], pools: Iterable[NodePool], types: Iterable[InstanceType]
+) -> dict[str, str]:
+    """Names of overlays that are applied nowhere, with why (their condition says `Conflict`)."""
+    standing: list[NodeOverlay] = []
+    found: dict[str, str] = {}
+    held_types, held_pools = tuple(types), tuple(pools)
+    for overlay in sorted(overlays, key=lambda o: o.order):
+        against = next((o for o in standing if _conflict(o, overlay, held_pools, held_types)), None)
+        if against is None:
+            standing.append(overlay)
+        else:
+            found[overlay.name] = f"conflict with another overlay: {against.name}"
+    return found
+
+
+def _conflict(
+    first: NodeOverlay, second: NodeOverlay, pools: tuple[NodePool, ...], types: tuple[InstanceType, ...]
+) -> bool:
+    if first.weight != second.weight:
+        return False
+    both_price = _speaks_of_price(first) and _speaks_of_price(second)
+    both_capacity = any(second.capacity.get(name, amount) != amount for name, amount in first.capacity.items())
+    if not (both_price or both_capacity):
+        return False
+    return any(
+        _matches(first, pool, kind)
+        and _matches(second, pool, kind)
+        and (both_capacity or any(_matches_offering(first, o) and _matches_offering(second, o) for o in kind.offerings))
+        for pool in pools
+        for kind in types
+    )
+
+
+def _speaks_of_price(overlay: NodeOverlay) -> bool:
+    return overlay.price is not None or overlay.price_adjustment is not None
+
+
+def _matches(overlay: NodeOverlay, pool: NodePool, kind: InstanceType) -> bool:
+    """Whether type and pool agree with the overlay, offerings aside."""
+    known = kind.requirements.intersect(Requirements.of_labels({**pool.labels, **_pool_labels(pool)}))
+    wanted = overlay.requirements
+    return wanted.conflict(known) is None and wanted.undefined(known, frozenset({ZONE, CAPACITY_TYPE})) is None
+
+
+def _pool_labels(pool: NodePool) -> Mapping[str, str]:
+    return {"karpenter.sh/nodepool": pool.name, pool.node_class.label: pool.node_class.name}
+
+
+def _matches_offering(overlay: NodeOverlay, offering: Offering) -> bool:
+    held = Requirements(
+        [Requirement.of(ZONE, "In", (offering.zone,)), Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,))]
+    )
+    return overlay.requirements.conflict(held) is None
+
+
+def adjusted_price(price_micro: int, overlay: NodeOverlay) -> int:
+    """The price under an overlay: absolute, plus or minus an amount, or in percent; never below zero."""
+    if overlay.price is not None:
+        return int(Fraction(overlay.price) * MICRO)
+    text = overlay.price_adjustment or "+0"
+    if text.endswith("%"):
+        changed = price_micro * (1 + Fraction(text[:-1]) / 100)
+    else:
+        changed = price_micro + Fraction(text) * MICRO
+    return max(0, round(changed))
+
+
+def apply(overlays: Iterable[NodeOverlay], pool: NodePool, types: tuple[InstanceType, ...]) -> Overlaid:
+    """The types with the overlays that stand; cost: overlays x types."""
+    ordered = sorted(overlays, key=lambda overlay: overlay.order)
+    if not ordered:
+        return Overlaid(types)
+    notes: list[str] = []
+    changed = []
+    for kind in types:
+        matching = [overlay for overlay in ordered if _matches(overlay, pool, kind)]
+        changed.append(_with_overlays(kind, matching, notes) if matching else kind)
+    return Overlaid(tuple(changed), tuple(notes))
+
+
+def _with_overlays(kind: InstanceType, overlays: list[NodeOverlay], notes: list[str]) -> InstanceType:
+    offerings = []
+    for offering in kind.offerings:
+        pricing = next((o for o in overlays if _speaks_of_price(o) and _matches_offering(o, offering)), None)
+        price = offering.price_micro if pricing is None else adjusted_price(offering.price_micro, pricing)
+        offerings.append(replace(offering, price_micro=price))
+    capacity: dict[str, int] = {}
+    for overlay in overlays:
+        for name, amount in overlay.capacity.items():
+            capacity.setdefault(name, amount)
+            if kind.devices and capacity[name] == amount:
+                notes.extend(_disagreements(overlay, kind, name, amount))
+    return replace(kind, offerings=tuple(offerings), capacity=_announced(kind, capacity))
+
+
+def _announced(kind: InstanceType, capacity: Mapping[str, int]) -> Resources:
+    # Cards come from the catalogue; what an overlay says of them is compared with it, never added up.
+    cards = {NVIDIA_GPU, _CARD_MEMORY, _CARD_CORES} if kind.devices else set()
+    return kind.capacity.replaced({name: amount for name, amount in capacity.items() if name not in cards})
+
+
+def _disagreements(overlay: NodeOverlay, kind: InstanceType, name: str, amount: int) -> list[str]:
+    cards = len(kind.devices)
+    planned = {_CARD_MEMORY: sum(shape.memory_mib for shape in kind.devices), _CARD_CORES: 100 * cards}.get(name)
+    if planned is None or planned == amount:
+        return []
+    per_card = f", {kind.devices[0].memory_mib} on each of {cards} cards" if cards > 1 and name == _CARD_MEMORY else ""
+    unit = " MiB" if name == _CARD_MEMORY else ""
+    return [
+        f"NodeOverlay {overlay.name} announces {amount}{unit} of {name} on {kind.name}; "
+        f"planned with {planned}{unit}{per_card}, which is what its cards register"
+    ]

@@ -1,0 +1,178 @@
+"""The search for the cheapest nodes that hold groups of equal pods.
+
+Pods have few shapes, so that the search is over nodes full of pods and how often each is bought. It is greedy: the
+load that serves the most value for its price is bought as often as it repeats, where the value of a pod is what it
+costs alone on its best type. Several such searches run (all types together, each type alone, fullest nodes first where
+limits bind) and the best is kept: fewest pods left, then cheapest, then fewest nodes.
+
+Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kerf.engine.filling import Filler, Load
+from kerf.engine.limits import Ledger
+from kerf.engine.shapes import Shape
+from kerf.engine.targets import Candidate
+from kerf.model.constraints import CAPACITY_TYPE, ZONE
+
+_PRECISION = 1 << 40
+_MOST_SINGLE_TYPES = 40
+"""How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
+
+
+@dataclass
+class Purchase:
+    """Loads with how often each is bought, and the pods by shape that are left."""
+
+    loads: list[tuple[Load, int]] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Sort key, the best first: pods left, price, nodes."""
+        return (
+            sum(self.left),
+            sum(load.offering.price_micro * times for load, times in self.loads),
+            sum(times for _, times in self.loads),
+        )
+
+
+Preference = Callable[[Load, int], tuple[int, ...]]
+"""Sort key of a load and its value: the least is bought next."""
+
+
+def cheapest_per_value(load: Load, value: int) -> tuple[int, ...]:
+    """Price for the value that is served; then the smaller node."""
+    price = load.offering.price_micro
+    return (price * _PRECISION // max(1, value), price)
+
+
+def fullest(load: Load, value: int) -> tuple[int, ...]:
+    """Most value on one node, for pools whose limits bind."""
+    return (-value, load.offering.price_micro)
+
+
+def cheapest_nodes(shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
+    """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`."""
+    filler = Filler(shapes)
+    purchase = Purchase(left=[len(shape) for shape in shapes])
+    for weight in sorted({c.pool.weight for c in candidates}, reverse=True):
+        tier = [c for c in candidates if c.pool.weight == weight]
+        bought = _buy_in_tier(filler, tier, purchase.left, ledger)
+        for load, times in bought.loads:
+            ledger.charge(load.candidate.pool.name, load.candidate.capacity, times)
+        purchase.loads.extend(bought.loads)
+        purchase.left = bought.left
+    return purchase
+
+
+def _buy_in_tier(filler: Filler, tier: Sequence[Candidate], left: Sequence[int], ledger: Ledger) -> Purchase:
+    useful = undominated(filler, tier, left)
+    if not useful:
+        return Purchase(left=list(left))
+    values = _values(filler, useful, left)
+    best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
+    tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
+    if len(useful) <= _MOST_SINGLE_TYPES:
+        tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
+    best = min([best, *tries], key=lambda purchase: purchase.rank)
+    best.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in best.loads]
+    return best
+
+
+def _values(filler: Filler, candidates: Sequence[Candidate], left: Sequence[int]) -> list[int]:
+    """What one pod of each shape costs on its best type alone, in micro-units; 0 where none takes it."""
+    values = []
+    for number, pods in enumerate(left):
+        prices = [c.price_micro // held for c in candidates if pods and (held := filler.alone(number, c))]
+        values.append(max(1, min(prices)) if prices else 0)
+    return values
+
+
+def _greedy(
+    filler: Filler,
+    candidates: Sequence[Candidate],
+    values: Sequence[int],
+    left: Sequence[int],
+    ledger: Ledger,
+    prefer: Preference,
+) -> Purchase:
+    ledger = ledger.copy()
+    purchase = Purchase(left=list(left))
+    while any(purchase.left):
+        best: tuple[tuple[int, ...], int, Load] | None = None
+        for number, candidate in enumerate(candidates):
+            if ledger.room_for(candidate) == 0:
+                continue
+            load = filler.fill(candidate, purchase.left)
+            if load is None:
+                continue
+            value = sum(count * values[shape] for shape, count in enumerate(load.counts) if count)
+            key = (prefer(load, value), number)
+            if best is None or key < best[:2]:
+                best = (*key, load)
+        if best is None:
+            break
+        _buy(best[2], purchase, ledger)
+    return purchase
+
+
+def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
+    """As often as the load repeats within what is left and the limits allow."""
+    times = min(purchase.left[number] // count for number, count in enumerate(load.counts) if count)
+    room = ledger.room_for(load.candidate)
+    times = times if room is None else min(times, room)
+    purchase.loads.append((load, times))
+    ledger.charge(load.candidate.pool.name, load.candidate.capacity, times)
+    for number, count in enumerate(load.counts):
+        purchase.left[number] -= count * times
+
+
+def _cheapest_holder(filler: Filler, candidates: Sequence[Candidate], load: Load) -> Load:
+    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one."""
+    for candidate in candidates:
+        if candidate.price_micro >= load.offering.price_micro:
+            break
+        if candidate.pool.name != load.candidate.pool.name:
+            continue
+        if candidate.capacity.shortfall(load.candidate.capacity) and load.candidate.pool.limits is not None:
+            continue
+        held = filler.fill(candidate, load.counts)
+        if held is not None and held.counts == load.counts and held.offering.price_micro < load.offering.price_micro:
+            return held
+    return load
+
+
+def undominated(filler: Filler, tier: Sequence[Candidate], left: Sequence[int]) -> list[Candidate]:
+    """Candidates that hold some pod, less those that another of the same pool beats in every respect; in price order.
+
+    Beaten means: no cheaper under any pod's constraints, the same devices, takes no pod the other refuses, nothing
+    more to offer, and no less charged.
+    """
+    numbers = [n for n, pods in enumerate(left) if pods]
+    names = sorted({name for n in numbers for name in filler.shapes[n].requests})
+    groups: dict[tuple[object, ...], list[tuple[Candidate, tuple[int, ...]]]] = {}
+    for candidate in sorted(tier, key=lambda c: c.order):
+        holds = tuple(filler.alone(n, candidate) > 0 for n in numbers)
+        if not any(holds):
+            continue
+        zones = tuple((o.zone, o.capacity_type) for o in candidate.offerings) if _narrows(filler, numbers) else ()
+        offered = tuple(candidate.room.free.get(name, 0) for name in names)
+        charged = tuple(-candidate.capacity.get(name, 0) for name in sorted(candidate.pool.limits or ()))
+        signature = (candidate.pool.name, candidate.layout, holds, zones)
+        front = groups.setdefault(signature, [])
+        score = (*offered, *charged)
+        if not any(all(a >= b for a, b in zip(held, score, strict=True)) for _, held in front):
+            front.append((candidate, score))
+    return sorted((c for front in groups.values() for c, _ in front), key=lambda c: c.order)
+
+
+def _narrows(filler: Filler, numbers: Sequence[int]) -> bool:
+    """Whether some pod's own zone or capacity type decides which offering, and so which price, applies."""
+    return any(
+        ZONE in alternative or CAPACITY_TYPE in alternative
+        for n in numbers
+        for alternative in filler.shapes[n].spec.alternatives
+    )

@@ -1,0 +1,51 @@
+"""What the cluster costs, and how much of its cards is allocated."""
+
+from collections.abc import Iterable
+
+from kerf.engine.trial import planned_type
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.instancetypes import Offering
+from kerf.model.market import Market
+from kerf.model.nodeclaim import PLANNED_OFFERING
+from kerf.model.plan import NodePlacement
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+
+def node_price(node: ClusterNode, market: Market) -> int:
+    """Per hour in micro-units; 0 for a node whose type or offering the market does not know.
+
+    A node that lost its offering (sold out, no longer listed) keeps the price of its capacity type elsewhere.
+    """
+    offering = _offering_of(node, market)
+    return 0 if offering is None else offering.price_micro
+
+
+def _offering_of(node: ClusterNode, market: Market) -> Offering | None:
+    labels = node.labels
+    planned = (node.claim.annotations.get(PLANNED_OFFERING, "") if node.claim is not None else "").split("/")
+    _, planned_zone, planned_capacity = planned if len(planned) == 3 else ("", "", "")
+    name = labels.get(INSTANCE_TYPE) or (planned_type(node.claim) if node.claim is not None else "")
+    zone, capacity_type = labels.get(ZONE) or planned_zone, labels.get(CAPACITY_TYPE) or planned_capacity
+    kind = market.find(name)
+    if kind is None:
+        return None
+    same = sorted(
+        (o for o in kind.offerings if o.capacity_type == capacity_type), key=lambda o: (o.price_micro, o.zone)
+    )
+    return next((o for o in same if o.zone == zone), same[0] if same else None)
+
+
+def cluster_price(snapshot: ClusterSnapshot, market: Market) -> int:
+    """Per hour in micro-units, of all nodes that Kerf launched or is launching."""
+    return sum(node_price(node, market) for node in snapshot.nodes if node.claim is not None)
+
+
+def cards_in_use(snapshot: ClusterSnapshot, placements: Iterable[NodePlacement]) -> tuple[int, int]:
+    """Cards of all nodes, and how much of them is allocated in 1/10000 of a card, with the placements done."""
+    devices = {(node.name, device.index): device for node in snapshot.nodes for device in node.devices}
+    for placement in placements:
+        for part in placement.pod.slices:
+            key = (placement.node, part.device)
+            if key in devices:
+                devices[key] = devices[key].taking(part.memory_mib, part.cores)
+    return len(devices), sum(device.allocated_percent_points for device in devices.values())

@@ -1,0 +1,93 @@
+"""Equal pods, grouped once.
+
+A burst of 100,000 pods has a few dozen shapes; everything that costs is done once a shape. Pods are equal when nothing
+that a placement may depend on differs: the spec (interned by decode, so that most comparisons are of identity), the
+annotations a sharing family may read, and the namespace where a quota counts.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from kerf.model.pods import Pod, PodSpec
+from kerf.model.quantities import CPU, MEMORY, Resources
+
+# Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.
+_OWN_OF_A_POD = (
+    "hami.io/vgpu-time",
+    "hami.io/bind-time",
+    "hami.io/bind-phase",
+    "kubectl.kubernetes.io/",
+    "kerf.dev/run-for",
+)
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Pods that are equal for every placement, in queue order; never empty."""
+
+    pods: tuple[Pod, ...]
+
+    @property
+    def pod(self) -> Pod:
+        """One of them."""
+        return self.pods[0]
+
+    @property
+    def spec(self) -> PodSpec:
+        """What they ask of a node."""
+        return self.pods[0].spec
+
+    @cached_property
+    def requests(self) -> Resources:
+        """What kube-scheduler counts for one of them."""
+        return self.spec.requests
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+
+def natural(name: str) -> tuple[tuple[int, str | int], ...]:
+    """Sort key that puts `web-2` before `web-10`."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in _DIGITS.split(name) if part)
+
+
+def queue_order(pod: Pod) -> tuple[int, float, str, tuple[tuple[int, str | int], ...]]:
+    """The order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it is stable."""
+    return (-pod.spec.priority, pod.created_s, pod.namespace, natural(pod.name))
+
+
+def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    if not annotations:
+        return ()
+    return tuple(sorted((k, v) for k, v in annotations.items() if not k.startswith(_OWN_OF_A_POD)))
+
+
+def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -> tuple[Shape, ...]:
+    """Shapes of `pods`, in the queue order of their first pods. Linear in the pods."""
+    by_identity: dict[int, int] = {}
+    by_value: dict[PodSpec, int] = {}
+    members: dict[tuple[object, ...], list[Pod]] = {}
+    for pod in pods:
+        number = by_identity.get(id(pod.spec))
+        if number is None:
+            number = by_value.setdefault(pod.spec, len(by_value))
+            by_identity[id(pod.spec)] = number
+        key = (
+            number,
+            _annotations_key(pod.annotations),
+            bool(pod.uid),
+            pod.initialised,
+            pod.invalid,
+            pod.namespace if pod.namespace in quota_namespaces else "",
+        )
+        members.setdefault(key, []).append(pod)
+    shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
+    return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
+
+
+def size_key(requests: Resources, gpus: int) -> tuple[int, int, int]:
+    """Larger pods first: by GPUs, then cpu, then memory (first-fit decreasing)."""
+    return (-gpus, -requests.get(CPU, 0), -requests.get(MEMORY, 0))

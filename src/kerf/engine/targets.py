@@ -1,0 +1,288 @@
+"""What can be had: every instance type as each NodePool offers it, and every node there is or will be.
+
+A pool's types are filtered by its requirements, adjusted by NodeOverlays, and lose their sold-out offerings; what falls
+out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from kerf.engine import overlays
+from kerf.engine.fit import Room, Target
+from kerf.model.constraints import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    ZONE,
+    Requirement,
+    Requirements,
+    untolerated,
+)
+from kerf.model.gpu import DeviceShape
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import HostPort
+from kerf.model.quantities import NODES, Resources
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.sharing.family import Family
+from kerf.sharing.registry import configured, owner_of
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An instance type as one pool offers it.
+
+    `offerings` are those that can be had now, in launch order: reserved, spot, on-demand, each by price, then zone.
+    `sold_out` are the capacity types it would otherwise come in. `room` is an empty node of it, daemons taken off.
+    `capacity` is what a launch charges against the pool's limits.
+    """
+
+    target: Target
+    pool: NodePool
+    kind: InstanceType
+    offerings: tuple[Offering, ...]
+    room: Room
+    capacity: Resources
+    refused: str = ""
+    retry_at_s: float = 0
+    sold_out: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """Sort key: price, then pool, then type."""
+        return (self.price_micro, self.pool.name, self.kind.name)
+
+    @property
+    def price_micro(self) -> int:
+        """Of the first offering; 0 when there is none."""
+        return self.offerings[0].price_micro if self.offerings else 0
+
+    @cached_property
+    def layout(self) -> tuple[object, ...]:
+        """What decides how devices take pods; candidates with equal ones take the same pods."""
+        return (self.target.family.name, self.room.devices)
+
+    def offering_for(self, requirements: Requirements) -> Offering | None:
+        """The first offering that the requirements allow; None when none is left."""
+        zone, capacity_type = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
+        for offering in self.offerings:
+            if (zone is None or zone.has(offering.zone)) and (
+                capacity_type is None or capacity_type.has(offering.capacity_type)
+            ):
+                return offering
+        return None
+
+    def key_of(self, offering: Offering) -> OfferingKey:
+        """The name of one of its offerings."""
+        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type)
+
+
+@dataclass(frozen=True, eq=False)
+class Supply:
+    """Everything that could be bought: candidates of all pools, and what a plan should tell of them."""
+
+    candidates: tuple[Candidate, ...]
+    unavailable: tuple[Candidate, ...] = ()
+    families: tuple[Family, ...] = ()
+    pool_problems: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def by_pool(self) -> dict[str, tuple[Candidate, ...]]:
+        """Candidates of each pool that has any, in their order."""
+        found: dict[str, list[Candidate]] = {}
+        for candidate in self.candidates:
+            found.setdefault(candidate.pool.name, []).append(candidate)
+        return {name: tuple(held) for name, held in found.items()}
+
+
+@dataclass
+class _Collected:
+    candidates: list[Candidate] = field(default_factory=list)
+    unavailable: list[Candidate] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
+    """What every usable pool offers. Cost: pools x types."""
+    families = configured(snapshot.config_maps)
+    collected = _Collected()
+    conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types) if snapshot.overlays else {}
+    standing = tuple(o for o in snapshot.overlays if o.name not in conflicting)
+    collected.notes.extend(f"NodeOverlay {name} is not applied: {why}" for name, why in sorted(conflicting.items()))
+    for pool in sorted(snapshot.node_pools, key=lambda p: p.order):
+        problem = pool_problem(pool, snapshot)
+        if problem:
+            collected.problems.append((pool.name, problem))
+            continue
+        overlaid = overlays.apply(standing, pool, _allowed_types(pool, market.types))
+        collected.notes.extend(overlaid.notes)
+        for kind in overlaid.types:
+            _offer(pool, kind, (snapshot, market, families), collected)
+    return Supply(
+        tuple(sorted(collected.candidates, key=lambda c: c.order)),
+        tuple(collected.unavailable),
+        families,
+        tuple(collected.problems),
+        tuple(dict.fromkeys(collected.notes)),
+    )
+
+
+def pool_problem(pool: NodePool, snapshot: ClusterSnapshot) -> str:
+    """Why a pool takes no new nodes now; empty when it does."""
+    if pool.deleted_s is not None:
+        return "it is being deleted"
+    if pool.replicas is not None:
+        return "it is static (spec.replicas), its nodes follow that number and not the pods"
+    reference = pool.node_class
+    found = next(
+        (
+            c
+            for c in snapshot.node_classes
+            if (c.kind, c.name) == (reference.kind, reference.name) and c.group == reference.group
+        ),
+        None,
+    )
+    if found is None:
+        return "" if snapshot.assume_node_classes else f"NodeClassNotFound: {reference.kind} {reference.name}"
+    return "" if found.is_ready else f"{reference.kind} {reference.name} is not ready: {found.reason}"
+
+
+def _allowed_types(pool: NodePool, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
+    named = pool.requirements.get(INSTANCE_TYPE)
+    wanted = pool.template_requirements().without_min_values()
+    return tuple(
+        kind
+        for kind in types
+        if (named is None or named.has(kind.name))
+        and wanted.without(pool.labels).conflict(kind.requirements) is None
+        and _defines(kind, pool)
+        and (not kind.is_fractional or _names_fraction(pool, kind))
+    )
+
+
+def _defines(kind: InstanceType, pool: NodePool) -> bool:
+    # A requirement on a label of the cloud (gpu-count Gt 0) leaves out types that do not have the label at all.
+    for key, requirement in pool.requirements.items():
+        if key not in kind.requirements and not requirement.allows_absence and _is_cloud_label(key):
+            return False
+    return True
+
+
+def _is_cloud_label(key: str) -> bool:
+    return key.partition("/")[0] in ("karpenter.k8s.aws", "karpenter.k8s.alibabacloud", "karpenter.kwok.sh")
+
+
+def _names_fraction(pool: NodePool, kind: InstanceType) -> bool:
+    for key, requirement in pool.requirements.items():
+        if requirement.complement:
+            continue
+        if key == INSTANCE_TYPE and kind.name in requirement.values:
+            return True
+        if key.endswith("/instance-family") and kind.family in requirement.values:
+            return True
+    return False
+
+
+def _offer(
+    pool: NodePool, kind: InstanceType, world: tuple[ClusterSnapshot, Market, tuple[Family, ...]], out: _Collected
+) -> None:
+    """Add one type of one pool to `out`, as available or with the reason why it is not."""
+    snapshot, market, families = world
+    requirements = pool.template_requirements().intersect(kind.requirements)
+    allowed = (
+        [
+            o
+            for o in kind.offerings
+            if requirements[ZONE].has(o.zone) and requirements[CAPACITY_TYPE].has(o.capacity_type)
+        ]
+        if kind.offerings
+        else []
+    )
+    refused, retry_at_s = _back_off(pool, kind, market)
+    available = [] if refused else [o for o in allowed if o.is_available and not _sold_out(kind, o, market)]
+    if not available and not refused:
+        refused, retry_at_s = _why_unavailable(kind, allowed, market)
+    family = owner_of({**pool.labels}, {**pool.own_annotations, **pool.annotations}, families)
+    observed = market.observed_memory_mib.get((pool.name, kind.name))
+    shapes = tuple(_as_observed(shape, observed) for shape in kind.devices)
+    devices = family.predict(shapes, pool.annotations)
+    target = Target(
+        f"NodePool {pool.name}/{kind.name}",
+        requirements,
+        pool.taints,
+        family,
+        families,
+        pool.name,
+        quotas=snapshot.quotas,
+        no_devices="" if devices else f"{kind.name} has no GPU",
+    )
+    room = _empty_room(target, replace(kind, devices=shapes), snapshot)
+    available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
+    candidate = Candidate(
+        target,
+        pool,
+        replace(kind, devices=shapes),
+        tuple(available),
+        replace(room, devices=devices),
+        kind.capacity + {NODES: 1},
+        refused,
+        retry_at_s,
+        _gone(allowed, available),
+    )
+    (out.candidates if available else out.unavailable).append(candidate)
+
+
+def _as_observed(shape: DeviceShape, observed_mib: int | None) -> DeviceShape:
+    if observed_mib is None or observed_mib >= shape.memory_mib:
+        return shape
+    return replace(shape, memory_mib=observed_mib, memory_source="observed on a node of this pool")
+
+
+def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[str, ...]:
+    return tuple(sorted({o.capacity_type for o in allowed} - {o.capacity_type for o in available}))
+
+
+def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
+    key = OfferingKey(kind.name, offering.zone, offering.capacity_type)
+    return any(sold.offering == key for sold in market.sold_out)
+
+
+def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[str, float]:
+    for held in market.back_offs:
+        if (held.node_pool, held.instance_type) == (pool.name, kind.name):
+            return f"{kind.name} backs off in NodePool {pool.name}: {held.reason}", held.until_s
+    return "", 0
+
+
+def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Market) -> tuple[str, float]:
+    if not allowed:
+        return f"{kind.name} has no offering that the NodePool's zones and capacity types allow", 0
+    until = [sold.until_s for sold in market.sold_out if sold.offering.instance_type == kind.name]
+    capacity_types = ", ".join(sorted({o.capacity_type for o in allowed}))
+    return f"{kind.name} is sold out ({capacity_types})", min(until, default=0)
+
+
+def _empty_room(target: Target, kind: InstanceType, snapshot: ClusterSnapshot) -> Room:
+    """An empty node, less what DaemonSets take there."""
+    free = kind.allocatable
+    ports: list[HostPort] = []
+    for daemon in snapshot.daemon_sets:
+        spec = daemon.pod.spec
+        fits = any(
+            a.conflict(target.requirements) is None and a.undefined(target.requirements) is None
+            for a in spec.alternatives
+        )
+        if fits and untolerated(target.taints, spec.tolerations) is None:
+            free = free - spec.requests.without(target.uncounted)
+            ports.extend(spec.host_ports)
+    return Room(free, (), tuple(ports))
+
+
+def fixed(offering: Offering) -> Requirements:
+    """Zone and capacity type of an offering as requirements."""
+    return Requirements(
+        [Requirement.of(ZONE, "In", (offering.zone,)), Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,))]
+    )

@@ -1,0 +1,224 @@
+"""A private copy of the nodes there are or will be, on which placements are tried, and undone for free.
+
+Nodes on their way count with what their claim promises, so that nothing is bought twice while they start.
+"""
+
+import heapq
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.devices import only, reopened
+from kerf.engine.fit import Placed, Room, Target, fit
+from kerf.engine.shapes import Shape
+from kerf.model.constraints import Requirements, Taint, untolerated
+from kerf.model.market import Market
+from kerf.model.nodeclaim import DISRUPTED_TAINT, PLANNED_OFFERING, PLANNED_PODS, NodeClaim
+from kerf.model.nodes import CORDONED_BY_KERF, is_ephemeral
+from kerf.model.plan import Misfit, NodePlacement, PlacedPod
+from kerf.model.pods import HostPort, Pod
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
+from kerf.sharing.family import Family
+from kerf.sharing.registry import configured, family_named, owner_of
+
+
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """One node of the trial: where, and how much is left at its start."""
+
+    cluster_node: ClusterNode
+    target: Target
+    room: Room
+
+
+class Trial:
+    """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed."""
+
+    def __init__(self, snapshot: ClusterSnapshot, market: Market, without: frozenset[str] = frozenset()) -> None:
+        families = configured(snapshot.config_maps)
+        usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
+        usable.sort(key=lambda n: (not n.is_initialized, n.name))
+        self.spots = tuple(_spot(node, snapshot, market, families) for node in usable)
+        self.rooms = [spot.room for spot in self.spots]
+        self._journal: list[tuple[int, Room]] = []
+
+    def mark(self) -> int:
+        """A point to return to."""
+        return len(self._journal)
+
+    def undo_to(self, mark: int) -> None:
+        """Forget every placement since `mark`."""
+        while len(self._journal) > mark:
+            index, room = self._journal.pop()
+            self.rooms[index] = room
+
+    def _occupy(self, index: int, room: Room) -> None:
+        self._journal.append((index, self.rooms[index]))
+        self.rooms[index] = room
+
+    def place_as_planned(self, shapes: Sequence[Shape]) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
+        """Pods that a claim was bought for, on that claim; and the shapes of all other pods."""
+        plans = {pod: (index, cards) for index, spot in enumerate(self.spots) for pod, cards in _planned(spot).items()}
+        placed: dict[str, NodePlacement] = {}
+        if not plans:
+            return placed, tuple(shapes)
+        left = []
+        for shape in shapes:
+            others = []
+            for pod in shape.pods:
+                planned = plans.get(pod.key)
+                placement = None if planned is None else self._place_planned(shape, pod, *planned)
+                if placement is None:
+                    others.append(pod)
+                else:
+                    placed[pod.key] = placement
+            if others:
+                left.append(Shape(tuple(others)))
+        return placed, tuple(left)
+
+    def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
+        spot, room = self.spots[index], self.rooms[index]
+        narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
+        result = fit(spot.target, narrowed, shape)
+        if isinstance(result, Misfit):
+            return None
+        self._occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
+        return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
+
+    def place(self, shape: Shape) -> tuple[dict[str, NodePlacement], tuple[Pod, ...]]:
+        """As many pods of the shape as fit, each where the real scheduler would put it; and the pods that are left.
+
+        Cost: nodes + pods x log(nodes).
+        """
+        choices: list[tuple[float, int]] = []
+        results: dict[int, Placed] = {}
+        for index in range(len(self.spots)):
+            self._offer(shape, index, choices, results)
+        placed: dict[str, NodePlacement] = {}
+        for number, pod in enumerate(shape.pods):
+            if not choices:
+                return placed, shape.pods[number:]
+            _, index = heapq.heappop(choices)
+            self._occupy(index, results[index].room)
+            placed[pod.key] = NodePlacement(placed_pod(pod, results[index]), self.spots[index].cluster_node.name)
+            self._offer(shape, index, choices, results)
+        return placed, ()
+
+    def _offer(self, shape: Shape, index: int, choices: list[tuple[float, int]], results: dict[int, Placed]) -> None:
+        result = fit(self.spots[index].target, self.rooms[index], shape)
+        if isinstance(result, Placed):
+            results[index] = result
+            heapq.heappush(choices, (result.order, index))
+
+    def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
+        """Why each node refuses the shape as things stand; nodes that take it are left out."""
+        found = (fit(spot.target, room, shape) for spot, room in zip(self.spots, self.rooms, strict=True))
+        return tuple(misfit for misfit in found if isinstance(misfit, Misfit))
+
+
+def placed_pod(pod: Pod, result: Placed) -> PlacedPod:
+    """The result for one pod of the shape, under that pod's own name."""
+    return PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in result.slices))
+
+
+def is_usable(node: ClusterNode) -> bool:
+    """Whether new pods may be planned on it."""
+    if node.is_deleting or node.problem:
+        return False
+    held = node.node
+    if held is None:
+        return True
+    if held.is_unschedulable and CORDONED_BY_KERF not in held.annotations:
+        return False
+    if any(taint.key == DISRUPTED_TAINT.key for taint in held.taints):
+        return False
+    return held.is_ready or not node.is_initialized
+
+
+def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> Spot:
+    held, claim = node.node, node.claim
+    family = family_named(node.family, families) if node.family else owner_of(node.labels, {}, families)
+    requirements = Requirements.of_labels(held.labels) if held is not None else promised(claim, market)
+    nothing = "" if node.devices else (f"{node.name} has registered no GPU")
+    target = Target(
+        f"node {node.name}",
+        requirements,
+        _lasting_taints(node),
+        family,
+        families,
+        claim.node_pool if claim is not None else "",
+        held,
+        is_open=held is None,
+        quotas=snapshot.quotas,
+        no_devices=nothing,
+    )
+    free = _allocatable(node, market)
+    ports: list[HostPort] = []
+    for pod in node.pods:
+        if not pod.is_ended:
+            free = free - pod.spec.requests.without(target.uncounted)
+            ports.extend(pod.spec.host_ports)
+    if not node.is_initialized:
+        for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
+            free = free - daemon.pod.spec.requests.without(target.uncounted)
+    return Spot(node, target, Room(free, node.devices, tuple(ports)))
+
+
+def promised(claim: NodeClaim | None, market: Market) -> Requirements:
+    """What a claim without a node will have: its requirements, and the labels of the type it is planned as."""
+    if claim is None:
+        return Requirements()
+    known = claim.requirements.intersect(Requirements.of_labels(claim.labels))
+    kind = market.find(planned_type(claim))
+    return known if kind is None else known.intersect(kind.requirements)
+
+
+def planned_type(claim: NodeClaim) -> str:
+    """The type it was launched as, or is planned to be."""
+    return claim.instance_type or claim.annotations.get(PLANNED_OFFERING, "").partition("/")[0]
+
+
+def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
+    if node.node is None:
+        return node.claim.taints if node.claim is not None else ()
+    if node.is_initialized:
+        return node.node.taints
+    startup = node.claim.startup_taints if node.claim is not None else ()
+    return tuple(t for t in node.node.taints if not is_ephemeral(t) and t not in startup)
+
+
+def _allocatable(node: ClusterNode, market: Market) -> Resources:
+    """What kubelet shows; where a starting node still shows nothing, what its claim promises."""
+    shown = node.node.allocatable if node.node is not None else Resources()
+    claim = node.claim
+    if node.is_initialized or claim is None:
+        return shown
+    expected: Mapping[str, int] = claim.allocatable
+    if not expected:
+        kind = market.find(planned_type(claim))
+        expected = kind.allocatable if kind is not None else Resources()
+    return Resources({name: shown.get(name) or expected.get(name, 0) for name in sorted({*shown, *expected})})
+
+
+def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[DaemonSet]) -> list[DaemonSet]:
+    running = {(pod.namespace, pod.owner.name) for pod in node.pods if pod.owner is not None and pod.is_daemon}
+    return [
+        daemon
+        for daemon in daemons
+        if (daemon.namespace, daemon.name) not in running
+        and any(a.conflict(target.requirements) is None for a in daemon.pod.spec.alternatives)
+        and untolerated(target.taints, daemon.pod.spec.tolerations) is None
+    ]
+
+
+def _planned(spot: Spot) -> dict[str, frozenset[int]]:
+    """Pods a claim was bought for, with their cards; empty once a person has broken the annotation."""
+    claim = spot.cluster_node.claim
+    text = claim.annotations.get(PLANNED_PODS) if claim is not None else None
+    if not text:
+        return {}
+    try:
+        return {str(pod): frozenset(map(int, cards)) for pod, cards in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}

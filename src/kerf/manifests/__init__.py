@@ -1,0 +1,1 @@
+"""Documents to model and back: reading files, decoding, expansion of workloads to pods, encoding."""

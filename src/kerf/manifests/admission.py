@@ -1,0 +1,69 @@
+"""What an API server adds to new pods: defaults of LimitRanges, priorities of PriorityClasses.
+
+Only pods that a manifest describes and no server has seen need it; the rules are those of the plug-ins LimitRanger
+and Priority.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kerf.model.quantities import NOTHING, Resources
+
+_BUILT_IN_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What new pods of one namespace get. `priority_class` is the class of pods that name none."""
+
+    limits: Resources = NOTHING
+    requests: Resources = NOTHING
+    priorities: tuple[tuple[str, int], ...] = ()
+    priority_class: str = ""
+
+    def priority_of(self, class_name: str) -> int:
+        """The value of a PriorityClass; 0 for one that was not given."""
+        return {**_BUILT_IN_PRIORITIES, **dict(self.priorities)}.get(class_name, 0)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Defaults by namespace, and those of every other namespace."""
+
+    by_namespace: Mapping[str, Defaults] = field(default_factory=dict)
+    elsewhere: Defaults = Defaults()
+
+    def defaults(self, namespace: str) -> Defaults:
+        """What new pods of `namespace` get."""
+        return self.by_namespace.get(namespace, self.elsewhere)
+
+
+def admission_of(priority_classes: list[dict[str, Any]], limit_ranges: list[dict[str, Any]]) -> Admission:
+    """From the checked objects of both kinds; their order does not matter."""
+    priorities = tuple(sorted((raw["metadata"]["name"], raw["value"]) for raw in priority_classes))
+    # With several global defaults the API server takes the one of the smallest value.
+    globals_ = sorted((raw["value"], raw["metadata"]["name"]) for raw in priority_classes if raw.get("globalDefault"))
+    default_class = globals_[0][1] if globals_ else ""
+    by_namespace: dict[str, Defaults] = {}
+    for raw in sorted(limit_ranges, key=lambda one: str(one["metadata"]["name"])):
+        namespace = raw["metadata"].get("namespace") or "default"
+        held = by_namespace.get(namespace, Defaults(priorities=priorities, priority_class=default_class))
+        limits, requests = _container_defaults(raw)
+        by_namespace[namespace] = Defaults(
+            limits.replaced(held.limits), requests.replaced(held.requests), priorities, default_class
+        )
+    return Admission(by_namespace, Defaults(priorities=priorities, priority_class=default_class))
+
+
+def _container_defaults(raw: dict[str, Any]) -> tuple[Resources, Resources]:
+    """(limits, requests) of a LimitRange: a limit defaults to `max`, a request to the limit, then to `min`."""
+    limits, requests = NOTHING, NOTHING
+    for item in raw["spec"]["limits"]:
+        if item["type"] != "Container":
+            continue
+        given = {name: Resources.parse(item.get(name) or {}) for name in ("default", "defaultRequest", "max", "min")}
+        most = given["max"].replaced(given["default"])
+        limits = most.replaced(limits)
+        requests = given["min"].replaced(most).replaced(given["defaultRequest"]).replaced(requests)
+    return limits, requests

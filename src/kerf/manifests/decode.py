@@ -1,0 +1,192 @@
+"""Documents to model values: which kind is read by whom, and one report of all that is wrong.
+
+The order of documents must not matter, although a LimitRange or a PriorityClass changes pods that stand before it, so
+those two kinds are read first. All documents are tried before the first error is raised.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from kerf.errors import DecodeError, DecodeErrors, InputError
+from kerf.manifests import kinds
+from kerf.manifests.admission import Admission, admission_of
+from kerf.manifests.decode_cluster import BudgetReading
+from kerf.manifests.decoded import Decoded, Workload
+from kerf.manifests.dispatch import FIRST, Value, kind_of, read
+from kerf.manifests.documents import Document
+from kerf.manifests.read import Documents
+from kerf.manifests.schema import Problem, Report, path_text
+from kerf.model.instancetypes import NodeOverlay
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota, Watched
+
+Object = dict[str, Any]
+_NO_EFFECT = frozenset({"Namespace"})
+"""Kinds that are read and change nothing by themselves."""
+
+
+@dataclass
+class _Collected:
+    """What has been decoded so far, and where each object stands."""
+
+    values: list[Value] = field(default_factory=list)
+    seen: dict[tuple[str, str, str, str], Document] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+    errors: list[InputError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    newest_s: float = 0
+
+
+def decode(documents: Documents, now_s: float | None = None) -> Decoded:
+    """All documents as model values.
+
+    Objects that state no creation time are as new as `now_s`, by default the newest instant of the input. Raises
+    DecodeErrors with every error of every document.
+    """
+    collected = _Collected(errors=list(documents.errors))
+    admission = _admission(documents, collected)
+    for document in documents:
+        try:
+            _decode_into(collected, document, admission)
+        except InputError as error:
+            collected.errors.append(error)
+    if collected.errors:
+        raise DecodeErrors(collected.errors)
+    newest_s = collected.newest_s or None
+    return _sorted(collected, now_s if now_s is not None else newest_s)
+
+
+def decode_object(raw: Object) -> Watched | None:
+    """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError."""
+    kind = kind_of(raw)
+    if kind is None or raw["kind"] in kinds.WORKLOADS:
+        return None
+    report = Report()
+    value = read(kind, raw, report, Admission(), "")
+    if report.problems:
+        meta = raw.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else None
+        raise _error(report.problems[0], f"{raw['kind']} {name or '?'}", "")
+    if isinstance(value, BudgetReading):
+        return value.budget
+    return None if isinstance(value, Workload) else value
+
+
+def _admission(documents: Iterable[Document], collected: _Collected) -> Admission:
+    found: dict[str, list[Object]] = {kind: [] for kind in FIRST}
+    for document in documents:
+        if not any(document.may_be(kind) for kind in FIRST):
+            continue
+        try:
+            raw = document.value()
+        except InputError:
+            continue  # decode comes to this document again and reports it
+        kind = raw.get("kind") if isinstance(raw, dict) else None
+        if kind in FIRST:
+            report = Report()
+            FIRST[kind].check(raw, (), report)
+            collected.errors += _errors(report, document)
+            collected.warnings += _warnings(report, document)
+            if not report.problems:
+                found[kind].append(raw)
+    return admission_of(found["PriorityClass"], found["LimitRange"])
+
+
+def _decode_into(collected: _Collected, document: Document, admission: Admission) -> None:
+    raw = document.value()
+    if isinstance(raw, dict) and raw.get("kind") in FIRST:
+        return
+    kind = kind_of(raw, document.source)
+    if kind is None:
+        if raw["kind"] not in _NO_EFFECT:
+            collected.skipped[raw["kind"]] += 1
+        return
+    report = Report()
+    value = read(kind, raw, report, admission, document.source)
+    if value is None or report.problems:
+        collected.errors += _errors(report, document)
+        return
+    collected.newest_s = max(collected.newest_s, report.newest_s)
+    if not raw["metadata"].get("uid"):
+        collected.warnings += _warnings(report, document)
+    _refuse_second(collected, raw, document)
+    collected.values.append(value)
+
+
+def _refuse_second(collected: _Collected, raw: Object, document: Document) -> None:
+    """Two documents of one object: nobody knows which is meant."""
+    meta = raw["metadata"]
+    key = (raw["apiVersion"], raw["kind"], meta.get("namespace") or "", meta["name"])
+    first = collected.seen.setdefault(key, document)
+    if first is not document:
+        expected = f"one {raw['kind']} of this name, the first stands at {first.place()}"
+        raise DecodeError("metadata.name", expected, meta["name"], place=document.place(("metadata", "name")))
+
+
+def _error(problem: Problem, place: str, written: str) -> DecodeError:
+    hint = problem.hint or (f'quote it: "{written}"' if problem.is_unquoted and written else "")
+    return DecodeError(path_text(problem.path), problem.expected, problem.got, place=place, hint=hint)
+
+
+def _errors(report: Report, document: Document) -> list[DecodeError]:
+    return [_error(p, document.place(p.path), document.written(p.path)) for p in report.problems]
+
+
+def _warnings(report: Report, document: Document) -> list[str]:
+    lines = []
+    for unknown in report.unknown:
+        meant = f"; is `{unknown.nearest}` meant?" if unknown.nearest else ""
+        place = document.place(unknown.path, at_key=True)
+        lines.append(f"{place}: {path_text(unknown.path)}: unknown field, ignored{meant}")
+    return lines
+
+
+_Kept = TypeVar("_Kept", NodePool, NodeClaim, Node, Pod)
+_Named = TypeVar("_Named")
+
+
+def _of(collected: _Collected, kind: type[_Named]) -> tuple[_Named, ...]:
+    """The values of one class by namespace and name."""
+    found = [value for value in collected.values if isinstance(value, kind)]
+    return tuple(sorted(found, key=_name_order))
+
+
+def _name_order(value: object) -> tuple[str, str, str]:
+    return getattr(value, "namespace", ""), getattr(value, "name", ""), getattr(value, "kind", "")
+
+
+def _dated(values: tuple[_Kept, ...], now_s: float | None) -> tuple[_Kept, ...]:
+    """The same, with a creation time for those that state none."""
+    return values if now_s is None else tuple(v if v.created_s else replace(v, created_s=now_s) for v in values)
+
+
+def _dated_workload(workload: Workload, now_s: float | None) -> Workload:
+    return replace(workload, template=_dated((workload.template,), now_s)[0])
+
+
+def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
+    pods = _dated(_of(collected, Pod), now_s)
+    budgets = sorted(
+        (value.completed(pods) for value in collected.values if isinstance(value, BudgetReading)), key=_name_order
+    )
+    return Decoded(
+        node_pools=_dated(_of(collected, NodePool), now_s),
+        node_claims=_dated(_of(collected, NodeClaim), now_s),
+        overlays=_of(collected, NodeOverlay),
+        node_classes=_of(collected, NodeClass),
+        nodes=_dated(_of(collected, Node), now_s),
+        pods=pods,
+        workloads=tuple(_dated_workload(w, now_s) for w in _of(collected, Workload)),
+        daemon_sets=_of(collected, DaemonSet),
+        disruption_budgets=tuple(budgets),
+        config_maps=_of(collected, ConfigMap),
+        quotas=_of(collected, ResourceQuota),
+        skipped_kinds=dict(sorted(collected.skipped.items())),
+        warnings=tuple(collected.warnings),
+        newest_s=collected.newest_s or None,
+    )

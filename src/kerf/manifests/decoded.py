@@ -1,0 +1,59 @@
+"""What decoding gives: frozen model values by kind, and workloads that are still to be expanded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kerf.model.instancetypes import NodeOverlay
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
+from kerf.model.pods import Owner, Pod, PodDisruptionBudget
+from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A controller that keeps `replicas` pods, each like `template` save its name.
+
+    For a Job that is how many still run at once; a CronJob has none until it is asked to. Ordinals count from
+    `first_ordinal`.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+    template: Pod
+    uid: str = ""
+    first_ordinal: int = 0
+    owner: Owner | None = None
+
+    @property
+    def key(self) -> str:
+        """`deployment/default/web`, as the command line names it."""
+        return f"{self.kind.lower()}/{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Everything that was read, each tuple in name order whatever the order of the documents.
+
+    `pods` are those that the input holds itself. `skipped_kinds` counts objects of kinds Kerf does not read.
+    `warnings` are for the operator, in the order of the input. `newest_s` is the latest instant that any object
+    states; None when none states one.
+    """
+
+    node_pools: tuple[NodePool, ...] = ()
+    node_claims: tuple[NodeClaim, ...] = ()
+    overlays: tuple[NodeOverlay, ...] = ()
+    node_classes: tuple[NodeClass, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    config_maps: tuple[ConfigMap, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
+    warnings: tuple[str, ...] = ()
+    newest_s: float | None = None

@@ -1,0 +1,129 @@
+"""Which kind of object is read by whom.
+
+A kind is known by its name and group: `apps/v1 StatefulSet` is ours, `apps.kruise.io/v1 StatefulSet` is somebody
+else's. A known name in a wrong group of Kubernetes itself is an error, because it would be missed silently.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kerf.errors import DecodeError
+from kerf.manifests import (
+    decode_cluster,
+    decode_karpenter,
+    decode_pods,
+    decode_workloads,
+    kinds,
+    kinds_karpenter,
+    rules,
+)
+from kerf.manifests.admission import Admission
+from kerf.manifests.decode_cluster import BudgetReading
+from kerf.manifests.decoded import Workload
+from kerf.manifests.schema import Record, Report, shown
+from kerf.model.snapshot import Watched
+
+Object = dict[str, Any]
+Value = Watched | Workload | BudgetReading
+_KARPENTER = "karpenter.sh"
+_BUILT_IN_GROUPS = ("", "apps", "batch", "extensions", "policy", "scheduling.k8s.io")
+_RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate": "EC2NodeClass"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind is read. `decode` takes (object, report, admission, source)."""
+
+    group: str
+    schema: Record
+    decode: Callable[[Object, Report, Admission, str], Value]
+    rules: Callable[[Object, Report], None] | None = None
+    version: str = ""
+
+
+def _plain(decode: Callable[[Object], Value]) -> Callable[[Object, Report, Admission, str], Value]:
+    return lambda raw, _report, _admission, _source: decode(raw)
+
+
+_KINDS = {
+    "Pod": Kind("", kinds.POD, decode_pods.pod_of),
+    "Node": Kind("", kinds.NODE, _plain(decode_cluster.node_of)),
+    "ConfigMap": Kind("", kinds.CONFIG_MAP, _plain(decode_cluster.config_map_of)),
+    "ResourceQuota": Kind("", kinds.RESOURCE_QUOTA, _plain(decode_cluster.quota_of)),
+    "PodDisruptionBudget": Kind("policy", kinds.DISRUPTION_BUDGET, _plain(decode_cluster.budget_of)),
+    "DaemonSet": Kind("apps", kinds.DAEMON_SET, decode_workloads.daemon_set_of),
+    "NodePool": Kind(
+        _KARPENTER,
+        kinds_karpenter.NODE_POOL,
+        _plain(decode_karpenter.node_pool_of),
+        rules.check_node_pool,
+        "v1",
+    ),
+    "NodeClaim": Kind(
+        _KARPENTER,
+        kinds_karpenter.NODE_CLAIM,
+        _plain(decode_karpenter.node_claim_of),
+        rules.check_node_claim,
+        "v1",
+    ),
+    "NodeOverlay": Kind(
+        _KARPENTER,
+        kinds_karpenter.NODE_OVERLAY,
+        _plain(decode_karpenter.node_overlay_of),
+        rules.check_node_overlay,
+        "v1alpha1",
+    ),
+    **{
+        kind: Kind("batch" if "Job" in kind else "apps", schema, decode_workloads.workload_of)
+        for kind, schema in kinds.WORKLOADS.items()
+    },
+}
+_NODE_CLASS = Kind("", kinds.NODE_CLASS, _plain(decode_cluster.node_class_of))
+FIRST = {"PriorityClass": kinds.PRIORITY_CLASS, "LimitRange": kinds.LIMIT_RANGE}
+"""Kinds that change how others are read."""
+
+
+def kind_of(raw: Any, place: str = "") -> Kind | None:
+    """How an object is read; None for a kind that is not ours. Raises DecodeError for a retired or misspelt one."""
+    if not isinstance(raw, dict):
+        raise DecodeError("", "a Kubernetes object with apiVersion and kind", shown(raw), place=place)
+    for name in ("apiVersion", "kind"):
+        if not isinstance(raw.get(name), str) or not raw[name]:
+            raise DecodeError(name, "text", shown(raw.get(name)), place=place)
+    name, (group, _, version) = raw["kind"], _split(raw["apiVersion"])
+    _refuse_retired(name, group, raw["apiVersion"], place)
+    if name.endswith("NodeClass") and ("karpenter" in group or group == "eks.amazonaws.com"):
+        return _NODE_CLASS
+    kind = _KINDS.get(name)
+    if kind is None:
+        return None
+    if group != kind.group:
+        if group not in _BUILT_IN_GROUPS:
+            return None
+        raise DecodeError("apiVersion", f"{kind.group or 'v1'} for a {name}", raw["apiVersion"], place=place)
+    if kind.version and version != kind.version:
+        hint = "`kerf migrate` rewrites retired versions"
+        raise DecodeError("apiVersion", f"{kind.group}/{kind.version}", raw["apiVersion"], place=place, hint=hint)
+    return kind
+
+
+def _split(version: str) -> tuple[str, str, str]:
+    return ("", "", version) if "/" not in version else version.partition("/")
+
+
+def _refuse_retired(name: str, group: str, version: str, place: str) -> None:
+    if name in _RETIRED and "karpenter" in group:
+        today = _RETIRED[name]
+        hint = f"`kerf migrate` rewrites it to {today}"
+        raise DecodeError(
+            "kind", f"a kind of today such as {today}", f"<retired {version} {name}>", place=place, hint=hint
+        )
+
+
+def read(kind: Kind, raw: Object, report: Report, admission: Admission, source: str) -> Value | None:
+    """Check and decode; None, with problems in `report`, when the object has not the form of its kind."""
+    kind.schema.check(raw, (), report)
+    if not report.problems and kind.rules is not None:
+        kind.rules(raw["spec"], report)
+    return None if report.problems else kind.decode(raw, report, admission, source)

@@ -1,0 +1,179 @@
+"""One Kubernetes object each, with where it stands.
+
+A list of 100,000 pods must not exist as Python dictionaries all at once, so a JSON document keeps its bytes and gives
+its value when asked; lines and columns are looked for only when an error has to be shown.
+"""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import yaml
+
+from kerf.errors import DecodeError
+from kerf.manifests.schema import Path
+from kerf.manifests.yaml_nodes import YamlError, compose, construct, find
+
+
+class Document(Protocol):
+    """One object of the input."""
+
+    def value(self) -> Any:
+        """The plain value. Raises DecodeError when it has a duplicate key."""
+        ...
+
+    def place(self, path: Path = (), *, at_key: bool = False) -> str:
+        """`file:line:col` of the field at `path`, or of its nearest ancestor that exists."""
+        ...
+
+    def written(self, path: Path) -> str:
+        """How the scalar at `path` is written in the file; empty when there is none."""
+        ...
+
+    def may_be(self, kind: str) -> bool:
+        """Whether it may be of that kind, without decoding it; False is certain."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the document begins, cheaply: `file:line:col`, or `file#items[3]` in a JSON list."""
+        ...
+
+
+@dataclass(frozen=True)
+class YamlDocument:
+    """A YAML document; `first_line` counts the lines of the file before the text it was composed from."""
+
+    name: str
+    root: yaml.Node
+    first_line: int = 0
+    inherited: dict[str, str] = field(default_factory=dict)
+
+    def value(self) -> Any:
+        """See Document."""
+        try:
+            value = construct(self.root)
+            return {**self.inherited, **value} if self.inherited and isinstance(value, dict) else value
+        except YamlError as error:
+            place = f"{self.name}:{self.first_line + error.line + 1}:{error.column + 1}"
+            raise DecodeError("", "every key once and plain nesting", f"<{error.problem}>", place=place) from None
+
+    def place(self, path: Path = (), *, at_key: bool = False) -> str:
+        """See Document."""
+        node, key = find(self.root, path)
+        mark = (key if at_key else node).start_mark
+        return f"{self.name}:{self.first_line + mark.line + 1}:{mark.column + 1}"
+
+    def written(self, path: Path) -> str:
+        """See Document."""
+        node, _ = find(self.root, path)
+        return node.value if isinstance(node, yaml.ScalarNode) else ""
+
+    def may_be(self, kind: str) -> bool:
+        """See Document."""
+        found, _ = find(self.root, ("kind",))
+        return bool(self.inherited) or found.value == kind
+
+    @property
+    def source(self) -> str:
+        """See Document."""
+        return self.place()
+
+
+@dataclass(frozen=True)
+class JsonFile:
+    """A JSON file as bytes, and its objects in order as views of them."""
+
+    name: str
+    data: bytes
+    objects: tuple[bytes, ...]
+
+    @cached_property
+    def _offsets(self) -> tuple[int, ...]:
+        # The objects stand in the file in order, so each is found where the one before it ends.
+        offsets, end = [], 0
+        for raw in self.objects:
+            offset = self.data.find(raw, end)
+            offsets.append(offset)
+            end = offset + len(raw)
+        return tuple(offsets)
+
+    def start(self, index: int) -> tuple[int, int]:
+        """(line, column), from zero, where object `index` begins; the first call looks through the whole file."""
+        offset = self._offsets[index]
+        line = self.data.count(b"\n", 0, offset)
+        return line, offset - (self.data.rfind(b"\n", 0, offset) + 1)
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise KeyError
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates)
+
+
+@dataclass(frozen=True)
+class JsonDocument:
+    """One object of a JSON file; `is_item` when it stands in a list."""
+
+    file: JsonFile
+    index: int
+    is_item: bool = False
+    inherited: dict[str, str] = field(default_factory=dict)
+
+    def value(self) -> Any:
+        """See Document."""
+        try:
+            value = _DECODER.decode(str(self.file.objects[self.index], "utf-8"))
+        except KeyError:
+            raise self._duplicate() from None
+        except (ValueError, RecursionError) as error:
+            raise DecodeError("", "JSON", f"<{error}>", place=self.place()) from None
+        return {**self.inherited, **value} if self.inherited and isinstance(value, dict) else value
+
+    def _duplicate(self) -> DecodeError:
+        try:
+            construct(self._node())
+            problem, place = "a duplicate key", self.place()
+        except YamlError as error:
+            problem, place = error.problem, self._at(error.line, error.column)
+        return DecodeError("", "every key once", f"<{problem}>", place=place)
+
+    def _node(self) -> yaml.Node:
+        # JSON is YAML as far as positions go, so one way of finding a field serves both.
+        return compose(str(self.file.objects[self.index], "utf-8"))[0]
+
+    def _at(self, line: int, column: int) -> str:
+        first_line, first_column = self.file.start(self.index)
+        shown = first_column + column if line == 0 else column
+        return f"{self.file.name}:{first_line + line + 1}:{shown + 1}"
+
+    def place(self, path: Path = (), *, at_key: bool = False) -> str:
+        """See Document."""
+        try:
+            node, key = find(self._node(), path)
+        except YamlError:
+            return self._at(0, 0)
+        mark = (key if at_key else node).start_mark
+        return self._at(mark.line, mark.column)
+
+    def written(self, path: Path) -> str:
+        """See Document."""
+        try:
+            node, _ = find(self._node(), path)
+        except YamlError:
+            return ""
+        return node.value if isinstance(node, yaml.ScalarNode) else ""
+
+    def may_be(self, kind: str) -> bool:
+        """See Document."""
+        return bool(self.inherited) or kind.encode() in self.file.objects[self.index]
+
+    @property
+    def source(self) -> str:
+        """See Document."""
+        return f"{self.file.name}#items[{self.index}]" if self.is_item else self.place()

@@ -1,0 +1,373 @@
+"""The form of Kubernetes' own objects, as far as Kerf reads them (API of Kubernetes 1.36).
+
+Fields that are listed by name only exist and are not looked into.
+"""
+
+import re
+
+from kerf.manifests.schema import (
+    ANYTHING,
+    BOOLEAN,
+    COUNT,
+    FILLED,
+    INSTANT,
+    LABEL_KEY,
+    LABEL_VALUE,
+    LABELS,
+    NAME,
+    QUANTITIES,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    ListOf,
+    MapOf,
+    Record,
+    Scalar,
+    Schema,
+    known,
+    one_of,
+    whole,
+)
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+_PERCENT = re.compile(r"[0-9]{1,9}%", re.ASCII)
+
+
+def _is_number_or_percent(value: object) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return 0 <= value < 2**31
+    return isinstance(value, str) and _PERCENT.fullmatch(value) is not None
+
+
+_OWNER = Record(
+    {"kind": FILLED, "name": FILLED, "uid": TEXT, "controller": BOOLEAN, **known("apiVersion blockOwnerDeletion")},
+    ("kind", "name"),
+)
+_METADATA_FIELDS: dict[str, Schema] = {
+    "namespace": NAME,
+    "labels": LABELS,
+    "annotations": TEXTS,
+    "uid": TEXT,
+    "resourceVersion": TEXT,
+    "generation": COUNT,
+    "creationTimestamp": INSTANT,
+    "deletionTimestamp": INSTANT,
+    "finalizers": ListOf(TEXT),
+    "ownerReferences": ListOf(_OWNER),
+    **known("generateName deletionGracePeriodSeconds managedFields selfLink"),
+}
+METADATA = Record({**_METADATA_FIELDS, "name": NAME}, ("name",))
+TEMPLATE_METADATA = Record({**_METADATA_FIELDS, "name": TEXT})
+
+CONDITIONS = ListOf(
+    Record(
+        {
+            "type": FILLED,
+            "status": one_of("True", "False", "Unknown"),
+            "reason": TEXT,
+            "message": TEXT,
+            "lastTransitionTime": INSTANT,
+        },
+        ("type", "status"),
+        is_open=True,
+    )
+)
+
+
+def object_of(spec: Schema | None = None, status: Schema = ANYTHING, **others: Schema) -> Record:
+    """A top-level object with its metadata; `spec` is required when it is given."""
+    fields: dict[str, Schema] = {"apiVersion": FILLED, "kind": FILLED, "metadata": METADATA, "status": status, **others}
+    if spec is None:
+        return Record(fields, ("metadata",))
+    return Record({**fields, "spec": spec}, ("metadata", "spec"))
+
+
+_EXPRESSION_FIELDS: dict[str, Schema] = {"key": LABEL_KEY, "values": ListOf(TEXT)}
+_NODE_EXPRESSION = Record(
+    {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}, ("key", "operator")
+)
+_NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(ANYTHING)})
+_NODE_AFFINITY = Record(
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": Record(
+            {"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",)
+        ),
+        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
+            Record({"weight": whole(1, 100), "preference": _NODE_TERM}, ("weight", "preference"))
+        ),
+    }
+)
+_POD_AFFINITY = Record(
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": ListOf(ANYTHING),
+        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(ANYTHING),
+    }
+)
+_AFFINITY = Record({"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY})
+SELECTOR = Record(
+    {
+        "matchLabels": LABELS,
+        "matchExpressions": ListOf(
+            Record(
+                {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist")},
+                ("key", "operator"),
+            )
+        ),
+    }
+)
+
+TAINTS = ListOf(
+    Record(
+        {"key": LABEL_KEY, "value": LABEL_VALUE, "effect": one_of(*EFFECTS), "timeAdded": INSTANT}, ("key", "effect")
+    )
+)
+_TOLERATIONS = ListOf(
+    Record(
+        {
+            "key": TEXT,
+            "operator": one_of("Equal", "Exists"),
+            "value": TEXT,
+            "effect": one_of("", *EFFECTS),
+            "tolerationSeconds": WHOLE,
+        }
+    )
+)
+
+_RESOURCES = Record({"limits": QUANTITIES, "requests": QUANTITIES, "claims": ListOf(ANYTHING)})
+_PORT = Record(
+    {
+        "containerPort": whole(1, 65535),
+        "hostPort": whole(0, 65535),
+        "protocol": one_of("TCP", "UDP", "SCTP"),
+        "hostIP": TEXT,
+        "name": TEXT,
+    },
+    ("containerPort",),
+)
+_CONTAINERS = ListOf(
+    Record(
+        {
+            "name": FILLED,
+            "image": TEXT,
+            "command": ListOf(TEXT),
+            "args": ListOf(TEXT),
+            "ports": ListOf(_PORT),
+            "env": ListOf(ANYTHING),
+            "resources": _RESOURCES,
+            "restartPolicy": TEXT,
+            "securityContext": MapOf(ANYTHING),
+            **known(
+                "workingDir envFrom resizePolicy restartPolicyRules volumeMounts volumeDevices livenessProbe"
+                " readinessProbe startupProbe lifecycle terminationMessagePath terminationMessagePolicy"
+                " imagePullPolicy stdin stdinOnce tty"
+            ),
+        },
+        ("name",),
+    )
+)
+_VOLUME = Record(
+    {
+        "name": TEXT,
+        "persistentVolumeClaim": Record({"claimName": FILLED, "readOnly": BOOLEAN}, ("claimName",)),
+        "ephemeral": ANYTHING,
+        **known(
+            "hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs rbd"
+            " flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume quobyte azureDisk"
+            " photonPersistentDisk projected portworxVolume scaleIO storageos csi image"
+        ),
+    }
+)
+POD_SPEC = Record(
+    {
+        "containers": _CONTAINERS,
+        "initContainers": _CONTAINERS,
+        "nodeSelector": LABELS,
+        "affinity": _AFFINITY,
+        "tolerations": _TOLERATIONS,
+        "schedulerName": TEXT,
+        "priorityClassName": TEXT,
+        "priority": WHOLE,
+        "overhead": QUANTITIES,
+        "schedulingGates": ListOf(Record({"name": FILLED}, ("name",))),
+        "topologySpreadConstraints": ListOf(ANYTHING),
+        "resourceClaims": ListOf(ANYTHING),
+        "resources": _RESOURCES,
+        "volumes": ListOf(_VOLUME),
+        "nodeName": TEXT,
+        "hostNetwork": BOOLEAN,
+        "terminationGracePeriodSeconds": COUNT,
+        **known(
+            "ephemeralContainers restartPolicy activeDeadlineSeconds dnsPolicy serviceAccountName serviceAccount"
+            " automountServiceAccountToken hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets"
+            " hostname subdomain hostAliases dnsConfig readinessGates runtimeClassName enableServiceLinks"
+            " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride workloadRef"
+        ),
+    }
+)
+_CONTAINER_STATUSES = ListOf(
+    Record(
+        {
+            "name": TEXT,
+            "state": MapOf(MapOf(ANYTHING)),
+        },
+        is_open=True,
+    )
+)
+POD_STATUS = Record(
+    {
+        "phase": one_of("Pending", "Running", "Succeeded", "Failed", "Unknown"),
+        "conditions": CONDITIONS,
+        "startTime": INSTANT,
+        "nominatedNodeName": TEXT,
+        "initContainerStatuses": _CONTAINER_STATUSES,
+    },
+    is_open=True,
+)
+# The spec of a Pod is checked where equal specs are decoded once.
+POD = object_of(ANYTHING, POD_STATUS)
+
+_TEMPLATE = Record({"metadata": TEMPLATE_METADATA, "spec": ANYTHING}, ("spec",))
+_JOB_SPEC = Record(
+    {
+        "parallelism": COUNT,
+        "completions": COUNT,
+        "suspend": BOOLEAN,
+        "selector": SELECTOR,
+        "template": _TEMPLATE,
+        **known(
+            "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode manualSelector managedBy"
+            " maxFailedIndexes podFailurePolicy podReplacementPolicy successPolicy ttlSecondsAfterFinished"
+        ),
+    },
+    ("template",),
+)
+_SET: dict[str, Schema] = {"replicas": COUNT, "selector": SELECTOR, "template": _TEMPLATE}
+WORKLOADS: dict[str, Record] = {
+    "Deployment": object_of(
+        Record(
+            {
+                **_SET,
+                **known("strategy minReadySeconds revisionHistoryLimit paused progressDeadlineSeconds"),
+            },
+            ("template",),
+        )
+    ),
+    "ReplicaSet": object_of(Record({**_SET, **known("minReadySeconds")}, ("template",))),
+    "StatefulSet": object_of(
+        Record(
+            {
+                **_SET,
+                "ordinals": Record({"start": COUNT}),
+                "volumeClaimTemplates": ListOf(ANYTHING),
+                **known(
+                    "serviceName podManagementPolicy updateStrategy revisionHistoryLimit minReadySeconds"
+                    " persistentVolumeClaimRetentionPolicy"
+                ),
+            },
+            ("template",),
+        )
+    ),
+    "Job": object_of(_JOB_SPEC, Record({"succeeded": COUNT}, is_open=True)),
+    "CronJob": object_of(
+        Record(
+            {
+                "schedule": FILLED,
+                "suspend": BOOLEAN,
+                "jobTemplate": Record({"metadata": TEMPLATE_METADATA, "spec": _JOB_SPEC}, ("spec",)),
+                **known(
+                    "timeZone startingDeadlineSeconds concurrencyPolicy successfulJobsHistoryLimit"
+                    " failedJobsHistoryLimit"
+                ),
+            },
+            ("schedule", "jobTemplate"),
+        )
+    ),
+}
+DAEMON_SET = object_of(
+    Record(
+        {
+            "selector": SELECTOR,
+            "template": _TEMPLATE,
+            **known("updateStrategy minReadySeconds revisionHistoryLimit templateGeneration"),
+        },
+        ("template",),
+    )
+)
+
+NODE = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "spec": Record(
+            {
+                "taints": TAINTS,
+                "unschedulable": BOOLEAN,
+                "providerID": TEXT,
+                **known("podCIDR podCIDRs externalID configSource"),
+            }
+        ),
+        "status": Record(
+            {
+                "capacity": QUANTITIES,
+                "allocatable": QUANTITIES,
+                "conditions": CONDITIONS,
+            },
+            is_open=True,
+        ),
+    },
+    ("metadata",),
+)
+_NUMBER_OR_PERCENT = Scalar("a whole number or a percentage such as 50%", _is_number_or_percent)
+DISRUPTION_BUDGET = object_of(
+    Record(
+        {
+            "selector": SELECTOR,
+            "minAvailable": _NUMBER_OR_PERCENT,
+            "maxUnavailable": _NUMBER_OR_PERCENT,
+            **known("unhealthyPodEvictionPolicy"),
+        }
+    ),
+    Record({"disruptionsAllowed": WHOLE}, is_open=True),
+)
+CONFIG_MAP = object_of(data=TEXTS, binaryData=ANYTHING, immutable=BOOLEAN)
+RESOURCE_QUOTA = object_of(Record({"hard": QUANTITIES, **known("scopes scopeSelector")}))
+LIMIT_RANGE = object_of(
+    Record(
+        {
+            "limits": ListOf(
+                Record(
+                    {
+                        "type": FILLED,
+                        **dict.fromkeys(("default", "defaultRequest", "max", "min"), QUANTITIES),
+                        **known("maxLimitRequestRatio"),
+                    },
+                    ("type",),
+                )
+            )
+        },
+        ("limits",),
+    )
+)
+PRIORITY_CLASS = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "value": WHOLE,
+        "globalDefault": BOOLEAN,
+        **known("description preemptionPolicy"),
+    },
+    ("metadata", "value"),
+)
+NODE_CLASS = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "spec": ANYTHING,
+        "status": Record({"conditions": CONDITIONS}, is_open=True),
+    },
+    ("metadata",),
+)

@@ -1,0 +1,266 @@
+"""Checks of plain values against the form of an API object, before anything is decoded.
+
+One walk finds every wrong type, missing field and unknown name of an object, each with its path, so that decoding can
+take the form for granted and a user sees all errors at once. Unknown names are not errors: the API may be newer.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from kerf.manifests.times import duration_s, instant_s
+from kerf.model.quantities import quantity_of
+
+Path = tuple[str | int, ...]
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_LABEL_KEY = re.compile(
+    r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII
+)
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong at `path`."""
+
+    path: Path
+    expected: str
+    got: object
+    hint: str = ""
+    is_unquoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A field of a known object that we do not know; `nearest` is a known name like it, or empty."""
+
+    path: Path
+    nearest: str = ""
+
+
+@dataclass
+class Report:
+    """What a walk has found so far. `newest_s` is the latest instant seen."""
+
+    problems: list[Problem] = field(default_factory=list)
+    unknown: list[Unknown] = field(default_factory=list)
+    newest_s: float = 0
+
+    def problem(self, path: Path, expected: str, got: object, hint: str = "") -> None:
+        """Note that the value at `path` is not as expected."""
+        is_unquoted = expected.startswith("text") and isinstance(got, bool | int | float)
+        self.problems.append(Problem(path, expected, shown(got), hint, is_unquoted))
+
+
+class Schema(Protocol):
+    """The form of a value."""
+
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """Note in `report` where `value` is not of this form; never raises."""
+        ...
+
+
+def path_text(path: Path) -> str:
+    """A path as people write it: `spec.containers[0].limits["nvidia.com/gpu"]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _PLAIN_KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f'["{step}"]'
+    return text
+
+
+def shown(value: object) -> object:
+    """What an error shows of a value: itself, or its kind in angle brackets where it is large."""
+    if value is None:
+        return "<nothing>"
+    if isinstance(value, dict):
+        return "<a mapping>"
+    if isinstance(value, list):
+        return f"<a list of {len(value)}>"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**60:
+        return "<a very large number>"
+    return f"<{value[:80]!r} and so on>" if isinstance(value, str) and len(value) > 100 else value
+
+
+class Scalar:
+    """A value that `accepts` agrees to; it may raise ValueError instead of giving False."""
+
+    def __init__(self, expected: str, accepts: Callable[[Any], bool], hint: str = "") -> None:
+        self._expected, self._accepts, self._hint = expected, accepts, hint
+
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
+        try:
+            if self._accepts(value):
+                return
+        except ValueError:
+            pass
+        report.problem(path, self._expected, value, self._hint)
+
+
+class _Anything:
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
+
+
+class _Instant:
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema. The latest instant is kept, save that of a deletion, which lies ahead."""
+        try:
+            seconds = instant_s(value) if isinstance(value, str) else None
+        except ValueError:
+            seconds = None
+        if seconds is None:
+            report.problem(path, "an RFC 3339 instant such as 2026-01-05T07:00:00Z", value)
+        elif seconds > report.newest_s and path[-1] != "deletionTimestamp":
+            report.newest_s = seconds
+
+
+class _Quantities:
+    """A map of resource names to amounts that are not negative."""
+
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
+        if not isinstance(value, dict):
+            report.problem(path, "a mapping of resources to quantities", value)
+            return
+        for name, amount in value.items():
+            if amount is None or not is_quantity(name, amount):
+                hint = "a number, or one with a suffix: m, k, M, G, Ki, Mi, Gi"
+                report.problem((*path, name), "a quantity", amount, hint)
+            elif quantity_of(name, amount) < 0:
+                report.problem((*path, name), "a quantity that is not negative", amount)
+
+
+def is_quantity(name: str, amount: object) -> bool:
+    """Whether it is the text or number of a Kubernetes quantity."""
+    if not isinstance(amount, str | int | float):
+        return False
+    try:
+        quantity_of(name, amount)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+class ListOf:
+    """A list of one form, of `least` to `most` items."""
+
+    def __init__(self, item: Schema, least: int = 0, most: int | None = None) -> None:
+        self._item, self._least, self._most = item, least, most
+
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
+        if not isinstance(value, list):
+            report.problem(path, "a list", value)
+            return
+        if len(value) < self._least or (self._most is not None and len(value) > self._most):
+            most = "or more" if self._most is None else f"to {self._most}"
+            report.problem(path, f"a list of {self._least} {most}", value)
+        for index, item in enumerate(value):
+            self._item.check(item, (*path, index), report)
+
+
+class MapOf:
+    """A mapping whose keys satisfy `key` and whose values have one form."""
+
+    def __init__(self, value: Schema, key: Schema | None = None) -> None:
+        self._value, self._key = value, key
+
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
+        if not isinstance(value, dict):
+            report.problem(path, "a mapping", value)
+            return
+        for name, item in value.items():
+            if self._key is not None:
+                self._key.check(name, (*path, name), report)
+            self._value.check(item, (*path, name), report)
+
+
+class Record:
+    """A mapping with named fields. `null` means absent, as in the API; `is_open` lets other names pass unnoted."""
+
+    def __init__(self, fields: Mapping[str, Schema], required: tuple[str, ...] = (), *, is_open: bool = False) -> None:
+        self._fields, self._required, self._is_open = dict(fields), required, is_open
+
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
+        if not isinstance(value, dict):
+            report.problem(path, "a mapping", value)
+            return
+        for name, item in value.items():
+            schema = self._fields.get(name)
+            if schema is None:
+                if self._is_open:
+                    continue
+                nearest = get_close_matches(name, self._fields, 1)
+                report.unknown.append(Unknown((*path, name), nearest[0] if nearest else ""))
+            elif item is not None and schema is not ANYTHING:
+                schema.check(item, (*path, name), report)
+        for name in self._required:
+            if value.get(name) is None:
+                meant = get_close_matches(name, [key for key in value if key not in self._fields], 1)
+                hint = f"is `{meant[0]}` meant as `{name}`?" if meant else ""
+                report.problem((*path, name), "a value", None, hint)
+
+
+def whole(least: int | None = None, most: int | None = None) -> Scalar:
+    """A whole number within inclusive bounds."""
+    bounds = {(True, False): f" of at least {least}", (True, True): f" from {least} to {most}"}
+    words = "a whole number" + bounds.get((least is not None, most is not None), "")
+
+    def accepts(value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        return (least is None or value >= least) and (most is None or value <= most) and abs(value) < 2**63
+
+    return Scalar(words, accepts)
+
+
+def one_of(*words: str) -> Scalar:
+    """One of some words."""
+    return Scalar(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
+
+
+def known(names: str) -> dict[str, Schema]:
+    """Fields that exist and that we do not look into."""
+    return dict.fromkeys(names.split(), ANYTHING)
+
+
+def _is_duration(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    duration_s(value)
+    return True
+
+
+def _matches(form: re.Pattern[str], most: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and len(value) <= most and form.fullmatch(value) is not None
+
+
+ANYTHING = _Anything()
+TEXT = Scalar("text", lambda value: isinstance(value, str))
+FILLED = Scalar("text that is not empty", lambda value: isinstance(value, str) and value != "")
+BOOLEAN = Scalar("true or false", lambda value: isinstance(value, bool))
+WHOLE = whole()
+COUNT = whole(0)
+INSTANT = _Instant()
+QUANTITIES = _Quantities()
+DURATION = Scalar("a duration such as 30s, 10m or 1h30m", lambda value: _is_duration(value) and value != "Never")
+DURATION_OR_NEVER = Scalar("a duration such as 30s, 10m or 1h30m, or Never", lambda value: _is_duration(value))
+NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253))
+LABEL_KEY = Scalar("a label key such as example.com/name", _matches(_LABEL_KEY, 317))
+LABEL_VALUE = Scalar(
+    "text that is a label value (at most 63 letters, digits, -, _ and .; no slash)", _matches(_LABEL_VALUE, 63)
+)
+LABELS = MapOf(LABEL_VALUE, LABEL_KEY)
+TEXTS = MapOf(TEXT)

@@ -1,0 +1,85 @@
+"""Workloads to the pods that their controllers would make.
+
+Live input may hold a Deployment, its ReplicaSet and some of its pods at once; each wanted pod must be counted once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kerf.errors import InputError
+from kerf.manifests.decoded import Decoded, Workload
+from kerf.model.pods import Owner, Pod
+
+_HASH_LABEL = "pod-template-hash"
+
+
+def expand(decoded: Decoded) -> tuple[Pod, ...]:
+    """Every pod of the input, then those that each workload still lacks: `default/web-0`, `-1`, ... in order."""
+    wanted = [workload for workload in decoded.workloads if not _is_managed(workload, decoded.workloads)]
+    held = _held(decoded.pods, decoded.workloads)
+    taken = {pod.key for pod in decoded.pods}
+    pods = list(decoded.pods)
+    for workload in wanted:
+        missing = workload.replicas - held[workload.key]
+        ordinal = workload.first_ordinal
+        while missing > 0:
+            pod = pod_of_workload(workload, ordinal)
+            ordinal += 1
+            if pod.key not in taken:
+                taken.add(pod.key)
+                pods.append(pod)
+                missing -= 1
+    return tuple(pods)
+
+
+def pod_of_workload(workload: Workload, ordinal: int) -> Pod:
+    """The pod that the workload's controller would make with that number."""
+    return replace(workload.template, name=f"{workload.name}-{ordinal}")
+
+
+def with_replicas(decoded: Decoded, setting: str) -> Decoded:
+    """The same with `deployment/default/web=3` applied. Raises InputError for no such workload or no number."""
+    key, separator, number = setting.rpartition("=")
+    kind, _, name = key.partition("/")
+    if not separator or not number.isdecimal() or len(number) > 6:
+        raise InputError(f"--replicas {setting}: expected KIND/NAMESPACE/NAME=NUMBER, got {number or 'no number'!r}")
+    wanted = f"{kind.lower()}/{name}"
+    if all(workload.key != wanted for workload in decoded.workloads):
+        known = ", ".join(sorted(workload.key for workload in decoded.workloads)) or "none"
+        raise InputError(f"--replicas {setting}: expected one of the workloads of the input ({known}), got {key!r}")
+    changed = (replace(w, replicas=int(number)) if w.key == wanted else w for w in decoded.workloads)
+    return replace(decoded, workloads=tuple(changed))
+
+
+def _is_managed(workload: Workload, workloads: Iterable[Workload]) -> bool:
+    """Whether a workload of the input makes this one, as a Deployment its ReplicaSets."""
+    return workload.owner is not None and any(_is(workload.owner, workload.namespace, other) for other in workloads)
+
+
+def _is(owner: Owner, namespace: str, workload: Workload) -> bool:
+    return (owner.kind, namespace, owner.name) == (workload.kind, workload.namespace, workload.name)
+
+
+def _held(pods: Iterable[Pod], workloads: tuple[Workload, ...]) -> Counter[str]:
+    """How many of the wanted pods each workload has already; one that is going or has ended is none of them."""
+    by_owner = {(w.kind, w.namespace, w.name): w for w in workloads}
+    held: Counter[str] = Counter()
+    for pod in pods:
+        if pod.owner is None or pod.deleted_s is not None or pod.is_ended:
+            continue
+        workload = by_owner.get((pod.owner.kind, pod.namespace, pod.owner.name)) or _deployment_of(pod, by_owner)
+        while workload is not None:
+            held[workload.key] += 1
+            owner = workload.owner
+            workload = by_owner.get((owner.kind, workload.namespace, owner.name)) if owner is not None else None
+    return held
+
+
+def _deployment_of(pod: Pod, by_owner: dict[tuple[str, str, str], Workload]) -> Workload | None:
+    """The Deployment behind a pod whose ReplicaSet is not in the input: the set is named after it and the template."""
+    template_hash = pod.labels.get(_HASH_LABEL)
+    if pod.owner is None or pod.owner.kind != "ReplicaSet" or not template_hash:
+        return None
+    name = pod.owner.name.removesuffix(f"-{template_hash}")
+    return by_owner.get(("Deployment", pod.namespace, name))

@@ -1,0 +1,152 @@
+"""What HAMi's ConfigMap says about NVIDIA cards: resource names, split count, scalings, defaults.
+
+One map is read by HAMi's webhook, its scheduler and its device plugin, so Kerf reads it too and nobody states the
+same numbers twice. Keys and defaults as HAMi v2.10.0 (commit 4707fb02), chart key `device-config.yaml`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, cast
+
+import yaml
+
+from kerf.errors import DecodeError
+from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.snapshot import ConfigMap
+
+CONFIG_MAP, CONFIG_KEY = "hami-scheduler-device", "device-config.yaml"
+
+
+@dataclass(frozen=True)
+class HamiConfig:
+    """HAMi's settings for NVIDIA cards, with the chart's defaults.
+
+    Scalings are exact fractions, since `int(total * scaling)` decides what a card registers. `node_policy` and
+    `gpu_policy` are flags of HAMi's scheduler, which no ConfigMap shows.
+    """
+
+    count: str = NVIDIA_GPU
+    memory: str = "nvidia.com/gpumem"
+    memory_percent: str = "nvidia.com/gpumem-percentage"
+    cores: str = "nvidia.com/gpucores"
+    priority: str = "nvidia.com/priority"
+    split_count: int = 10
+    memory_scaling: Fraction = Fraction(1)
+    core_scaling: Fraction = Fraction(1)
+    memory_factor: int = 1
+    default_memory_mib: int = 0
+    default_cores: int = 0
+    default_gpus: int = 1
+    preconfigured_memory_mib: int = 0
+    core_policy: str = "default"
+    overwrites_environment: bool = False
+    node_policy: str = "binpack"
+    gpu_policy: str = "spread"
+
+    @property
+    def slice_resources(self) -> frozenset[str]:
+        """What only HAMi counts: everything but the number of GPUs, which kubelet shows."""
+        return frozenset({self.memory, self.memory_percent, self.cores, self.priority})
+
+
+CHART_DEFAULTS = HamiConfig()
+
+_Setting = str | int | bool | Fraction
+
+
+def _text(value: object) -> _Setting | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole_number(value: object) -> _Setting | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _count(value: object) -> _Setting | None:
+    return _whole_number(value) or None
+
+
+def _scaling(value: object) -> _Setting | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1_000_000:
+        return None
+    # By its decimal text: 1.2 is meant as six fifths, not as the nearest binary fraction.
+    return Fraction(str(value))
+
+
+def _truth(value: object) -> _Setting | None:
+    return value if isinstance(value, bool) else None
+
+
+class _Form(NamedTuple):
+    """How a value is read; `read` gives None for what is not of that form."""
+
+    expected: str
+    read: Callable[[object], _Setting | None]
+
+
+_NAME, _NUMBER, _COUNT = _Form("text", _text), _Form("a whole number", _whole_number), _Form("1 or more", _count)
+_SCALING, _TRUTH = _Form("a number above 0", _scaling), _Form("true or false", _truth)
+
+# Key in the ConfigMap's `nvidia` section. Other keys (MIG allow-list, log level) do not change what fits.
+_FIELDS = {
+    "resourceCountName": ("count", _NAME),
+    "resourceMemoryName": ("memory", _NAME),
+    "resourceMemoryPercentageName": ("memory_percent", _NAME),
+    "resourceCoreName": ("cores", _NAME),
+    "resourcePriorityName": ("priority", _NAME),
+    "deviceSplitCount": ("split_count", _COUNT),
+    "deviceMemoryScaling": ("memory_scaling", _SCALING),
+    "deviceCoreScaling": ("core_scaling", _SCALING),
+    "memoryFactor": ("memory_factor", _COUNT),
+    "defaultMemory": ("default_memory_mib", _NUMBER),
+    "defaultCores": ("default_cores", _NUMBER),
+    "defaultGPUNum": ("default_gpus", _NUMBER),
+    "preConfiguredDeviceMemory": ("preconfigured_memory_mib", _NUMBER),
+    "gpuCorePolicy": ("core_policy", _NAME),
+    "overwriteEnv": ("overwrites_environment", _TRUTH),
+}
+
+
+def find_config(config_maps: Sequence[ConfigMap]) -> HamiConfig | None:
+    """HAMi's settings, from its ConfigMap in whatever namespace it is; None when there is none.
+
+    Raises DecodeError when the map is there and cannot be read, or when two of them differ.
+    """
+    found = sorted((m for m in config_maps if m.name == CONFIG_MAP), key=lambda m: m.namespace)
+    configs = [_parse(config_map) for config_map in found]
+    if any(config != configs[0] for config in configs):
+        names = ", ".join(f"{m.namespace}/{m.name}" for m in found)
+        raise DecodeError("", "one device configuration of HAMi", f"<{names} differ>", place="ConfigMap")
+    return configs[0] if configs else None
+
+
+def _parse(config_map: ConfigMap) -> HamiConfig:
+    place, path = f"ConfigMap {config_map.namespace}/{config_map.name}", f'data["{CONFIG_KEY}"]'
+    text = config_map.data.get(CONFIG_KEY)
+    if text is None:
+        raise DecodeError(path, "HAMi's device configuration", "<nothing>", place=place)
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise DecodeError(path, "YAML", f"<text that is none: {' '.join(str(error).split())}>", place=place) from error
+    section: object = document.get("nvidia", {}) if isinstance(document, dict) else document
+    if section is None:
+        return CHART_DEFAULTS
+    if not isinstance(section, dict):
+        raise DecodeError(f"{path}.nvidia", "a mapping", section, place=place)
+    return HamiConfig(**_settings(cast("Mapping[str, object]", section), place, f"{path}.nvidia"))
+
+
+def _settings(section: Mapping[str, object], place: str, path: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for key, (name, form) in _FIELDS.items():
+        if section.get(key) is None:
+            continue
+        value = form.read(section[key])
+        if value is None:
+            raise DecodeError(f"{path}.{key}", form.expected, section[key], place=place)
+        # An empty name or policy is Go's zero value: HAMi then behaves as without the key.
+        if value != "":
+            settings[name] = value
+    return settings

@@ -1,0 +1,89 @@
+"""What the API server makes of a new pod before it stores it: defaults, LimitRanges, priority.
+
+A pod that reached the scheduler without these would be another pod than the one in production: limits become
+requests, a namespace fills in what a container does not say, and a class name becomes the number that orders queues.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kerf.errors import ApiError
+from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, key_of, name_of, shown
+
+Admission = Callable[[Json], None]
+"""Changes a new object in place, or raises ApiError to refuse it. The object has a name, and no uid yet."""
+
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+class Objects(Protocol):
+    """Where objects are looked up."""
+
+    def list(self, kind: str) -> JsonList:
+        """All objects of a kind."""
+        ...
+
+
+def limit_ranges(objects: Objects) -> Admission:
+    """Complete each container's resources from its own limits, then from the LimitRanges of its namespace."""
+
+    def admit(obj: Json) -> None:
+        if obj["kind"] != "Pod":
+            return
+        spec = obj["spec"]
+        defaults = {
+            "restartPolicy": "Always",
+            "schedulerName": "default-scheduler",
+            "terminationGracePeriodSeconds": DEFAULT_GRACE_S,
+        }
+        for field, value in defaults.items():
+            spec.setdefault(field, value)
+        namespace = obj["metadata"]["namespace"]
+        ranges = [r for r in objects.list("LimitRange") if r["metadata"]["namespace"] == namespace]
+        items = [item for r in ranges for item in r["spec"].get("limits") or () if item.get("type") == "Container"]
+        for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+            _complete(container, items)
+
+    return admit
+
+
+def _complete(container: Json, items: JsonList) -> None:
+    resources = container.get("resources") or {}
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
+    requests = {**limits, **requests}
+    for item in items:
+        default = {**(item.get("max") or {}), **(item.get("default") or {})}
+        default_request = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
+        limits = {**default, **limits}
+        requests = {**default_request, **requests}
+    found = {"limits": limits, "requests": requests}
+    if limits or requests:
+        container["resources"] = {**resources, **{name: amounts for name, amounts in found.items() if amounts}}
+
+
+def priority(objects: Objects) -> Admission:
+    """Turn `priorityClassName`, or the global default class, into the pod's number."""
+
+    def admit(obj: Json) -> None:
+        if obj["kind"] != "Pod":
+            return
+        spec = obj["spec"]
+        classes = {name_of(c): c for c in objects.list("PriorityClass")}
+        name = spec.get("priorityClassName") or _default_class(classes)
+        if not name:
+            spec["priority"] = 0
+        elif name in _SYSTEM_CLASSES:
+            spec["priority"] = _SYSTEM_CLASSES[name]
+        elif name in classes:
+            spec["priorityClassName"] = name
+            spec["priority"] = classes[name]["value"]
+            spec.setdefault("preemptionPolicy", classes[name].get("preemptionPolicy") or "PreemptLowerPriority")
+        else:
+            raise ApiError(f"{shown(key_of(obj))} is forbidden: no PriorityClass with name {name} was found")
+
+    return admit
+
+
+def _default_class(classes: dict[str, Json]) -> str:
+    found = [(held["value"], name) for name, held in classes.items() if held.get("globalDefault")]
+    return min(found)[1] if found else ""

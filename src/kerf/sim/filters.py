@@ -1,0 +1,141 @@
+"""kube-scheduler's filters and scores, on one pod and one node.
+
+The words of a refusal are kube-scheduler's own, since people and Kerf's tests read them; the first filter that refuses
+speaks for the node, save that NodeResourcesFit names every resource that is short. Rules of Kubernetes 1.36.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kerf.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, untolerated
+from kerf.model.nodes import Node
+from kerf.model.pods import Container, Pod
+from kerf.model.quantities import CPU, MEMORY, MIB, NOTHING, PODS, Resources
+
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
+# What a container without a request counts in the scores (kube-scheduler's GetNonzeroRequests).
+_LEAST_COUNTED = {CPU: 100, MEMORY: 200 * MIB}
+_MOST_SCORE = 100
+_TAINT_WEIGHT, _AFFINITY_WEIGHT, _RESOURCES_WEIGHT = 3, 2, 1
+
+
+@dataclass(slots=True)
+class Room:
+    """A node and the pods that count on it; `used` is their sum, `counted` the sum that the scores count."""
+
+    node: Node
+    pods: dict[str, Pod] = field(default_factory=dict)
+    used: Resources = NOTHING
+    counted: Resources = NOTHING
+
+    def put(self, pod: Pod) -> None:
+        """Count a pod, in place of its earlier form."""
+        self.drop(pod.key)
+        self.pods[pod.key] = pod
+        self.used = self.used + pod.spec.requests
+        self.counted = self.counted + _counted(pod)
+
+    def drop(self, key: str) -> None:
+        """Stop counting a pod; nothing when it was not counted."""
+        held = self.pods.pop(key, None)
+        if held is not None:
+            self.used = self.used - held.spec.requests
+            self.counted = self.counted - _counted(held)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One pod to be placed.
+
+    `only_nodes` are the node names its affinity fixes by field (a DaemonSet's pods); None when it fixes none. `ignored`
+    are resources that somebody else counts.
+    """
+
+    pod: Pod
+    only_nodes: frozenset[str] | None = None
+    ignored: frozenset[str] = frozenset()
+
+
+def refusals(attempt: Attempt, room: Room, nominated: Iterable[Pod] = ()) -> tuple[str, ...]:
+    """Why the node cannot take the pod, in kube-scheduler's words; empty when it can.
+
+    `nominated` are other pods that have been promised room there.
+    """
+    pod, node, spec = attempt.pod, room.node, attempt.pod.spec
+    if node.is_unschedulable and not any(t.tolerates(_UNSCHEDULABLE) for t in spec.tolerations):
+        return ("node(s) were unschedulable",)
+    taint = untolerated(node.taints, spec.tolerations)
+    if taint is not None:
+        return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
+    if attempt.only_nodes is not None and node.name not in attempt.only_nodes:
+        return ("node(s) didn't match Pod's node affinity/selector",)
+    if all(wanted.unsatisfied_by(node.labels) is not None for wanted in spec.alternatives):
+        return ("node(s) didn't match Pod's node affinity/selector",)
+    promised = [other for other in nominated if other.key != pod.key]
+    if _has_port_conflict(pod, [*room.pods.values(), *promised]):
+        return ("node(s) didn't have free ports for the requested pod ports",)
+    used = room.used
+    for other in promised:
+        used = used + other.spec.requests
+    return _short(attempt, node.allocatable, used)
+
+
+def _has_port_conflict(pod: Pod, others: Sequence[Pod]) -> bool:
+    return bool(pod.spec.host_ports) and any(
+        mine.conflicts(theirs) for other in others for mine in pod.spec.host_ports for theirs in other.spec.host_ports
+    )
+
+
+def _short(attempt: Attempt, allocatable: Resources, used: Resources) -> tuple[str, ...]:
+    short = [
+        name
+        for name, amount in attempt.pod.spec.requests.items()
+        if amount > max(0, allocatable.get(name, 0) - used.get(name, 0)) and name not in attempt.ignored
+    ]
+    short.sort(key=lambda name: (name != PODS, name != CPU, name != MEMORY, name))
+    return tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short)
+
+
+def best(attempt: Attempt, rooms: Sequence[Room]) -> Room:
+    """The node that kube-scheduler prefers among those that can take the pod; the first by name among equals."""
+    taints = [_intolerable(attempt.pod, room.node.taints) for room in rooms]
+    affinities = [
+        sum(weight for weight, term in attempt.pod.spec.preferred if term.unsatisfied_by(room.node.labels) is None)
+        for room in rooms
+    ]
+    scores = {
+        room.node.name: _TAINT_WEIGHT * (_MOST_SCORE - taint * _MOST_SCORE // max(1, *taints))
+        + _AFFINITY_WEIGHT * (affinity * _MOST_SCORE // max(1, *affinities))
+        + _RESOURCES_WEIGHT * _least_allocated(attempt.pod, room)
+        for room, taint, affinity in zip(rooms, taints, affinities, strict=True)
+    }
+    return min(rooms, key=lambda room: (-scores[room.node.name], room.node.name))
+
+
+def _intolerable(pod: Pod, taints: Collection[Taint]) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in pod.spec.tolerations)
+        for taint in taints
+    )
+
+
+def _least_allocated(pod: Pod, room: Room) -> int:
+    """The free share of cpu and memory with the pod on the node, from 0 to 100, as LeastAllocated scores it."""
+    own, shares = _counted(pod), []
+    for name in _LEAST_COUNTED:
+        total = room.node.allocatable.get(name, 0)
+        if total > 0:
+            used = room.counted.get(name, 0) + own[name]
+            shares.append(max(0, total - used) * _MOST_SCORE // total)
+    return sum(shares) // len(shares) if shares else 0
+
+
+def _counted(pod: Pod) -> Resources:
+    def of(container: Container, name: str) -> int:
+        return container.requests.get(name) or _LEAST_COUNTED[name]
+
+    spec = pod.spec
+    return Resources(
+        (name, max([sum(of(c, name) for c in spec.containers), *(of(c, name) for c in spec.init_containers)]))
+        for name in _LEAST_COUNTED
+    )

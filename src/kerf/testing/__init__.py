@@ -1,0 +1,1 @@
+"""For tests of Kerf and of cloud providers: builders of model values."""
