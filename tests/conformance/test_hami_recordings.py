@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,16 @@ CHUNKS = 20
 Json = dict[str, Any]
 
 
-def recordings(name: str) -> list[Json]:
-    """The JSON lines of one file."""
+def recordings(name: str, start: int = 0, step: int = 1) -> list[Json]:
+    """The JSON lines of one file, or every `step`-th of them."""
     with gzip.open(DATA / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in islice(lines, start, None, step)]
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_each_random_case_is_decided_as_hami_decided_it(chunk: int) -> None:
     """10,000 random cases: admission, request, fit, reason, cards, books and node agree (issue 3, part 4)."""
-    assert [line for case in recordings("hami-cases-a")[chunk::CHUNKS] for line in differences(case)] == []
+    assert [line for case in recordings("hami-cases-a", chunk, CHUNKS) for line in differences(case)] == []
 
 
 def test_each_corner_case_is_decided_as_hami_decided_it() -> None:

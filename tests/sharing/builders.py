@@ -19,8 +19,12 @@ NAMES = {
 }
 
 
-def container(name: str = "main", *, is_sidecar: bool = False, **amounts: int) -> Container:
+def container(name: str, *, is_sidecar: bool = False, **amounts: int) -> Container:
     """A container with limits by the short names above, and requests equal to them."""
+    return _container(name, amounts, is_sidecar)
+
+
+def _container(name: str, amounts: Mapping[str, int], is_sidecar: bool = False) -> Container:
     limits = Resources({NAMES[short]: amount for short, amount in amounts.items()})
     return Container(name, limits, limits, is_sidecar=is_sidecar)
 
@@ -34,7 +38,7 @@ def pod(
     **amounts: int,
 ) -> Pod:
     """A pod as a manifest states it; with one container of those amounts when no container is given."""
-    spec = PodSpec(containers or (container(**amounts),), tuple(init), scheduler_name=scheduler)
+    spec = PodSpec(containers or (_container("main", amounts),), tuple(init), scheduler_name=scheduler)
     return Pod("default", "pod", spec, annotations=annotations or {}, uid=uid)
 
 

@@ -101,6 +101,17 @@ def test_waiting_for_nothing_is_a_deadlock_that_names_the_tasks() -> None:
         run(main)
 
 
+def test_an_error_in_a_callback_ends_the_run() -> None:
+    """Nothing that fails in a simulation is only logged."""
+
+    async def main(clock: VirtualClock) -> None:
+        clock.call_at(START_S + 5, partial(int, "five"))
+        await clock.sleep_until(START_S + 10)
+
+    with pytest.raises(ValueError, match="five"):
+        run(main)
+
+
 def test_a_thread_runs_inline() -> None:
     """`to_thread` takes no virtual time and gives result or error as ever."""
 

@@ -20,7 +20,6 @@ NOTES = {
     "us-east-1": "on-demand prices of AWS us-east-1 are of 2026-07-20, zones of 2026-10-27",
     "us-west-2": "on-demand prices of AWS us-west-2 are undated and known for 20 types only; zones are of 2026-10-27",
 }
-SPOT_NOTE = "spot prices of AWS are estimates: on-demand less the average saving of AWS Spot Advisor, 2025-06-28"
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -53,7 +52,7 @@ def load(region: str = DEFAULT_REGION) -> Market:
     index = file.regions.index(region)
     types = (instance_type(spec, spec.sold[index], region) for spec in file.types)
     sold = sorted((kind for kind in types if kind.offerings), key=lambda kind: kind.name)
-    return Market(tuple(sold), "USD", "aws", region, notes=(NOTES[region], SPOT_NOTE))
+    return Market(tuple(sold), "USD", "aws", region, notes=(NOTES[region],))
 
 
 def instance_type(spec: Spec, sold: Sold | None = None, region: str = DEFAULT_REGION) -> InstanceType:

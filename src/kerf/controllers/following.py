@@ -19,6 +19,7 @@ from kerf.model.nodes import CORDONED_BY_KERF, Node
 from kerf.model.plan import NOMINATE, PIN
 from kerf.model.snapshot import Upserted
 from kerf.ports import Conflict, NotFound
+from kerf.sharing.pinning import pin
 from kerf.state import ClusterState, noted_observations, predicted_shapes
 
 
@@ -54,7 +55,7 @@ class Following:
             if pod is None or not pod.is_pending or not all(card in ids for card in cards):
                 continue
             pinned = [ids[card] for card in cards]
-            change = family.pin(pinned, self._ports.clock.now_s())
+            change = pin(pinned, self._ports.clock.now_s())
             try:
                 await self._ports.writer.annotate_pod(pod, change, unless_present=tuple(sorted(change)))
             except (Conflict, NotFound):

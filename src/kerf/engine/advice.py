@@ -74,7 +74,10 @@ def _patch_pool(pool: NodePool, change: Mapping[str, object]) -> Patch:
 
 
 def pod_patch(shape: Shape, text: str) -> Patch | None:
-    """A patch of the pod (`spec: ...` as YAML or JSON), moved to the object that makes such pods; None when that is unknown."""
+    """A patch of the pod (`spec: ...` as YAML or JSON), moved to the object that makes such pods.
+
+    None when that object is unknown.
+    """
     owner = shape.pod.owner
     kind = owner.kind if owner is not None else "Pod"
     if kind not in _TEMPLATES:

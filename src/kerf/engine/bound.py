@@ -18,6 +18,9 @@ from kerf.engine.targets import Candidate
 from kerf.model.instancetypes import MICRO
 from kerf.model.quantities import Resources
 
+_MOST_COUNTED_SHAPES = 32
+"""Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
+bound where pods do not divide a node evenly, and costs a column a type and shape."""
 _MEMORY, _CORES, _SLOTS, _LARGE = "card memory", "card cores", "card slots", "cards over half"
 
 
@@ -47,6 +50,9 @@ def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[i
     import numpy
 
     shares = [_shares(filler, number, candidate) for number, candidate in rows]
+    if len(filler.shapes) <= _MOST_COUNTED_SHAPES:
+        for (number, candidate), share in zip(rows, shares, strict=True):
+            share[f"places of shape {number}"] = Fraction(1, filler.alone(number, candidate))
     names = sorted({name for share in shares for name in share})
     position = {id(c): index for index, c in enumerate(useful)}
     worth, part = len(filler.shapes), len(names)
@@ -72,7 +78,7 @@ def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[i
 
 def _exact_split(price_micro: int, found: Sequence[float]) -> list[int]:
     """The solver's split in whole micro-units that never sum to more than the price, so that the bound is proven."""
-    split = [max(0, int(amount * MICRO)) for amount in found]
+    split = [max(0, round(amount * MICRO)) for amount in found]
     over = sum(split)
     return [amount * price_micro // over for amount in split] if over > price_micro else split
 
@@ -94,7 +100,7 @@ def _worth(
 def _shares(filler: Filler, number: int, candidate: Candidate) -> dict[str, Fraction]:
     """The part of one node that one pod takes, by resource; of its cards by `_card_shares`."""
     shape, target = filler.shapes[number], candidate.target
-    asked: Resources = shape.requests.without(target.uncounted)
+    asked: Resources = shape.counted(target.uncounted)
     shares = {name: Fraction(amount, candidate.room.free[name]) for name, amount in asked.items() if amount > 0}
     if asks_devices(shape, target.family):
         shares.update(_card_shares(shape, candidate))

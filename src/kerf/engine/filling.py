@@ -61,7 +61,7 @@ class Filler:
         if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
             return 0
         by_devices = self._count_devices(number, candidate)
-        by_resources = shape.requests.without(target.uncounted).times_in(room.free)
+        by_resources = shape.counted(target.uncounted).times_in(room.free)
         most = 1 if shape.spec.host_ports else len(shape)
         return min(n for n in (by_devices, by_resources, most) if n is not None)
 
@@ -107,7 +107,7 @@ class Filler:
             return room
         narrower = replace(room, requirements=requirements)
         if not shape.spec.host_ports and not asks_devices(shape, target.family):
-            requests = shape.requests.without(target.uncounted)
+            requests = shape.counted(target.uncounted)
             times = requests.times_in(room.free)
             many = wanted if times is None else min(wanted, times)
             if many:

@@ -107,8 +107,9 @@ def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
 
 def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
     held = target.requirements.get(asked.key)
-    here = f"it has {held}" if held is not None else f"it has no label {asked.key}"
-    return Misfit(target.name, Stage.REQUIREMENTS, f"pod asks {asked}, {here}", detail=asked.key, shortfall=1)
+    who = f"NodePool {target.pool}" if target.is_open and target.pool else target.name
+    here = f"{who} has {held}" if held is not None else f"{who} has no label {asked.key}"
+    return Misfit(target.name, Stage.REQUIREMENTS, f"the pod asks {asked}, {here}", detail=asked.key, shortfall=1)
 
 
 def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
@@ -116,7 +117,7 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     for port in shape.spec.host_ports:
         if any(port.conflicts(taken) for taken in room.ports):
             return Misfit(target.name, Stage.RESOURCES, f"host port {port.port}/{port.protocol} is taken", shortfall=1)
-    lacking = shape.requests.without(target.uncounted).shortfall(room.free)
+    lacking = shape.counted(target.uncounted).shortfall(room.free)
     if not lacking:
         return None
     # The resource that lacks most of what is asked names the misfit; ties by name.
@@ -149,7 +150,7 @@ def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
     taken = place_on_devices(target, room.devices, shape)
     if isinstance(taken, Misfit):
         return taken
-    free = room.free - shape.requests.without(target.uncounted)
+    free = room.free - shape.counted(target.uncounted)
     left = replace(room, free=free, devices=taken.devices, ports=(*room.ports, *shape.spec.host_ports))
     return Placed(left, taken.slices, taken.order)
 

@@ -64,7 +64,7 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
         market,
         options,
         (launches, tuple(placements.values()), unplaced, bound),
-        (*wares.notes, *wording.notes(snapshot, market, pods)),
+        (*wares.notes, *wording.notes(snapshot, market, pods), *wording.estimates(launches)),
     )
 
 
@@ -113,7 +113,7 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
     requests = Resources()
     for number, count in enumerate(load.counts):
         if count:
-            requests = requests + shapes[number].requests.without(_uncounted(candidate)) * count
+            requests = requests + shapes[number].counted(_uncounted(candidate)) * count
     daemons = candidate.kind.allocatable - candidate.room.free
     pods_narrow = load.room.requirements
     requirements = (

@@ -45,6 +45,13 @@ class Shape:
         """What kube-scheduler counts for one of them."""
         return self.spec.requests
 
+    def counted(self, uncounted: frozenset[str]) -> Resources:
+        """What a sum over the node decides for one of them: its requests without some; computed once."""
+        cache: dict[frozenset[str], Resources] = self.__dict__.setdefault("_counted", {})
+        if uncounted not in cache:
+            cache[uncounted] = self.requests.without(uncounted)
+        return cache[uncounted]
+
     def __len__(self) -> int:
         return len(self.pods)
 

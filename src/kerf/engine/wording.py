@@ -8,6 +8,7 @@ from kerf.engine.shapes import Shape
 from kerf.engine.targets import Supply
 from kerf.model.gpu import SliceRequest
 from kerf.model.market import Market
+from kerf.model.plan import Launch
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, PODS, quantity_text
 from kerf.model.snapshot import ClusterSnapshot
@@ -52,7 +53,7 @@ def why_launch(load: Load, shapes: Sequence[Shape], supply: Supply) -> str:
             text = asked(shapes[number], family)
             gpu = gpu or "GPU" in text
             needs.append(f"{counted(count, 'pod')} {'needs' if count == 1 else 'need'} {text}")
-    where = "no GPU in the cluster has them free" if gpu else "no node in the cluster has room"
+    where = "no GPU in the cluster has that free" if gpu else "no node in the cluster has room"
     return "; ".join([", ".join(needs), where, *_passed_over(load, supply)])
 
 
@@ -92,6 +93,17 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     if snapshot.assume_node_classes:
         found.extend(_assumed_classes(snapshot))
     return tuple(found)
+
+
+def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
+    """That some prices of the plan were quoted by nobody."""
+    number = sum(1 for launch in launches if launch.is_estimate)
+    if not number:
+        return ()
+    what = "1 spot launch is" if number == 1 else f"{number} spot launches is"
+    return (
+        f"the price of {what} an estimate: on-demand less the average saving that the catalogue states with its date",
+    )
 
 
 def _assumed_classes(snapshot: ClusterSnapshot) -> list[str]:

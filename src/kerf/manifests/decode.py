@@ -86,8 +86,8 @@ def _admission(documents: Iterable[Document], collected: _Collected) -> Admissio
             raw = document.value()
         except InputError:
             continue  # decode comes to this document again and reports it
-        kind = raw.get("kind") if isinstance(raw, dict) else None
-        if kind in FIRST:
+        kind = _first_kind(raw)
+        if kind:
             report = Report()
             FIRST[kind].check(raw, (), report)
             collected.errors += _errors(report, document)
@@ -97,11 +97,17 @@ def _admission(documents: Iterable[Document], collected: _Collected) -> Admissio
     return admission_of(found["PriorityClass"], found["LimitRange"])
 
 
+def _first_kind(raw: Any) -> str:
+    """The kind of an object that is read before all others; empty for every other."""
+    kind = raw.get("kind") if isinstance(raw, dict) else None
+    return kind if isinstance(kind, str) and kind in FIRST else ""
+
+
 def _decode_into(collected: _Collected, document: Document, admission: Admission) -> None:
     raw = document.value()
-    if isinstance(raw, dict) and raw.get("kind") in FIRST:
+    if _first_kind(raw):
         return
-    kind = kind_of(raw, document.source)
+    kind = kind_of(raw, document.place)
     if kind is None:
         if raw["kind"] not in _NO_EFFECT:
             collected.skipped[raw["kind"]] += 1

@@ -4,6 +4,7 @@ A kind is known by its name and group: `apps/v1 StatefulSet` is ours, `apps.krui
 else's. A known name in a wrong group of Kubernetes itself is an error, because it would be missed silently.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +22,15 @@ from kerf.manifests import (
 from kerf.manifests.admission import Admission
 from kerf.manifests.decode_cluster import BudgetReading
 from kerf.manifests.decoded import Workload
-from kerf.manifests.schema import Record, Report, shown
+from kerf.manifests.schema import Path, Record, Report, shown
 from kerf.model.snapshot import Watched
 
 Object = dict[str, Any]
 Value = Watched | Workload | BudgetReading
 _KARPENTER = "karpenter.sh"
 _BUILT_IN_GROUPS = ("", "apps", "batch", "extensions", "policy", "scheduling.k8s.io")
+_VERSION = re.compile(r"(?:[a-z0-9.-]+/)?[a-z0-9]+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate": "EC2NodeClass"}
 
 
@@ -84,27 +87,28 @@ FIRST = {"PriorityClass": kinds.PRIORITY_CLASS, "LimitRange": kinds.LIMIT_RANGE}
 """Kinds that change how others are read."""
 
 
-def kind_of(raw: Any, place: str = "") -> Kind | None:
-    """How an object is read; None for a kind that is not ours. Raises DecodeError for a retired or misspelt one."""
+def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind | None:
+    """How an object is read; None for a kind that is not ours. Raises DecodeError for a retired or misspelt one.
+
+    `place` tells where a field of the object stands.
+    """
     if not isinstance(raw, dict):
-        raise DecodeError("", "a Kubernetes object with apiVersion and kind", shown(raw), place=place)
-    for name in ("apiVersion", "kind"):
-        if not isinstance(raw.get(name), str) or not raw[name]:
-            raise DecodeError(name, "text", shown(raw.get(name)), place=place)
+        raise DecodeError("", "a Kubernetes object with apiVersion and kind", shown(raw), place=place(()))
+    for field, form in (("apiVersion", _VERSION), ("kind", _NAME)):
+        text = raw.get(field)
+        if not isinstance(text, str) or form.fullmatch(text) is None:
+            raise DecodeError(field, "text such as v1 or Pod", shown(text), place=place((field,)))
     name, (group, _, version) = raw["kind"], _split(raw["apiVersion"])
-    _refuse_retired(name, group, raw["apiVersion"], place)
+    _refuse_retired(name, group, raw["apiVersion"], place(("kind",)))
     if name.endswith("NodeClass") and ("karpenter" in group or group == "eks.amazonaws.com"):
         return _NODE_CLASS
     kind = _KINDS.get(name)
-    if kind is None:
+    if kind is None or (group != kind.group and group not in _BUILT_IN_GROUPS):
         return None
-    if group != kind.group:
-        if group not in _BUILT_IN_GROUPS:
-            return None
-        raise DecodeError("apiVersion", f"{kind.group or 'v1'} for a {name}", raw["apiVersion"], place=place)
-    if kind.version and version != kind.version:
-        hint = "`kerf migrate` rewrites retired versions"
-        raise DecodeError("apiVersion", f"{kind.group}/{kind.version}", raw["apiVersion"], place=place, hint=hint)
+    if group != kind.group or (kind.version and version != kind.version):
+        hint = "`kerf migrate` rewrites retired versions" if kind.version else ""
+        expected = f"{kind.group}/{kind.version or 'v1'}".removeprefix("/")
+        raise DecodeError("apiVersion", expected, raw["apiVersion"], place=place(("apiVersion",)), hint=hint)
     return kind
 
 

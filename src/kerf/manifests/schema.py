@@ -73,7 +73,7 @@ def path_text(path: Path) -> str:
         elif _PLAIN_KEY.fullmatch(step):
             text += f".{step}" if text else step
         else:
-            text += f'["{step}"]'
+            text += f'["{step}"]' if step.isprintable() else f"[{step!r}]"
     return text
 
 
@@ -87,7 +87,10 @@ def shown(value: object) -> object:
         return f"<a list of {len(value)}>"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**60:
         return "<a very large number>"
-    return f"<{value[:80]!r} and so on>" if isinstance(value, str) and len(value) > 100 else value
+    if isinstance(value, str) and len(value) > 100:
+        return f"<{value[:80]!r} and so on>"
+    # An error shows text that begins with a bracket as it is, which is meant for our own words only.
+    return f"<{value!r}>" if isinstance(value, str) and value.startswith("<") else value
 
 
 class Scalar:

@@ -42,7 +42,7 @@ def _scaled(text: str, scale: int) -> int:
         numerator *= _BINARY[binary]
     else:
         power += int(exponent[1:]) if exponent else _DECIMAL[decimal]
-    value = numerator * 10**power if power >= 0 else -(-numerator // 10**-power)
+    value: int = numerator * 10**power if power >= 0 else -(-numerator // 10**-power)
     return -value if sign == "-" else value
 
 

@@ -13,7 +13,7 @@ from kerf.model.gpu import DeviceState
 from kerf.sharing.hami_config import HamiConfig
 
 USE_TYPE, AVOID_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
-USE_ID, AVOID_ID = "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"
+USE_UUID, AVOID_UUID = "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"
 MODE, NUMA_BIND = "nvidia.com/vgpu-mode", "nvidia.com/numa-bind"
 NODE_POLICY, GPU_POLICY = "hami.io/node-scheduler-policy", "hami.io/gpu-scheduler-policy"
 WEIGHTS = "hami.io/device-scoring-weights"
@@ -33,7 +33,7 @@ class WeightsError(ValueError):
 class HamiOptions:
     """The annotations that HAMi's scheduler reads, parsed. None: no such rule.
 
-    Lists of types are in lower case. `weights` are of slots, cores and memory.
+    `weights` are of slots, cores and memory.
     """
 
     gpu_policy: str = "spread"
@@ -88,10 +88,10 @@ def read_options(annotations: Mapping[str, str], config: HamiConfig, *, honours_
         gpu_policy=annotations.get(GPU_POLICY, config.gpu_policy),
         node_policy=annotations.get(NODE_POLICY, config.node_policy),
         weights=(1, 1, 1) if weights is None else parse_weights(weights),
-        use_types=_listed(annotations.get(USE_TYPE, "").lower()),
-        avoid_types=_listed(annotations.get(AVOID_TYPE, "").lower()),
-        use_ids=None if is_pinned else _listed(annotations.get(USE_ID, "")),
-        avoid_ids=_listed(annotations.get(AVOID_ID, "")),
+        use_types=_listed(annotations.get(USE_TYPE, "")),
+        avoid_types=_listed(annotations.get(AVOID_TYPE, "")),
+        use_ids=None if is_pinned else _listed(annotations.get(USE_UUID, "")),
+        avoid_ids=_listed(annotations.get(AVOID_UUID, "")),
         mode=annotations.get(MODE),
         numa_bind=annotations.get(NUMA_BIND, "") in _TRUE,
     )
@@ -135,9 +135,9 @@ def _accepts(
     if mode is not None and (own_mode not in mode or not mode):
         return False
     name = model.lower()
-    if use is not None and not any(wanted in name for wanted in use):
+    if use is not None and not any(wanted.lower() in name for wanted in use):
         return False
-    return avoid is None or not any(unwanted in name for unwanted in avoid)
+    return avoid is None or not any(unwanted.lower() in name for unwanted in avoid)
 
 
 @lru_cache(maxsize=256)

@@ -43,8 +43,8 @@ def foreign_scheduler(scheduler: str) -> Refused:
         reason = f"{what} {scheduler}, and HAMi's webhook leaves such a pod alone"
         return Refused("scheduler", reason, f"set schedulerName: {HAMI_SCHEDULER}, or leave it out", patch)
     reason = (
-        f"{what} {DEFAULT_SCHEDULER}, not {HAMI_SCHEDULER}: HAMi's webhook did not take it over (it was not running, or "
-        f"the pod or its namespace has the label {label})"
+        f"{what} {DEFAULT_SCHEDULER}, not {HAMI_SCHEDULER}: HAMi's webhook did not take it over (it was not running, "
+        f"or the pod or its namespace has the label {label})"
     )
     hint = f"create the pod again while HAMi's webhook runs, without {label}, or set schedulerName: {HAMI_SCHEDULER}"
     return Refused("scheduler", reason, hint, patch)

@@ -25,4 +25,4 @@ def owner_of(
 
 def family_named(name: str, families: Sequence[Family] = FAMILIES) -> Family:
     """The family of that name. Raises KeyError when there is none."""
-    return next(family for family in families if family.name == name)
+    return {family.name: family for family in families}[name]

@@ -7,10 +7,10 @@ Objects are Kubernetes JSON and never change in place (see `objects`): treat wha
 touch what you gave afterwards. `create` alone copies, since admission may rewrite a new object.
 """
 
-import asyncio
 import math
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from kerf.errors import ApiError
@@ -134,18 +134,16 @@ class InMemoryApi:
         if self.get(*key) is not None:
             raise AlreadyExists(f"{shown(key)} already exists")
         if new["kind"] in _STATUS_IS_RESET:
-            new.pop(STATUS, None)
+            new[STATUS] = {"phase": "Pending"} if new["kind"] == "Pod" else {}
         for admit in self.admission:
             admit(new)
         self._created += 1
         metadata["uid"] = f"00000000-0000-4000-8000-{self._created:012d}"
         metadata["creationTimestamp"] = instant_text(self._clock.now_s())
         metadata["generation"] = 1
-        if new["kind"] == "Pod":
-            new[STATUS] = {"phase": "Pending"}
         stored = self._store(ADDED, None, new)
         if owners_of(stored) and not self._owners.living_owners(stored):
-            self._soon(lambda: self._collect(key))
+            self._soon(partial(self._collect, key))
         return stored
 
     def update(self, obj: Json, *, subresource: str = "") -> Json:
@@ -280,7 +278,7 @@ class InMemoryApi:
         stored = self._store(DELETED, old, new)
         orphans = self._owners.dependents(uid_of(new))
         if orphans:
-            self._soon(lambda: self._collect(*orphans))
+            self._soon(partial(self._collect, *orphans))
         return stored
 
     def _store(self, type_: str, old: Json | None, new: Json) -> Json:
@@ -300,7 +298,7 @@ class InMemoryApi:
         self._owners.replace(old, None if type_ == DELETED else new)
         self.events.append(Change(self._clock.now_s(), type_, new))
         if self._listeners:
-            asyncio.get_running_loop().call_soon(_tell, self._listeners, type_, new)
+            self._soon(partial(_tell, self._listeners, type_, new))
         return new
 
     def _soon(self, callback: Callable[[], None]) -> None:

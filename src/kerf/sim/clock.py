@@ -108,6 +108,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         timer._scheduled = True
         return timer
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Let an error in a callback end the run: a simulation that goes on without a part of it proves nothing."""
+        if "handle" in context and isinstance(context.get("exception"), Exception):
+            raise context["exception"]
+        super().call_exception_handler(context)
+
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:

@@ -1,30 +1,25 @@
 """DaemonSets: one pod on every node that fits.
 
 Fitting is about labels and taints alone: a node that is cordoned, not ready or short of memory gets its pod all the
-same, which is why a starting node is never quite empty. The pod is made with its node, as if bound in that moment.
+same, which is why a starting node is never quite empty. Each pod asks for its node by name; the scheduler binds it.
 """
 
 from collections.abc import Iterable
 
-from kerf.errors import ApiError
-from kerf.manifests.decode_pods import read_spec
+from kerf.manifests.decode import decode_object
 from kerf.model.constraints import NO_EXECUTE, Taint, untolerated
 from kerf.model.pods import PodSpec
+from kerf.model.snapshot import DaemonSet
 from kerf.ports import Clock
 from kerf.sim.api import DELETED, Change, InMemoryApi
 from kerf.sim.objects import (
     Json,
-    JsonList,
-    copied,
     is_active,
     is_deleting,
     is_ended,
     is_ready,
-    key_of,
     labels_of,
     name_of,
-    node_of,
-    shown,
 )
 from kerf.sim.reconcilers import Key, PodMaker, Queue, Watcher, template_hash
 from kerf.sim.statefulsets import REVISION_LABEL
@@ -70,7 +65,8 @@ class DaemonSets(Watcher):
     def reconcile(self, obj: Json) -> None:
         """Make pods where they are missing, and take those away that may not stay."""
         nodes = {name_of(node): node for node in self.api.list("Node")}
-        pods = {node_of(pod): pod for pod in self.controlled(obj)}
+        prefix = f"{name_of(obj)}-"
+        pods = {name_of(pod).removeprefix(prefix): pod for pod in self.controlled(obj)}
         if not is_deleting(obj):
             spec = pod_spec(obj)
             for name, node in nodes.items():
@@ -88,8 +84,7 @@ class DaemonSets(Watcher):
     def _make(self, obj: Json, node: Json) -> None:
         labels = {REVISION_LABEL: template_hash(obj["spec"]["template"])}
         pod = self.pods.make(obj, obj["spec"]["template"], f"{name_of(obj)}-{name_of(node)}", labels)
-        pod["spec"] |= {"nodeName": name_of(node), "tolerations": _tolerations(obj)}
-        self.api.create(pod)
+        self.api.create({**pod, "spec": _for_node(pod["spec"], name_of(node))})
 
     def _renew(self, obj: Json, pods: dict[str, Json]) -> None:
         """Replace one pod of an older template while all others are ready."""
@@ -116,15 +111,22 @@ class DaemonSets(Watcher):
 
 
 def pod_spec(daemon_set: Json) -> PodSpec:
-    """The spec of its pods as a model value. Raises ApiError when the template does not make sense."""
-    reading = read_spec({**daemon_set["spec"]["template"]["spec"], "tolerations": _tolerations(daemon_set)}, None)
-    if reading.spec is None:
-        raise ApiError(f"{shown(key_of(daemon_set))}: {'; '.join(map(str, reading.problems))}")
-    return reading.spec
+    """The spec of its pods as a model value."""
+    value = decode_object(daemon_set)
+    assert isinstance(value, DaemonSet)
+    return value.pod.spec
 
 
-def _tolerations(daemon_set: Json) -> JsonList:
-    return [*copied(daemon_set["spec"]["template"]["spec"].get("tolerations") or []), *_TOLERATED]
+def _for_node(spec: Json, node: str) -> Json:
+    """The spec of the pod for one node: as the real controller does, its name replaces every other node term."""
+    affinity = spec.get("affinity") or {}
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {
+        **spec,
+        "affinity": {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), **required}},
+        "tolerations": [*(spec.get("tolerations") or ()), *_TOLERATED],
+    }
 
 
 def fits(spec: PodSpec, node: Json, *, may_stay: bool = False) -> bool:

@@ -5,10 +5,14 @@ the arithmetic is the deployment controller's. Left out: pausing, progress deadl
 proportional growth of old ReplicaSets in the middle of a rollout.
 """
 
+from collections.abc import Iterable
+
+from kerf.sim.api import DELETED, Change
 from kerf.sim.budgets import scaled
 from kerf.sim.objects import (
     Json,
     JsonList,
+    controller_of,
     copied,
     is_active,
     is_deleting,
@@ -18,14 +22,22 @@ from kerf.sim.objects import (
     name_of,
     owner_reference,
 )
-from kerf.sim.reconcilers import Reconciler, template_hash
+from kerf.sim.reconcilers import Key, Watcher, template_hash
 from kerf.sim.replicas import HASH_LABEL
 
 
-class Deployments(Reconciler):
+class Deployments(Watcher):
     """Deployments with RollingUpdate or Recreate."""
 
     kind = "Deployment"
+
+    def notice(self, change: Change) -> Iterable[Key]:
+        """A pod that is gone: `Recreate` waits for it, and no count of its ReplicaSet changes any more."""
+        owner = controller_of(change.obj) if change.type == DELETED and change.obj["kind"] == "Pod" else None
+        namespace = change.obj["metadata"].get("namespace", "")
+        held = self.api.get("ReplicaSet", namespace, owner["name"]) if owner is not None else None
+        above = controller_of(held) if held is not None else None
+        return () if above is None else ((namespace, above["name"]),)
 
     def reconcile(self, obj: Json) -> None:
         """Make the ReplicaSet of the present template, and shift replicas to it."""

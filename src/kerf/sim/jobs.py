@@ -170,7 +170,7 @@ class Jobs(Watcher):
             self.look_again(obj, tally.retry_at_s())
             return
         for index in self._free_indexes(obj, active, wanted - len(active)):
-            self.api.create(self._pod(obj, index))
+            self.pods.create_numbered(name_of(obj), self._pod(obj, index))
 
     def _wanted(self, obj: Json, active: int) -> int:
         """How many pods should be active now."""
@@ -192,10 +192,9 @@ class Jobs(Watcher):
         return [index for index in every if index not in taken][:count]
 
     def _pod(self, obj: Json, index: str) -> Json:
-        namespace, name = obj["metadata"]["namespace"], name_of(obj)
-        labels = {JOB_NAME: name, "job-name": name, "batch.kubernetes.io/controller-uid": uid_of(obj)}
+        labels = {JOB_NAME: name_of(obj), "job-name": name_of(obj), "batch.kubernetes.io/controller-uid": uid_of(obj)}
         labels |= {INDEX: index} if index else {}
-        pod = self.pods.make(obj, obj["spec"]["template"], self.pods.numbered_name(namespace, name), labels)
+        pod = self.pods.make(obj, obj["spec"]["template"], labels=labels)
         pod["spec"].setdefault("restartPolicy", "Never")
         if index:
             pod["metadata"]["annotations"][INDEX] = index

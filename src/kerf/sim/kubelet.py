@@ -131,9 +131,7 @@ class Kubelets:
     # --- pods ------------------------------------------------------------------------------------------------------
 
     def _on_event(self, what: str, obj: Json) -> None:
-        if obj["kind"] == "Node" and what == "DELETED":
-            self._drop_pods(obj["metadata"]["name"])
-        elif obj["kind"] == "Pod":
+        if obj["kind"] == "Pod":
             self._on_pod(what, obj)
 
     def _on_pod(self, what: str, pod: Json) -> None:
@@ -191,7 +189,7 @@ class Kubelets:
             self._api.remove_pod(*key)
 
     def _drop_pods(self, node: str) -> None:
-        """Delete the pods of a node that is gone, as the controller manager's pod collector does."""
+        """The pods of a machine that is gone end with it; nobody is left to end them gracefully."""
         for key, uid in sorted(self._pods_by_node.pop(node, {}).items()):
             if self._live_pod(key, uid) is not None:
                 self._api.delete("Pod", *key, grace_s=0)

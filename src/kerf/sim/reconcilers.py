@@ -69,15 +69,16 @@ class PodMaker:
         self._api = api
         self._next: dict[Key, int] = {}
 
-    def numbered_name(self, namespace: str, workload: str) -> str:
-        """The next free name of a workload."""
+    def create_numbered(self, workload: str, pod: Json) -> None:
+        """Create `pod` under the next free name of its workload; one that is refused uses up no name."""
+        namespace = pod["metadata"]["namespace"]
         number = self._next.get((namespace, workload), 0)
         while self._api.get("Pod", namespace, f"{workload}-{number}") is not None:
             number += 1
+        self._api.create({**pod, "metadata": {**pod["metadata"], "name": f"{workload}-{number}"}})
         self._next[(namespace, workload)] = number + 1
-        return f"{workload}-{number}"
 
-    def make(self, owner: Json, template: Json, name: str, labels: dict[str, str] | None = None) -> Json:
+    def make(self, owner: Json, template: Json, name: str = "", labels: dict[str, str] | None = None) -> Json:
         """A pod of `template`, controlled by `owner`, not yet created."""
         metadata = template.get("metadata") or {}
         return {

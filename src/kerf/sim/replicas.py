@@ -51,8 +51,7 @@ class ReplicaSets(Reconciler):
         above = controller_of(obj)
         workload = above["name"] if above is not None else name_of(obj)
         for _ in range(wanted - len(active)):
-            name = self.pods.numbered_name(obj["metadata"]["namespace"], workload)
-            self.api.create(self.pods.make(obj, obj["spec"]["template"], name))
+            self.pods.create_numbered(workload, self.pods.make(obj, obj["spec"]["template"]))
 
     def _siblings(self, obj: Json) -> JsonList:
         """The active pods of all ReplicaSets of the same Deployment, `obj`'s included."""

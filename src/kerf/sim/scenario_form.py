@@ -1,24 +1,25 @@
 """The form of a Scenario document, and its actions and expectations as values.
 
-Each action and each expectation is one named field with its own form beside the function that makes the value of it,
-so that a new one is one entry here.
+Each action and each expectation is one named field whose form stands beside the function that makes its value, so that
+a new one is one entry here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.manifests.schema import (
     ANYTHING,
-    BOOLEAN,
     COUNT,
     DURATION,
     FILLED,
     INSTANT,
     NAME,
-    TEXT,
+    WHOLE,
     ListOf,
+    Path,
     Record,
+    Report,
     Scalar,
     Schema,
     one_of,
@@ -46,13 +47,17 @@ from kerf.sim.steps import (
     Throttle,
 )
 
-SCALABLE = {"deployment": "Deployment", "statefulset": "StatefulSet", "replicaset": "ReplicaSet"}
+API_VERSION, KIND = "kerf.dev/v1alpha1", "Scenario"
+APPLY = "apply"
+"""The action whose objects `scenario` reads, since they may stand in files."""
+
+_SCALABLE = {"deployment": "Deployment", "statefulset": "StatefulSet", "replicaset": "ReplicaSet"}
 _CAPACITY_TYPE = one_of(RESERVED, SPOT, ON_DEMAND)
 _ONE_OR_MORE = whole(1)
 
 
 def money_micro(value: object) -> int:
-    """An amount such as 1.006 in millionths. Raises ValueError for what is no amount of that precision."""
+    """An amount such as 1.006 in millionths. Raises ValueError for what is no amount of at most six decimals."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(value)
     try:
@@ -64,50 +69,52 @@ def money_micro(value: object) -> int:
     return int(micro)
 
 
-def _is_money(value: object) -> bool:
-    return money_micro(value) >= 0
-
-
 def reference(text: str) -> tuple[str, str]:
-    """(namespace, name) of `namespace/name` or `name`, which is in the namespace `default`."""
+    """(namespace, name) of `namespace/name`, or of a `name` in the namespace `default`."""
     namespace, _, name = text.rpartition("/")
     return namespace or "default", name
 
 
 def _is_reference(value: object) -> bool:
-    return isinstance(value, str) and 1 <= len([p for p in value.split("/") if p]) == value.count("/") + 1 <= 2
+    return isinstance(value, str) and all(value.split("/")) and value.count("/") <= 1
 
 
 _REFERENCE = Scalar("text such as default/web (namespace and name)", _is_reference)
-_MONEY = Scalar("an amount such as 1.006, with at most six decimals", _is_money)
-
-
-class _Form(NamedTuple):
-    """How one action or expectation is written, and the value of it."""
-
-    schema: Schema
-    read: Callable[[Any], Any]
+_MONEY = Scalar("an amount such as 1.006, with at most six decimals", lambda value: money_micro(value) >= 0)
 
 
 class _OneOf:
-    """A record that has exactly one of some fields."""
+    """A record in which exactly one of some fields is given."""
 
-    def __init__(self, record: Record, names: tuple[str, ...], what: str) -> None:
-        self._record, self._names, self._what = record, names, what
+    def __init__(self, what: str, names: Iterable[str], fields: Mapping[str, Schema], required: str) -> None:
+        self._what, self._names, self._known = what, tuple(names), frozenset(fields)
+        self._record = Record(fields, (required,))
 
-    def check(self, value: Any, path: tuple[str | int, ...], report: Any) -> None:
+    def check(self, value: Any, path: Path, report: Report) -> None:
+        """See Schema."""
         self._record.check(value, path, report)
-        if isinstance(value, dict):
-            found = [name for name in value if name in self._names and value[name] is not None]
-            unknown = [name for name in value if name not in self._names and name != "at"]
-            if len(found) != 1 and not unknown:
-                got = ", ".join(found) or "<nothing>"
-                report.problem(path, f"exactly one {self._what}: {', '.join(self._names)}", got)
+        if not isinstance(value, dict) or not self._known.issuperset(value):
+            return
+        found = [name for name in self._names if value.get(name) is not None]
+        if len(found) != 1:
+            expected = f"one {self._what} ({', '.join(self._names)})"
+            report.problem(path, expected, f"<{' and '.join(found)}>" if found else None)
+
+
+class _Form(NamedTuple):
+    """How an action or an expectation is written, and what makes its value."""
+
+    schema: Schema
+    read: Callable[[Json], Any]
+
+
+def _seconds(raw: Json, name: str, default: str) -> int:
+    return duration_s(raw.get(name, default)) or 0
 
 
 def _scale(raw: Json) -> Scale:
-    key = next(name for name in SCALABLE if name in raw)
-    return Scale(SCALABLE[key], *reference(raw[key]), raw["replicas"])
+    key = next(name for name in _SCALABLE if name in raw)
+    return Scale(_SCALABLE[key], *reference(raw[key]), raw["replicas"])
 
 
 def _stock_out(raw: Json) -> StockOut:
@@ -128,24 +135,129 @@ def _delete(raw: Json) -> Delete:
     return Delete(raw["kind"], "" if is_cluster_wide(raw["kind"]) else namespace, name)
 
 
-_OFFERINGS: dict[str, Schema] = {"instanceType": FILLED, "zone": FILLED, "capacityType": _CAPACITY_TYPE}
-_FAULT = {"nodePool": NAME, "kind": one_of(*FAULT_KINDS), "nodes": _ONE_OR_MORE, "memoryPercent": whole(1, 100)}
-_SCALE = Record({**dict.fromkeys(SCALABLE, _REFERENCE), "replicas": COUNT}, ("replicas",))
+def _restart(raw: Json) -> Restart:
+    del raw  # It has no fields.
+    return Restart()
 
-ACTIONS: dict[str, _Form] = {
-    "scale": _Form(_OneOf(_SCALE, tuple(SCALABLE), "workload"), _scale),
+
+_OFFERINGS: dict[str, Schema] = {"instanceType": FILLED, "zone": FILLED, "capacityType": _CAPACITY_TYPE}
+_NODES: dict[str, Schema] = {
+    "nodePool": NAME,
+    "instanceType": FILLED,
+    "capacityType": _CAPACITY_TYPE,
+    "count": COUNT,
+    "most": COUNT,
+}
+_FAULT: dict[str, Schema] = {
+    "nodePool": NAME,
+    "kind": one_of(*FAULT_KINDS),
+    "nodes": _ONE_OR_MORE,
+    "memoryPercent": whole(1, 100),
+}
+
+
+_SCALE = _OneOf("workload", _SCALABLE, {**dict.fromkeys(_SCALABLE, _REFERENCE), "replicas": COUNT}, "replicas")
+
+_ACTIONS: dict[str, _Form] = {
+    "scale": _Form(_SCALE, _scale),
     "stockout": _Form(Record({**_OFFERINGS, "for": DURATION}), _stock_out),
     "price": _Form(Record({**_OFFERINGS, "perHour": _MONEY}, ("instanceType", "perHour")), _price),
     "deviceFault": _Form(Record(_FAULT, ("kind",)), _fault),
     "interrupt": _Form(
-        Record({"nodePool": NAME, "nodes": _ONE_OR_MORE}), lambda raw: Interrupt(raw.get("nodePool", ""), raw.get("nodes", 1))
+        Record({"nodePool": NAME, "nodes": _ONE_OR_MORE}),
+        lambda raw: Interrupt(raw.get("nodePool", ""), raw.get("nodes", 1)),
     ),
     "throttle": _Form(
         Record({"for": DURATION, "retryAfter": DURATION}, ("for",)),
-        lambda raw: Throttle(duration_s(raw["for"]) or 0, duration_s(raw.get("retryAfter", "5s")) or 0),
+        lambda raw: Throttle(_seconds(raw, "for", ""), _seconds(raw, "retryAfter", "5s")),
     ),
     "lostReply": _Form(Record({"launches": _ONE_OR_MORE}), lambda raw: LostReply(raw.get("launches", 1))),
     "delete": _Form(Record({"kind": FILLED, "name": _REFERENCE}, ("kind", "name")), _delete),
-    "restart": _Form(Record({}), lambda raw: Restart()),
+    "restart": _Form(Record({}), _restart),
 }
-"""By field name. `apply` is not among them: its objects are read by `scenario`."""
+
+
+def _money_of(raw: Json, name: str) -> int | None:
+    return money_micro(raw[name]) if raw.get(name) is not None else None
+
+
+_EXPECTATIONS: dict[str, _Form] = {
+    "nodes": _Form(
+        Record(_NODES),
+        lambda raw: NodesExpected(
+            raw.get("nodePool", ""),
+            raw.get("instanceType", ""),
+            raw.get("capacityType", ""),
+            raw.get("count"),
+            raw.get("most"),
+        ),
+    ),
+    "pods": _Form(
+        Record({"namespace": NAME, "pending": COUNT, "running": COUNT}),
+        lambda raw: PodsExpected(raw.get("namespace", ""), raw.get("pending"), raw.get("running")),
+    ),
+    "cost": _Form(
+        Record({"perHour": _MONEY, "total": _MONEY}),
+        lambda raw: CostExpected(_money_of(raw, "perHour"), _money_of(raw, "total")),
+    ),
+    "event": _Form(
+        Record({"reason": FILLED, "contains": FILLED, "regards": FILLED, "count": COUNT}, ("reason",)),
+        lambda raw: EventExpected(raw["reason"], raw.get("contains", ""), raw.get("regards", ""), raw.get("count")),
+    ),
+}
+
+_CLOUD = Record(
+    {
+        "provider": one_of("aws", "alibaba", "kwok"),
+        "region": FILLED,
+        "catalog": FILLED,
+        **dict.fromkeys(("launch", "register", "ready", "devicesReady", "terminate", "jitter"), DURATION),
+    }
+)
+_STEP = _OneOf(
+    "action",
+    (*_ACTIONS, APPLY),
+    {"at": DURATION, APPLY: ANYTHING, **{name: form.schema for name, form in _ACTIONS.items()}},
+    "at",
+)
+_EXPECTED = _OneOf(
+    "expectation",
+    _EXPECTATIONS,
+    {"at": DURATION, **{name: form.schema for name, form in _EXPECTATIONS.items()}},
+    "at",
+)
+SCENARIO = Record(
+    {
+        "apiVersion": one_of(API_VERSION),
+        "kind": one_of(KIND),
+        "metadata": Record({"name": NAME}, ("name",)),
+        "spec": Record(
+            {
+                "start": INSTANT,
+                "duration": DURATION,
+                "seed": WHOLE,
+                "cloud": _CLOUD,
+                "objects": ListOf(ANYTHING),
+                "timeline": ListOf(_STEP),
+                "expect": ListOf(_EXPECTED),
+            },
+            ("duration",),
+        ),
+    },
+    ("apiVersion", "kind", "metadata", "spec"),
+)
+"""The whole document. Objects are not looked into: files and manifests are read apart."""
+
+
+def action_of(raw: Json) -> Action | None:
+    """The action of a checked timeline entry; None for `apply`."""
+    name = next((name for name in _ACTIONS if raw.get(name) is not None), None)
+    action: Action | None = None if name is None else _ACTIONS[name].read(raw[name])
+    return action
+
+
+def expected_of(raw: Json) -> Expected:
+    """What a checked entry of `expect` expects."""
+    name = next(name for name in _EXPECTATIONS if raw.get(name) is not None)
+    expected: Expected = _EXPECTATIONS[name].read(raw[name])
+    return expected

@@ -32,7 +32,7 @@ class StockOut:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Offerings of a type cost so much an hour from now on, in millionths; None: in all zones, for all capacity types."""
+    """Offerings of a type cost so much an hour from now, in millionths; None: in all zones, of all capacity types."""
 
     instance_type: str
     price_micro: int

@@ -111,7 +111,7 @@ def _duration_s(text: str) -> int | None:
 def allowed(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> int | None:
     """How many more nodes of the pool may be disrupted now for a reason; None means any number.
 
-    The least of the active budgets, percentages of initialised nodes rounded up, less nodes that are going or not ready.
+    The least of the active budgets, percentages of initialised nodes rounded up, less nodes that go or are not ready.
     """
     mine = [n for n in snapshot.nodes if n.claim is not None and n.claim.node_pool == pool.name and n.node is not None]
     total = sum(1 for n in mine if n.is_initialized and not n.is_deleting)

@@ -43,7 +43,7 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
 
 
 def _gain(candidate: Candidate, market: Market) -> int:
-    """Price over what the move disturbs, in millionths (karpenter pkg/controllers/disruption, RescheduleDisruptionCost)."""
+    """Price over what the move disturbs, in millionths, as Karpenter's RescheduleDisruptionCost."""
     disturbance = 1_000_000 + sum(_eviction_cost(pod) for pod in candidate.pods)
     return node_price(candidate.cluster_node, market) * 1_000_000 // disturbance
 

@@ -1,0 +1,193 @@
+"""What HAMi's webhook and scheduler make of a pod's requests, and what Kerf refuses because HAMi would not serve it."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from tests.sharing.builders import cards, container, decided, pod
+
+from kerf.model.gpu import SliceRequest
+from kerf.model.pods import Pod, PodDemand
+from kerf.sharing.family import NoFit, Refused
+from kerf.sharing.hami import Hami
+from kerf.sharing.hami_config import HamiConfig
+from kerf.sharing.hami_options import HamiOptions
+
+
+def requested(asking: Pod, config: HamiConfig | None = None) -> list[SliceRequest | None]:
+    """What each container asks, init containers first."""
+    demand = Hami(config or HamiConfig()).demand(asking)
+    assert isinstance(demand, PodDemand)
+    return [c.request for c in demand.containers]
+
+
+DEFAULTS = [
+    (pod(mib=1000), SliceRequest(1, 1000)),
+    (pod(percent=40), SliceRequest(1, 0, 40)),
+    (pod(percent=100), SliceRequest(1, cores=100)),
+    (pod(cores=30), SliceRequest(1, cores=30)),
+    (pod(gpus=3), SliceRequest(3, cores=100)),
+    (pod(gpus=1, percent=100), SliceRequest(1, cores=100)),
+    (pod(gpus=2, mib=500), SliceRequest(2, 500)),
+    (pod(gpus=2, percent=25), SliceRequest(2, 0, 25)),
+    (pod(gpus=1, mib=1000, percent=100), SliceRequest(1, 1000, 100, 100)),
+    (pod(gpus=1, mib=0), SliceRequest(1)),
+    (pod(gpus=1, mib=800, percent=30), SliceRequest(1, 800, 30)),
+    (pod(gpus=4_294_967_297, mib=1), SliceRequest(1, 1)),
+    (pod(gpus=0), None),
+    (pod(priority=1), None),
+    (pod(), None),
+]
+
+
+@pytest.mark.parametrize(("asking", "expected"), DEFAULTS)
+def test_missing_fields_are_filled_in_as_the_webhook_does(asking: Pod, expected: SliceRequest | None) -> None:
+    """The table of docs/concepts/slices-and-devices.md, row by row."""
+    assert [expected] == requested(asking)
+
+
+def test_the_clusters_defaults_fill_in_what_the_pod_leaves_out() -> None:
+    """defaultMemory, defaultCores and defaultGPUNum replace the chart's."""
+    config = HamiConfig(default_memory_mib=2000, default_cores=20, default_gpus=2)
+
+    assert [SliceRequest(2, 2000, cores=7)] == requested(pod(cores=7), config)
+    assert [SliceRequest(1, 900, cores=20)] == requested(pod(gpus=1, mib=900), config)
+
+
+def test_an_admitted_pod_is_taken_as_it_is() -> None:
+    """A live pod has been through the webhook, or never will be: `gpu: 1` alone is then not exclusive."""
+    live = pod(gpus=1, scheduler="hami-scheduler", uid="u-1")
+
+    assert [SliceRequest(1)] == requested(live)
+
+
+def test_admission_is_idempotent() -> None:
+    """The webhook's own result asks for the same again."""
+    written, admitted = pod(gpus=1), pod(gpus=1, cores=100, scheduler="hami-scheduler", uid="u-1")
+
+    assert requested(written) == requested(admitted)
+
+
+GI = 2**30
+
+
+def test_memory_in_bytes_is_refused_because_hami_drops_it() -> None:
+    """`gpumem: 4Gi` is no MiB number of 31 bits: HAMi forgets the whole request (003-1)."""
+    refused = Hami().demand(pod(gpus=1, mib=4 * GI))
+
+    assert isinstance(refused, Refused)
+    assert "invalid" == refused.stage
+    assert (
+        "container main: HAMi reads nvidia.com/gpumem as a plain number of MiB; 4Gi = 4294967296 does not fit in 31 "
+        "bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory"
+    ) == refused.reason
+    assert "write nvidia.com/gpumem: 4096" == refused.hint
+
+
+def test_the_patch_for_memory_in_bytes_states_it_in_mib() -> None:
+    """Limits and requests both, since they must be equal; the container by its name, init or not."""
+    refused = Hami().demand(pod(container("app", gpus=1), init=[container("load", gpus=1, mib=6 * GI)]))
+
+    assert isinstance(refused, Refused)
+    amounts = {"nvidia.com/gpumem": 6144}
+    entry = {"name": "load", "resources": {"limits": amounts, "requests": amounts}}
+    assert {"spec": {"initContainers": [entry]}} == yaml.safe_load(refused.patch)
+
+
+def test_the_patch_counts_in_units_of_the_memory_factor() -> None:
+    """With a factor of 1024 the same is written as 4."""
+    refused = Hami(HamiConfig(memory_factor=1024)).demand(pod(gpus=1, mib=4 * GI))
+
+    assert isinstance(refused, Refused)
+    assert "write nvidia.com/gpumem: 4" == refused.hint
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", ""])
+def test_a_live_pod_that_the_webhook_missed_is_refused(scheduler: str) -> None:
+    """Another scheduler knows nothing of slices: nothing is bought, and the way out is named."""
+    refused = Hami().demand(pod(gpus=1, mib=1000, uid="u-1", scheduler=scheduler))
+
+    assert isinstance(refused, Refused)
+    assert "scheduler" == refused.stage
+    assert (
+        "asks for GPUs of HAMi, but its schedulerName is default-scheduler, not hami-scheduler: HAMi's webhook did not "
+        "take it over (it was not running, or the pod or its namespace has the label hami.io/webhook=ignore)"
+    ) == refused.reason
+    assert {"spec": {"schedulerName": "hami-scheduler"}} == yaml.safe_load(refused.patch)
+
+
+def test_a_pod_of_another_scheduler_is_refused() -> None:
+    """The webhook leaves it alone, in a manifest too."""
+    refused = Hami().demand(pod(gpus=1, scheduler="volcano"))
+
+    assert isinstance(refused, Refused)
+    assert ("scheduler", True) == (refused.stage, "volcano" in refused.reason)
+
+
+def test_a_manifest_that_opts_out_of_the_webhook_is_refused() -> None:
+    """The label hami.io/webhook=ignore leaves the pod with the default scheduler."""
+    opted_out = replace(pod(gpus=1, mib=10), labels={"hami.io/webhook": "ignore"})
+
+    assert "scheduler" == getattr(Hami().demand(opted_out), "stage", None)
+
+
+def test_the_webhooks_own_refusal_is_passed_on() -> None:
+    """A percentage above 100."""
+    refused = Hami().demand(pod(percent=101))
+
+    assert isinstance(refused, Refused)
+    assert (
+        "HAMi's webhook refuses the pod: invalid nvidia.com/gpumem-percentage value 101 in container main: must be an "
+        "integer between 0 and 100"
+    ) == refused.reason
+
+
+def test_unreadable_scoring_weights_are_refused() -> None:
+    """HAMi's scheduler then answers with an error for every node, so that no node helps."""
+    refused = Hami().demand(pod(mib=10, annotations={"hami.io/device-scoring-weights": "slot=1"}))
+
+    assert isinstance(refused, Refused)
+    assert ("invalid", True) == (refused.stage, "expected slot, core, and memory weights" in refused.reason)
+
+
+def test_a_pin_of_kerf_is_no_wish_of_the_user() -> None:
+    """`use-gpuuuid` beside kerf.dev/pinned is ignored by planning and obeyed by a stand-in of the scheduler."""
+    pinned = pod(mib=10, annotations={"nvidia.com/use-gpuuuid": "GPU-1", "kerf.dev/pinned": "GPU-1"})
+    planned, obeyed = Hami().demand(pinned), Hami(honours_pins=True).demand(pinned)
+
+    assert isinstance(planned, PodDemand)
+    assert isinstance(obeyed, PodDemand)
+    assert HamiOptions() == planned.options
+    assert HamiOptions(use_ids=("GPU-1",)) == obeyed.options
+
+
+def test_only_hamis_own_resources_claim_a_pod() -> None:
+    """`nvidia.com/gpu` alone may be had of any family."""
+    assert [True, True, False] == [Hami().claims(asking) for asking in (pod(mib=1), pod(cores=1), pod(gpus=1))]
+
+
+H100 = {"nvidia.com/use-gputype": "H100"}
+SHORTAGES = [
+    (pod(mib=40000), "17112 MiB", 17112, "needs 40000 MiB on one GPU; the largest free is 22888"),
+    (pod(gpus=2, mib=23000), "112 MiB", 112, "needs 23000 MiB on each of 2 GPUs; the largest free is 22888"),
+    (pod(gpus=5, mib=10), "3 GPUs", 3, "needs 5 GPUs on one node; this one has 2"),
+    (pod(mib=10, annotations=H100), "", 0, "asks for a GPU type with H100 in its name; here is NVIDIA-A10G"),
+]
+
+
+@pytest.mark.parametrize(("asking", "missing", "shortfall", "detail"), SHORTAGES)
+def test_a_refusal_names_what_is_lacking_on_one_card(asking: Pod, missing: str, shortfall: int, detail: str) -> None:
+    """The smallest quantity over the cards, never a sum."""
+    found = decided(cards(22888, 22888), asking)
+
+    assert isinstance(found, NoFit)
+    assert (missing, shortfall, detail) == (found.missing, found.shortfall, found.detail)
+
+
+def test_lacking_cores_are_named_by_the_freest_card() -> None:
+    """70 cores are booked on the card: 50 more lack 20."""
+    (card,) = cards(22888)
+    found = decided((card.taking(100, 70),), pod(mib=10, cores=50))
+
+    assert isinstance(found, NoFit)
+    assert ("20 cores", "needs 50 cores on one GPU; the most free is 30") == (found.missing, found.detail)
