@@ -142,12 +142,20 @@ def test_the_webhooks_own_refusal_is_passed_on() -> None:
     ) == refused.reason
 
 
-def test_unreadable_scoring_weights_are_refused() -> None:
+WEIGHTS = [
+    ("slot=1", "expected slot, core, and memory weights"),
+    ("slot=1,core=1,memory=x", '"memory" weight must be an integer'),
+    (f"slot={'9' * 5000},core=1,memory=1", '"slot" weight must be an integer'),
+]
+
+
+@pytest.mark.parametrize(("weights", "expected"), WEIGHTS, ids=["one", "text", "huge"])
+def test_unreadable_scoring_weights_are_refused(weights: str, expected: str) -> None:
     """HAMi's scheduler then answers with an error for every node, so that no node helps."""
-    refused = Hami().demand(pod(mib=10, annotations={"hami.io/device-scoring-weights": "slot=1"}))
+    refused = Hami().demand(pod(mib=10, annotations={"hami.io/device-scoring-weights": weights}))
 
     assert isinstance(refused, Refused)
-    assert ("invalid", True) == (refused.stage, "expected slot, core, and memory weights" in refused.reason)
+    assert ("invalid", True) == (refused.stage, refused.reason.endswith(expected))
 
 
 def test_a_pin_of_kerf_is_no_wish_of_the_user() -> None:

@@ -57,6 +57,8 @@ def test_the_old_colon_form_of_the_register_is_read(text: str, expected: DeviceS
 
 BROKEN = [
     ("[{", "text that is no JSON"),
+    ("[" * 100_000, "text that is no JSON"),
+    ('[{"devmem":99999999999}]', r"\[0\].devmem: expected a whole number, got 99999999999"),
     ('["x"]', r"node-nvidia-register\[0\]: expected an object, got 'x'"),
     ('[{"devmem":"15Gi"}]', r"\[0\].devmem: expected a whole number, got '15Gi'"),
     ('[{"health":1}]', r"\[0\].health: expected true or false, got 1"),
@@ -137,6 +139,7 @@ BOOKED = [
     (occupant(INIT_RECORD, init=1, initialised=True), [(2000, 30, 1), (500, 0, 1)]),
     (occupant("gpu-9,NVIDIA,3000,20:;"), [(0, 0, 0), (0, 0, 0)]),
     (occupant("not a record"), [(0, 0, 0), (0, 0, 0)]),
+    (occupant(f"gpu-0,NVIDIA,{'9' * 5000},0:;"), [(0, 0, 0), (0, 0, 0)]),
     (occupant("gpu-0,NVIDIA,much,0:;"), [(0, 0, 0), (0, 0, 0)]),
 ]
 

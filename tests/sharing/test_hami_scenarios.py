@@ -20,6 +20,12 @@ ONE_NODE = [
     ("sixty percent twice a card", (16384,) * 2, [pod(gpus=1, percent=60)] * 3, ["1", "0", f"2/2 {NO_MEMORY}"]),
     ("free memory is in two places", (16384,) * 2, [pod(gpus=1, mib=10000)] * 3, ["1", "0", f"2/2 {NO_MEMORY}"]),
     (
+        "five that need more than half of four",
+        (22888,) * 4,
+        [pod(gpus=1, mib=12000)] * 5,
+        [*"3210", f"4/4 {NO_MEMORY}"],
+    ),
+    (
         "just over a half, one a card",
         (81920,) * 8,
         [pod(gpus=1, mib=41000)] * 9,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.sim.world import World, config_map, node, pod
+from tests.sim.world import World, budget, config_map, node, pod
 
 from kerf.errors import ApiError
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
@@ -394,8 +394,7 @@ def test_a_pod_is_bound_once(api: InMemoryApi) -> None:
 )
 def test_a_budget_lets_go_as_many_as_it_says(api: InMemoryApi, spec: Json, ready: int, allowed: int) -> None:
     """Evictions are allowed one by one until the count of ready pods against the owner's replicas forbids the next."""
-    budget = {"selector": {"matchLabels": {"app": "web"}}, **spec}
-    api.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": budget})
+    api.create(budget(**spec))
     owner = api.create({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": {}})
     api.patch("ReplicaSet", "default", "web", {"spec": {"replicas": 4}})
     for number in range(ready):
@@ -417,8 +416,7 @@ def test_a_budget_lets_go_as_many_as_it_says(api: InMemoryApi, spec: Json, ready
 
 def test_an_unready_pod_may_go_while_the_ready_ones_suffice(api: InMemoryApi) -> None:
     """A running pod that never became ready does not hold its node for ever."""
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    api.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec})
+    api.create(budget(minAvailable=1))
     for name in ("ready", "sick"):
         api.create(pod(name))
         run_ready(api, name)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.sim.world import START_S, Nodes, World, node, pod, workload
+from tests.sim.world import START_S, Nodes, World, budget, node, pod, workload
 
 from kerf.errors import ApiError
 from kerf.sim.objects import Json
@@ -481,8 +481,7 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods(world: Managed) -> None:
 
 def test_a_budget_shows_what_it_allows(world: Managed) -> None:
     """`disruptionsAllowed` follows the pods, so that clients need not try."""
-    budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    world.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": budget})
+    world.apply(budget(maxUnavailable=1))
     world.apply(workload("Deployment", replicas=2))
 
     allowed = []

@@ -49,6 +49,12 @@ def pod(name: str = "web-0", **spec: Any) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
 
 
+def budget(**spec: Any) -> Json:
+    """A PodDisruptionBudget named `web` for the pods labelled `app: web`."""
+    body = {"selector": {"matchLabels": {"app": "web"}}, **spec}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": body}
+
+
 def workload(kind: str, name: str = "web", **spec: Any) -> Json:
     """A workload of one-container pods labelled `app: web`."""
     group = "batch/v1" if "Job" in kind else "apps/v1"

@@ -33,7 +33,8 @@ def with_follow(
     if follow != "auto":
         return tuple(replace(launch, follow=REPLAY if follow == "off" else follow) for launch in launches)
     slices = [i for i, b in enumerate(bought) if _has_own_scheduler(b, shapes)]
-    others = [i for i in range(len(bought)) if i not in set(slices)]
+    sliced = frozenset(slices)
+    others = [i for i in range(len(bought)) if i not in sliced]
     marks = dict.fromkeys(slices, PIN) if not _replays(slices, bought, shapes) else {}
     if _crossing(others, bought):
         marks.update(dict.fromkeys(others, NOMINATE))

@@ -206,6 +206,18 @@ def _bound(purchase: Purchase, shapes: Sequence[Shape], wares: Supply, market: M
     return lower_bound(served, wares.candidates) if market.types else 0
 
 
+def bounded(made: Plan, snapshot: ClusterSnapshot, market: Market) -> Plan:
+    """A plan made without its bound, with it: for a caller that wants the plan first. The same as `with_bound`."""
+    if made.placements:
+        return made
+    served = {pod.pod for launch in made.launches for pod in launch.pods}
+    quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
+    shapes = group((pod for pod in snapshot.pending if pod.key in served), quota_namespaces)
+    bound = lower_bound(shapes, supply(snapshot, market).candidates) if market.types else 0
+    total = None if bound is None else made.cost.before_micro + bound
+    return replace(made, cost=replace(made.cost, bound_micro=total))
+
+
 def _assembled(
     snapshot: ClusterSnapshot,
     market: Market,

@@ -60,7 +60,7 @@ def _text(value: object) -> _Setting | None:
 
 
 def _whole_number(value: object) -> _Setting | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
 
 
 def _count(value: object) -> _Setting | None:
@@ -128,7 +128,7 @@ def _parse(config_map: ConfigMap) -> HamiConfig:
         raise DecodeError(path, "HAMi's device configuration", "<nothing>", place=place)
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DecodeError(path, "YAML", f"<text that is none: {' '.join(str(error).split())}>", place=place) from error
     section: object = document.get("nvidia", {}) if isinstance(document, dict) else document
     if section is None:

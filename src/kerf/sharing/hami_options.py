@@ -5,6 +5,7 @@ excludes none, an unknown policy silently means the default, and types are compa
 A100). Rules of HAMi v2.10.0 as its scheduler showed them (tests/data/hami).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,8 @@ PINNED = "kerf.dev/pinned"
 
 TOPOLOGY_AWARE, MUTEX, MIG_MODE = "topology-aware", "mutex", "mig"
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+# Eighteen digits at most: more would not be an integer for HAMi either, whose integers have 64 bits.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _WEIGHT_NAMES = ("slot", "core", "memory")
 
 
@@ -109,7 +112,7 @@ def parse_weights(text: str) -> tuple[int, int, int]:
             raise _weights_error(text, f'unknown weight "{name}"')
         if name in weights:
             raise _weights_error(text, f'duplicate "{name}" weight')
-        if not number.removeprefix("-").removeprefix("+").isdecimal() or not number.isascii():
+        if _INTEGER.fullmatch(number) is None:
             raise _weights_error(text, f'"{name}" weight must be an integer')
         if int(number) < 0:
             raise _weights_error(text, f'"{name}" weight must not be negative')

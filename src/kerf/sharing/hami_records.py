@@ -5,6 +5,7 @@ and forms of HAMi v2.10.0 as recorded from it (tests/data/hami), and the older c
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -22,6 +23,8 @@ TO_ALLOCATE, ALLOCATED = "hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-devic
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 BIND_PHASE, BIND_TIME = "hami.io/bind-phase", "hami.io/bind-time"
 _VENDOR = "NVIDIA"
+_INT32 = 2**31 - 1
+_AMOUNT = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class _Fields:
 
     def number(self, name: str, *, least: int = 0) -> int:
         value = self._value.get(name, 0)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= _INT32:
             return int(value)
         return self._refuse(name, "a whole number")
 
@@ -155,10 +158,10 @@ def _legacy_device(entry: str, position: int, place: str) -> DeviceState:
         raise DecodeError(path, expected, entry, place=place)
     identity, count, memory, cores, model, numa, health = values[:7]
     index, mode = values[7:] or (str(position), "")
-    try:
-        numbers = [int(number) for number in (index, memory, cores, count, numa)]
-    except ValueError as error:
-        raise DecodeError(path, expected, entry, place=place) from error
+    texts = (index, memory, cores, count, numa.removeprefix("-"))
+    if not all(_AMOUNT.fullmatch(text) for text in texts):
+        raise DecodeError(path, expected, entry, place=place)
+    numbers = [int(text) for text in texts]
     return DeviceState(
         identity,
         numbers[0],
@@ -166,7 +169,7 @@ def _legacy_device(entry: str, position: int, place: str) -> DeviceState:
         memory_mib=numbers[1],
         cores=numbers[2],
         slots=numbers[3],
-        numa=numbers[4],
+        numa=int(numa),
         mode=mode,
         healthy=health in ("true", "True", "1"),
     )
@@ -203,7 +206,7 @@ def _objects(path: str, text: str, place: str) -> list["_Fields"]:
     """The objects of a JSON list. Raises DecodeError."""
     try:
         entries = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(path, "a JSON list", f"<text that is no JSON: {error}>", place=place) from error
     if not isinstance(entries, list):
         raise DecodeError(path, "a JSON list", entries, place=place)
@@ -268,7 +271,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 def _recorded(entry: str, placement: Placement | None, place: str) -> RecordedShare:
     values = entry.split(",")
-    if len(values) != 4 or not all(number.isdecimal() for number in values[2:]):
+    if len(values) != 4 or not all(_AMOUNT.fullmatch(number) for number in values[2:]):
         raise DecodeError(ALLOCATED, "UUID,type,MiB,cores", entry, place=place)
     return RecordedShare(values[0], int(values[2]), int(values[3]), placement)
 

@@ -86,7 +86,7 @@ class InMemoryApi:
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._order: dict[str, list[tuple[str, str]]] = {}
         self._owners = OwnerIndex()
-        self._listeners: tuple[Listener, ...] = ()
+        self.listeners: tuple[Listener, ...] = ()
         self._version = 0
         self._created = 0
         self._suffixes: dict[str, int] = {}
@@ -115,11 +115,11 @@ class InMemoryApi:
 
     def subscribe(self, listener: Listener) -> None:
         """Tell `listener` of every change from now on: in order, in the loop's next turn, never re-entrant."""
-        self._listeners = (*self._listeners, listener)
+        self.listeners = (*self.listeners, listener)
 
     def unsubscribe(self, listener: Listener) -> None:
         """Stop telling `listener`; changes that are on their way still arrive."""
-        self._listeners = tuple(held for held in self._listeners if held != listener)
+        self.listeners = tuple(held for held in self.listeners if held != listener)
 
     # Writing.
 
@@ -297,8 +297,8 @@ class InMemoryApi:
             insort(order, key)
         self._owners.replace(old, None if type_ == DELETED else new)
         self.events.append(Change(self._clock.now_s(), type_, new))
-        if self._listeners:
-            self._soon(partial(_tell, self._listeners, type_, new))
+        if self.listeners:
+            self._soon(partial(_tell, self.listeners, type_, new))
         return new
 
     def _soon(self, callback: Callable[[], None]) -> None:

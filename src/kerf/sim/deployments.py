@@ -35,7 +35,9 @@ class Deployments(Watcher):
         """A pod that is gone: `Recreate` waits for it, and no count of its ReplicaSet changes any more."""
         owner = controller_of(change.obj) if change.type == DELETED and change.obj["kind"] == "Pod" else None
         namespace = change.obj["metadata"].get("namespace", "")
-        held = self.api.get("ReplicaSet", namespace, owner["name"]) if owner is not None else None
+        if owner is None or owner["kind"] != "ReplicaSet":
+            return ()
+        held = self.api.get("ReplicaSet", namespace, owner["name"])
         above = controller_of(held) if held is not None else None
         return () if above is None else ((namespace, above["name"]),)
 

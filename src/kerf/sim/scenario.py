@@ -182,7 +182,7 @@ class _Reading:
             self._error(problem.path, problem.expected, problem.got, problem.hint)
         for unknown in report.unknown:
             hint = f"is `{unknown.nearest}` meant?" if unknown.nearest else ""
-            self._error(unknown.path[:-1], "known fields only", str(unknown.path[-1]), hint, at=unknown.path)
+            self._error(unknown.path[:-1], "a known field", str(unknown.path[-1]), hint, at=unknown.path)
         self._raise()
         self._check_times()
 

@@ -1,0 +1,1 @@
+"""The command line: the only room that puts all others together, and that nobody imports."""

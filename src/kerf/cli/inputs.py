@@ -1,0 +1,216 @@
+"""From flags and files to a snapshot and a market: what every command needs first.
+
+The same input must give the same bytes on any day, so the present is the newest instant that the input states, unless
+`--now` says otherwise.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import click
+
+from kerf.catalog import load_market, provider_of, why_not_sold
+from kerf.cli.exits import ClusterUnreachable
+from kerf.cli.selectors import parse_selector
+from kerf.controllers.conditions import remaining_s
+from kerf.errors import InputError
+from kerf.manifests.decode import decode
+from kerf.manifests.decoded import Decoded
+from kerf.manifests.read import read_documents
+from kerf.manifests.times import instant_s
+from kerf.manifests.workloads import expand, with_replicas
+from kerf.model.constraints import INSTANCE_TYPE, Requirements
+from kerf.model.market import Market
+from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.state import ClusterState, observed_memory
+
+FORMATS = ("table", "wide", "json", "yaml")
+_Command = Callable[..., Any]
+
+
+def input_options(command: _Command) -> _Command:
+    """The flags by which every command is told what to look at; they arrive as one `Source`."""
+    flags = (
+        click.option("-f", "--filename", "files", multiple=True, metavar="FILE|DIR|-", help="Manifests to read."),
+        click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
+        click.option("--catalog", metavar="CATALOG", help="aws[:REGION], alibaba[:REGION], kwok, or a file."),
+        click.option("--region", metavar="REGION", help="Region of the catalogue."),
+        click.option("--now", metavar="TIME", help="RFC 3339; by default the newest instant in the input."),
+        click.option(
+            "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
+        ),
+        click.option("--kubeconfig", metavar="FILE", help="Not used in this version, which needs -f."),
+        click.option("--context", metavar="NAME", help="Not used in this version, which needs -f."),
+    )
+    return _decorated(command, flags)
+
+
+def output_option(command: _Command) -> _Command:
+    """`-o`, as kubectl's."""
+    flag = click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Form of the output."
+    )
+    return flag(command)
+
+
+def pod_options(command: _Command) -> _Command:
+    """Which pods are meant."""
+    flags = (
+        click.option("-n", "--namespace", metavar="NAMESPACE", help="Only pods of this namespace."),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
+        click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
+    )
+    return _decorated(command, flags)
+
+
+def _decorated(command: _Command, flags: Iterable[Callable[[_Command], _Command]]) -> _Command:
+    for flag in reversed(tuple(flags)):
+        command = flag(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the flags of `input_options` say."""
+
+    files: tuple[str, ...] = ()
+    recursive: bool = False
+    catalog: str | None = None
+    region: str | None = None
+    now: str | None = None
+    replicas: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, flags: dict[str, Any]) -> "Source":
+        """Takes its own flags out of `flags`."""
+        for unused in ("kubeconfig", "context"):
+            flags.pop(unused, None)
+        names = ("files", "recursive", "catalog", "region", "now", "replicas")
+        return cls(**{name: flags.pop(name) for name in names})
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought."""
+
+    decoded: Decoded
+    pods: tuple[Pod, ...]
+    snapshot: ClusterSnapshot
+    market: Market
+
+    @cached_property
+    def pods_by_key(self) -> dict[str, Pod]:
+        """Pods by `namespace/name`."""
+        return {pod.key: pod for pod in self.pods}
+
+
+def read_world(source: Source) -> World:
+    """Read, decode, expand, and join. Tells warnings on stderr. Raises InputError and ClusterUnreachable."""
+    if not source.files:
+        raise ClusterUnreachable("no cluster access in this version; give -f")
+    with progress("reading manifests"):
+        now_s = _instant(source.now)
+        decoded = decode(read_documents(source.files, click.get_text_stream("stdin"), recursive=source.recursive), now_s)
+        for setting in source.replicas:
+            decoded = with_replicas(decoded, setting)
+        _tell(decoded)
+        market = _market(source, decoded.node_pools)
+        pods = expand(decoded)
+        snapshot = _snapshot(decoded, pods, now_s if now_s is not None else decoded.newest_s or 0)
+    observed = observed_memory(snapshot.node_pools, snapshot.nodes)
+    return World(decoded, pods, snapshot, replace(market, observed_memory_mib=observed))
+
+
+def selected(world: World, namespace: str | None, selector: str | None) -> World:
+    """The same with only those pods pending that are meant; running pods all stay."""
+    if namespace is None and selector is None:
+        return world
+    asked = parse_selector(selector or "")
+    pending = tuple(pod for pod in world.snapshot.pending if is_meant(pod, namespace, asked))
+    return replace(world, snapshot=replace(world.snapshot, pending=pending))
+
+
+def is_meant(pod: Pod, namespace: str | None, asked: Requirements) -> bool:
+    """Whether the pod is of the namespace (None: any) and has the labels."""
+    return (namespace is None or pod.namespace == namespace) and asked.unsatisfied_by(pod.labels) is None
+
+
+def _instant(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return instant_s(text)
+    except ValueError:
+        raise InputError(f"--now {text}: expected an instant such as 2026-01-05T12:00:00Z") from None
+
+
+def _tell(decoded: Decoded) -> None:
+    for warning in decoded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if decoded.skipped_kinds:
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(decoded.skipped_kinds.items()))
+        click.echo(f"note: kinds that Kerf does not read: {kinds}", err=True)
+
+
+def _market(source: Source, pools: tuple[NodePool, ...]) -> Market:
+    provider = provider_of(pools) if source.catalog is None else ""
+    market = load_market(source.catalog, provider, source.region)
+    named = {
+        name
+        for pool in pools
+        if (requirement := pool.requirements.get(INSTANCE_TYPE)) is not None and not requirement.complement
+        for name in requirement.values
+    }
+    unsold = {name: why_not_sold(market.provider, market.region, name) for name in sorted(named)}
+    return replace(market, not_sold={name: why for name, why in unsold.items() if why and market.find(name) is None})
+
+
+def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float) -> ClusterSnapshot:
+    pools = {pool.name: pool for pool in decoded.node_pools}
+    claims = (_matured(claim, pools.get(claim.node_pool), now_s) for claim in decoded.node_claims)
+    state = ClusterState(assume_node_classes=True)
+    for group in (
+        decoded.node_pools,
+        decoded.overlays,
+        decoded.node_classes,
+        decoded.nodes,
+        decoded.daemon_sets,
+        decoded.disruption_budgets,
+        decoded.config_maps,
+        decoded.quotas,
+        claims,
+        pods,
+    ):
+        for value in group:
+            state.apply(Upserted(value))
+    return state.snapshot(now_s)
+
+
+def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim:
+    """The claim as the controllers would have it at that time: consolidatable once its quiet time is over."""
+    left_s = remaining_s(claim, pool, now_s) if pool is not None and claim.is_true(INITIALIZED) else None
+    if left_s is None or left_s > 0:
+        return claim
+    return claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", now_s))
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Says on stderr what takes so long, if somebody watches; wiped when it is done."""
+    stream = click.get_text_stream("stderr")
+    if not stream.isatty():
+        yield
+        return
+    stream.write(f"{doing} ...")
+    stream.flush()
+    try:
+        yield
+    finally:
+        stream.write("\r\x1b[K")
+        stream.flush()

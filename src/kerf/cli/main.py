@@ -1,0 +1,97 @@
+"""The program `kerf` and `kubectl kerf`: which command is in which module, and what every error exits with.
+
+Most of the time of a short command is import time. Commands are therefore loaded when they are called, and this module
+imports nothing but click, so that `kerf --help` answers at once.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from kerf import __version__
+from kerf.cli import exits
+from kerf.errors import InputError, KerfError
+
+COMMANDS = {
+    "plan": "What Kerf would do now with these manifests; changes nothing.",
+    "explain": "Why a pod waits, why a node stays or goes, and the smallest change that would help.",
+    "simulate": "Run the real controllers in virtual time: timeline, cost, waiting, waste.",
+    "gpus": "Each physical GPU, what is used of it, and who holds it.",
+    "nodes": "Each node, what it costs, and how far it has come.",
+}
+"""Commands with their one-line help, in the order of the help text."""
+_MODULES = {"gpus": "inventory", "nodes": "inventory"}
+
+
+class Program(click.Group):
+    """Loads a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name; None when there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"kerf.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name)
+        command.short_help = COMMANDS[cmd_name]
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="kerf %(version)s")
+def program() -> None:
+    """A node autoscaler for Kubernetes that knows that a GPU slice lives on one physical GPU.
+
+    Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 failed; 2 wrong usage or
+    input; 3 done, and something needs a look (pods left unplaced, a missed expectation); 4 no cluster; 130 interrupted.
+    """
+
+
+def run(arguments: Sequence[str], name: str = "kerf") -> int:
+    """Run one command; its exit code. Never raises for what a user can cause."""
+    try:
+        result = program.main(list(arguments), prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return exits.USAGE
+    except click.ClickException as error:
+        return _told(error.format_message(), error.exit_code, error.ctx if isinstance(error, click.UsageError) else None)
+    except InputError as error:
+        return _told(str(error), exits.USAGE)
+    except exits.ClusterUnreachable as error:
+        return _told(str(error), exits.UNREACHABLE)
+    except KerfError as error:
+        return _told(str(error), exits.FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; the interpreter must not try to flush into the closed pipe at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.FAILED
+    return result if isinstance(result, int) else exits.DONE
+
+
+def _told(message: str, code: int, context: click.Context | None = None) -> int:
+    for line in message.splitlines():
+        click.echo(f"error: {line}", err=True)
+    if context is not None:
+        click.echo(f"hint: {context.command_path} --help", err=True)
+    return code
+
+
+def entry() -> None:
+    """The console script."""
+    called = os.path.basename(sys.argv[0])
+    sys.exit(run(sys.argv[1:], "kubectl kerf" if called.startswith("kubectl-") else "kerf"))

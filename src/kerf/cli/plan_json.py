@@ -1,0 +1,114 @@
+"""A Plan as the JSON that docs/reference/plan.md describes; every other form of output shows the same facts."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kerf.model.gpu import Slice
+from kerf.model.instancetypes import price_number
+from kerf.model.plan import Deletion, Launch, Misfit, NodePlacement, Patch, Plan, Unplaced
+from kerf.model.snapshot import ClusterSnapshot
+
+API_VERSION = "kerf.dev/v1alpha1"
+Json = dict[str, Any]
+
+
+def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
+    """The whole plan, keys in the order of the reference."""
+    cost = plan.cost
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Plan",
+        "strategy": plan.strategy,
+        "gpus": {"paid": plan.gpus.paid, "allocated": cards_number(plan.gpus.allocated), "kerf": plan.gpus.kerf},
+        "cost": {
+            "currency": cost.currency,
+            "perHourBefore": price_number(cost.before_micro),
+            "perHourAfter": price_number(cost.after_micro),
+            "perHourLowerBound": None if cost.bound_micro is None else price_number(cost.bound_micro),
+        },
+        "launches": [launch_object(launch) for launch in plan.launches],
+        "deletions": [_deletion(deletion) for deletion in plan.deletions],
+        "replacements": [],
+        "evictions": [],
+        "placements": [placement_object(placement, snapshot) for placement in plan.placements],
+        "unplaced": [unplaced_object(unplaced) for unplaced in plan.unplaced],
+        "notes": list(plan.notes),
+    }
+
+
+def cards_number(ten_thousandths: int) -> float | int:
+    """Parts of cards as a number of cards."""
+    return ten_thousandths // 10_000 if ten_thousandths % 10_000 == 0 else ten_thousandths / 10_000
+
+
+def launch_object(launch: Launch) -> Json:
+    """One node to buy; `devices` only where it has some."""
+    slices = [part for pod in launch.pods for part in pod.slices]
+    devices = [
+        _device(index, shape.model.name, shape.memory_mib, slices) for index, shape in enumerate(launch.devices)
+    ]
+    return {
+        "name": launch.name,
+        "nodePool": launch.node_pool,
+        "instanceType": launch.offering.instance_type,
+        "capacityType": launch.offering.capacity_type,
+        "zone": launch.offering.zone,
+        "perHour": price_number(launch.price_micro),
+        "alternatives": list(launch.alternatives),
+        "pods": [pod.pod for pod in launch.pods],
+        **({"devices": devices} if devices else {}),
+        "follow": launch.follow,
+        "why": launch.why,
+    }
+
+
+def placement_object(placement: NodePlacement, snapshot: ClusterSnapshot) -> Json:
+    """A pod on a node that is there or on its way, with the cards it uses there."""
+    node = snapshot.node(placement.node)
+    cards = {device.index: device for device in node.devices} if node is not None else {}
+    used = sorted({part.device for part in placement.pod.slices} & cards.keys())
+    devices = [_device(i, cards[i].model, cards[i].memory_mib, placement.pod.slices) for i in used]
+    return {"pod": placement.pod.pod, "node": placement.node, "devices": devices}
+
+
+def _device(index: int, model: str, memory_mib: int, slices: Iterable[Slice]) -> Json:
+    held = [slice_object(part) for part in slices if part.device == index]
+    return {"index": index, "model": model, "memoryMiB": memory_mib, "slices": held}
+
+
+def slice_object(part: Slice) -> Json:
+    """A part of one card."""
+    return {"pod": part.pod, "container": part.container, "memoryMiB": part.memory_mib, "cores": part.cores}
+
+
+def _deletion(deletion: Deletion) -> Json:
+    return {
+        "node": deletion.node,
+        "nodePool": deletion.node_pool,
+        "perHourSaved": price_number(deletion.saved_micro),
+        "why": deletion.why,
+    }
+
+
+def unplaced_object(unplaced: Unplaced) -> Json:
+    """A pod that nothing serves, with every near miss."""
+    return {
+        "pod": unplaced.pod,
+        "stage": unplaced.stage.value,
+        "reason": unplaced.reason,
+        "hint": unplaced.hint,
+        "patch": None if unplaced.patch is None else patch_object(unplaced.patch),
+        "misfits": misfit_objects(unplaced.misfits),
+    }
+
+
+def patch_object(patch: Patch) -> Json:
+    """A change that would help; `patch` is YAML text."""
+    return {"kind": patch.kind, "namespace": patch.namespace, "name": patch.name, "patch": patch.text}
+
+
+def misfit_objects(misfits: Sequence[Misfit]) -> list[Json]:
+    """Why each target refuses the pod."""
+    return [
+        {"target": m.target, "stage": m.stage.value, "reason": m.reason, "missing": m.missing} for m in misfits
+    ]

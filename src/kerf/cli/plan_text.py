@@ -1,0 +1,137 @@
+"""A Plan as text: what is bought and removed and why, the cost, and every pod that has no place.
+
+Rows that say the same of several nodes become one, so that a plan of a thousand nodes can be read.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from kerf.cli.render import counted, patch_command, percent_text, some, table
+from kerf.model.instancetypes import price_text
+from kerf.model.plan import Deletion, Launch, Plan, Unplaced
+from kerf.model.snapshot import ClusterSnapshot
+
+
+
+def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) -> Iterator[str]:
+    """The lines of `-o table`, and with zones and cards of `-o wide`."""
+    rows = [*_launch_rows(plan.launches, is_wide), *(_deletion_row(d, snapshot, is_wide) for d in plan.deletions)]
+    if rows:
+        money = f"{plan.cost.currency}/H"
+        wide = ("NAME", "ZONE", "CAPACITY", "FOLLOW") if is_wide else ()
+        yield from table(("NODEPOOL", "ACTION", "TARGET", *wide, money, "PODS", "WHY"), rows)
+        yield ""
+    if is_wide:
+        yield from _cards(plan, snapshot)
+    yield from totals(plan)
+    yield ""
+    yield from _pods(plan, is_wide)
+    if plan.notes:
+        yield ""
+        yield from (f"note: {note}" for note in plan.notes)
+
+
+def _launch_rows(launches: Sequence[Launch], is_wide: bool) -> Iterator[tuple[str, ...]]:
+    if is_wide:
+        for launch in launches:
+            key = launch.offering
+            where = (launch.name, key.zone, key.capacity_type, launch.follow)
+            price = price_text(launch.price_micro)
+            target = _with_alternatives(key.instance_type, launch)
+            yield (launch.node_pool, "launch", target, *where, price, str(len(launch.pods)), launch.why)
+        return
+    for key, equal in groupby(launches, _row_key):
+        same = list(equal)
+        pool, kind, capacity_type, price_micro, _, why = key
+        times = f"{len(same)} x " if len(same) > 1 else ""
+        pods = sum(len(launch.pods) for launch in same)
+        total = price_text(price_micro * len(same))
+        yield (pool, "launch", f"{times}{kind}, {capacity_type}", total, str(pods), f"{'each: ' if times else ''}{why}")
+
+
+def _row_key(launch: Launch) -> tuple[str, str, str, int, int, str]:
+    key = launch.offering
+    return launch.node_pool, key.instance_type, key.capacity_type, launch.price_micro, len(launch.pods), launch.why
+
+
+def _with_alternatives(name: str, launch: Launch) -> str:
+    return f"{name} (or {some(launch.alternatives)})" if launch.alternatives else name
+
+
+def _deletion_row(deletion: Deletion, snapshot: ClusterSnapshot, is_wide: bool) -> tuple[str, ...]:
+    node = snapshot.node(deletion.node)
+    labels = node.labels if node is not None else {}
+    zone, capacity = (labels.get(k, "") for k in ("topology.kubernetes.io/zone", "karpenter.sh/capacity-type"))
+    wide = (deletion.claim, zone, capacity, "") if is_wide else ()
+    saved = f"-{price_text(deletion.saved_micro)}" if deletion.saved_micro else "0.00"
+    return (deletion.node_pool, "delete", deletion.node, *wide, saved, str(len(deletion.moved)), deletion.why)
+
+
+def _cards(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
+    """One row a slice, for every card that this plan puts one on, and for cards it buys idle."""
+    rows = []
+    for launch in plan.launches:
+        slices = [part for pod in launch.pods for part in pod.slices]
+        for index, shape in enumerate(launch.devices):
+            mine = [part for part in slices if part.device == index]
+            card = (launch.name, str(index), shape.model.name, f"{shape.memory_mib} MiB")
+            rows += [(*card, p.pod, p.container, f"{p.memory_mib} MiB", str(p.cores)) for p in mine] or [
+                (*card, "-", "-", "-", "-")
+            ]
+    for placement in plan.placements:
+        node = snapshot.node(placement.node)
+        cards = {device.index: device for device in node.devices} if node is not None else {}
+        for p in placement.pod.slices:
+            held = cards[p.device]
+            card = (placement.node, str(p.device), held.model, f"{held.memory_mib} MiB")
+            rows.append((*card, p.pod, p.container, f"{p.memory_mib} MiB", str(p.cores)))
+    headers = ("NODE", "GPU", "MODEL", "MEMORY", "POD", "CONTAINER", "SLICE", "CORES")
+    return [*table(headers, rows), ""] if rows else []
+
+
+def totals(plan: Plan) -> Iterator[str]:
+    """Cost with its bound, and GPUs with their kerf."""
+    cost = plan.cost
+    text = f"cost: {price_text(cost.before_micro)} -> {price_text(cost.after_micro)} {cost.currency}/h"
+    bound = cost.bound_micro
+    if bound is not None and bound == cost.after_micro:
+        text += ", and nothing cheaper holds these pods"
+    elif bound:
+        over = percent_text(cost.after_micro - bound, bound)
+        text += f", at most {over} above the least possible (lower bound {price_text(bound)})"
+    yield text
+    if plan.gpus.paid:
+        allocated = f"{plan.gpus.allocated / 10_000:.4f}".rstrip("0").rstrip(".")
+        unused = percent_text(plan.gpus.paid * 10_000 - plan.gpus.allocated, plan.gpus.paid * 10_000)
+        yield f"GPUs: {plan.gpus.paid} paid, {allocated} allocated, kerf {unused}"
+
+
+def _pods(plan: Plan, is_wide: bool) -> Iterator[str]:
+    placed = sum(len(launch.pods) for launch in plan.launches) + len(plan.placements)
+    yield f"{counted(placed, 'pod')} placed, {len(plan.unplaced)} not" + (":" if plan.unplaced else "")
+    yield from unplaced_lines(plan.unplaced)
+    if plan.placements and not is_wide:
+        yield from _placement_lines(plan)
+    elif plan.placements:
+        yield from (f"  {p.pod.pod} goes to {p.node}, which is there or on its way" for p in plan.placements)
+
+
+def _placement_lines(plan: Plan) -> Iterator[str]:
+    by_node = sorted((placement.node, placement.pod.pod) for placement in plan.placements)
+    for node, held in groupby(by_node, lambda pair: pair[0]):
+        pods = [pod for _, pod in held]
+        yield f"  {some(pods)} {'goes' if len(pods) == 1 else 'go'} to {node}, which is there or on its way"
+
+
+def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
+    """Pods without a place: those of one reason together, each reason with what would help."""
+    groups: dict[tuple[str, str, str], list[Unplaced]] = {}
+    for one in unplaced:
+        groups.setdefault((one.stage.value, one.reason, one.hint), []).append(one)
+    for (stage, reason, hint), pods in groups.items():
+        yield f"  {some([one.pod for one in pods])}  {stage}: {reason}"
+        if hint:
+            yield f"    hint: {hint}"
+        patch = pods[0].patch
+        if patch is not None:
+            yield f"    {patch_command(patch)}"

@@ -1,0 +1,67 @@
+"""Plain text: tables without colour or lines, the same bytes on a terminal and in a pipe."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+import yaml
+
+from kerf.model.plan import Patch
+
+_IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
+"""Kinds whose change takes effect; a Pod and a Job's template cannot be changed, only made anew."""
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
+    """Lines of a table: upper-case headers, two spaces between columns, nothing after the last."""
+    lines = [tuple(headers), *map(tuple, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    return [
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
+        for line in lines
+    ]
+
+
+def emit(output: str, data: Mapping[str, Any], text: Callable[[], Iterable[str]]) -> None:
+    """Write `data` as JSON or YAML, or the lines of `text`, to stdout."""
+    if output in ("json", "yaml"):
+        encoded = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+        click.echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
+        return
+    click.echo("\n".join(text()))
+
+
+def _yaml(encoded: str) -> str:
+    # Read back from JSON, so that equal lists are not written as one list and references to it.
+    written: str = yaml.safe_dump(json.loads(encoded), sort_keys=False, allow_unicode=True, width=10_000)
+    return written
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 pod`, `3 pods`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def some(names: Sequence[str], most: int = 1) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def patch_command(patch: Patch) -> str:
+    """A command line that applies the patch, to the cluster or, where that cannot be, to the manifest."""
+    kind, text = patch.kind.lower(), shlex.quote(patch.text)
+    strategy = "merge" if patch.kind == "NodePool" else "strategic"
+    if patch.kind not in _IN_PLACE:
+        return f"kubectl patch --local -f MANIFEST --type {strategy} -p {text} -o yaml"
+    namespace = f" -n {patch.namespace}" if patch.namespace else ""
+    return f"kubectl patch {kind} {patch.name}{namespace} --type {strategy} -p {text}"
+
+
+def percent_text(part: int, whole: int) -> str:
+    """`part` of `whole` in percent, rounded up to one decimal: `25 %`, `3.3 %`."""
+    tenths = -(-part * 1000 // whole) if whole else 0
+    return f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10} %"

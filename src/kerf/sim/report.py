@@ -1,0 +1,164 @@
+"""Report: what a simulation gives, as one value that the command line prints, tests read and the chart draws.
+
+Times are seconds from the start of the scenario; shown, they are written as the scenario writes them (`1m40s`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kerf.manifests.times import duration_text, instant_text
+from kerf.model.instancetypes import price_number
+
+API_VERSION = "kerf.dev/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Something that a person would want to know: when, what, to which object, and why."""
+
+    at_s: float
+    what: str
+    object: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The cluster from `at_s` on, until the next sample. `gpus_used` is in 1/10000 of a card."""
+
+    at_s: float
+    nodes: int
+    gpus_paid: int
+    gpus_used: int
+    pending: int
+    per_hour_micro: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long pods waited from their creation until they were bound, in seconds, by nearest rank; 0 without pods."""
+
+    p50: float = 0
+    p95: float = 0
+    max: float = 0
+
+    @classmethod
+    def of(cls, waits_s: Sequence[float]) -> "Waits":
+        """Of all waits, in any order."""
+        ordered = sorted(waits_s)
+        if not ordered:
+            return cls()
+
+        def rank(percent: int) -> float:
+            return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+        return cls(rank(50), rank(95), ordered[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over the whole time. Hours are exact to the second; a GPU hour allocated is one card fully used."""
+
+    cost_micro: int = 0
+    node_hours: float = 0
+    gpu_hours_paid: float = 0
+    gpu_hours_allocated: float = 0
+    pods_placed: int = 0
+    pods_unplaced: int = 0
+    waits: Waits = Waits()
+    launches: int = 0
+    deletions: int = 0
+    evictions: int = 0
+
+    @property
+    def kerf(self) -> float:
+        """The share of paid GPU hours that no pod used; 0 when none were paid."""
+        return 0.0 if self.gpu_hours_paid == 0 else 1 - self.gpu_hours_allocated / self.gpu_hours_paid
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An expectation and what came of it; `expected` as the scenario writes it, `got` in the same form."""
+
+    at_s: float
+    expected: dict[str, Any]
+    got: dict[str, Any]
+    is_met: bool
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything. `rows`, `samples` and `outcomes` are in time order."""
+
+    name: str
+    start_s: float
+    duration_s: float
+    currency: str
+    totals: Totals = Totals()
+    rows: tuple[Row, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        """Whether every expectation was met."""
+        return all(outcome.is_met for outcome in self.outcomes)
+
+    def to_object(self) -> dict[str, Any]:
+        """The Report of docs/reference/scenario.md, ready for JSON or YAML."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "Report",
+            "metadata": {"name": self.name},
+            "start": instant_text(self.start_s),
+            "duration": offset_text(self.duration_s),
+            "timeline": [
+                {"at": offset_text(row.at_s), "what": row.what, "object": row.object, "why": row.why}
+                for row in self.rows
+            ],
+            "totals": _totals(self.totals, self.currency),
+            "expectations": [
+                {"at": offset_text(o.at_s), "expected": o.expected, "got": o.got, "ok": o.is_met} for o in self.outcomes
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def _totals(totals: Totals, currency: str) -> dict[str, Any]:
+    return {
+        "cost": price_number(totals.cost_micro),
+        "currency": currency,
+        "nodeHours": _rounded(totals.node_hours),
+        "gpuHoursPaid": _rounded(totals.gpu_hours_paid),
+        "gpuHoursAllocated": _rounded(totals.gpu_hours_allocated),
+        "kerf": _rounded(totals.kerf),
+        "podsPlaced": totals.pods_placed,
+        "podsUnplaced": totals.pods_unplaced,
+        "waitSeconds": {
+            "p50": _rounded(totals.waits.p50),
+            "p95": _rounded(totals.waits.p95),
+            "max": _rounded(totals.waits.max),
+        },
+        "launches": totals.launches,
+        "deletions": totals.deletions,
+        "evictions": totals.evictions,
+    }
+
+
+def _rounded(number: float) -> float | int:
+    """To four decimals, and as a whole number where it is one, so that the same value is always the same text."""
+    rounded = round(number, 4)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def offset_text(seconds: float) -> str:
+    """A time since the start: `0s`, `1m40s`, `1h`, `2m0.125s`; exact to the millisecond."""
+    thousandths = round(seconds * 1000)
+    if thousandths % 1000 == 0:
+        return duration_text(thousandths // 1000)
+    whole, rest = divmod(thousandths, 60_000)
+    minutes = duration_text(whole * 60) if whole else ""
+    return f"{minutes}{rest // 1000}.{rest % 1000:03d}".rstrip("0") + "s"
