@@ -30,7 +30,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 # Needs uv; only a maintainer who changes dependencies runs it.
 lock:

@@ -13,9 +13,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import generate
+from benchmarks import generate
 
 _KERF = str(Path(sys.executable).with_name("kerf"))
 

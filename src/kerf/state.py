@@ -40,7 +40,7 @@ class ClusterState:
 
     def __init__(self, *, assume_node_classes: bool = False) -> None:
         self.is_synced = False
-        self._assume_node_classes = assume_node_classes
+        self.assumes_node_classes = assume_node_classes
         self._objects: dict[str, dict[str, Watched]] = {}
 
     def apply(self, event: Event) -> None:
@@ -115,6 +115,10 @@ class ClusterState:
         """All pools, by name."""
         return tuple(v for v in self._sorted("NodePool") if isinstance(v, NodePool))
 
+    def node_classes(self) -> tuple[NodeClass, ...]:
+        """All NodeClasses, by name."""
+        return tuple(v for v in self._sorted("NodeClass") if isinstance(v, NodeClass))
+
     def _sorted(self, kind: str) -> list[Watched]:
         held = self._objects.get(kind, {})
         return [held[key] for key in sorted(held)]
@@ -132,14 +136,14 @@ class ClusterState:
             nodes=nodes,
             pending=tuple(pod for pod in pods if pod.is_pending),
             overlays=tuple(v for v in self._sorted("NodeOverlay") if isinstance(v, NodeOverlay)),
-            node_classes=tuple(v for v in self._sorted("NodeClass") if isinstance(v, NodeClass)),
+            node_classes=self.node_classes(),
             daemon_sets=tuple(v for v in self._sorted("DaemonSet") if isinstance(v, DaemonSet)),
             disruption_budgets=tuple(
                 v for v in self._sorted("PodDisruptionBudget") if isinstance(v, PodDisruptionBudget)
             ),
             config_maps=config_maps,
             quotas=tuple(_with_use(quota, pods, families) for quota in quotas),
-            assume_node_classes=self._assume_node_classes,
+            assume_node_classes=self.assumes_node_classes,
         )
 
     def _nodes(self, pods: Sequence[Pod], families: tuple[Family, ...]) -> tuple[ClusterNode, ...]:

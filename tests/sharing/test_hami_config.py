@@ -84,7 +84,10 @@ def test_a_broken_config_map_is_reported_with_its_field(text: str, expected: str
     assert f'ConfigMap kube-system/hami-scheduler-device: data["device-config.yaml"]{expected}' == str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["nvidia: {", "a: !!python/none x", "a: 2026-13-45", "[" * 5000])
+NO_YAML = {"open": "nvidia: {", "tag": "a: !!python/none x", "date": "a: 2026-13-45", "deep": "[" * 5000}
+
+
+@pytest.mark.parametrize("text", NO_YAML.values(), ids=list(NO_YAML))
 def test_text_that_is_no_yaml_is_reported(text: str) -> None:
     """With the parser's own words, in one line."""
     with pytest.raises(DecodeError, match="expected YAML, got <text that is none"):

@@ -68,7 +68,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), BROKEN)
+@pytest.mark.parametrize(("text", "expected"), BROKEN, ids=[text[:12] for text, _ in BROKEN])
 def test_a_register_that_cannot_be_read_is_reported_with_node_and_field(text: str, expected: str) -> None:
     """Place, path, expected, got."""
     with pytest.raises(DecodeError, match=f"Node n1: .*{expected}"):

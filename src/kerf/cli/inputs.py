@@ -4,6 +4,8 @@ The same input must give the same bytes on any day, so the present is the newest
 `--now` says otherwise.
 """
 
+import difflib
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -116,7 +118,8 @@ def read_world(source: Source) -> World:
         raise ClusterUnreachable("no cluster access in this version; give -f")
     with progress("reading manifests"):
         now_s = _instant(source.now)
-        decoded = decode(read_documents(source.files, click.get_text_stream("stdin"), recursive=source.recursive), now_s)
+        documents = read_documents(source.files, sys.stdin, recursive=source.recursive)
+        decoded = decode(documents, now_s)
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _tell(decoded)
@@ -153,22 +156,35 @@ def _instant(text: str | None) -> float | None:
 def _tell(decoded: Decoded) -> None:
     for warning in decoded.warnings:
         click.echo(f"warning: {warning}", err=True)
-    if decoded.skipped_kinds:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(decoded.skipped_kinds.items()))
+    # A scenario stands beside its manifests and is for `kerf simulate`.
+    skipped = {kind: number for kind, number in decoded.skipped_kinds.items() if kind != "Scenario"}
+    if skipped:
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(skipped.items()))
         click.echo(f"note: kinds that Kerf does not read: {kinds}", err=True)
 
 
 def _market(source: Source, pools: tuple[NodePool, ...]) -> Market:
     provider = provider_of(pools) if source.catalog is None else ""
     market = load_market(source.catalog, provider, source.region)
-    named = {
-        name
-        for pool in pools
-        if (requirement := pool.requirements.get(INSTANCE_TYPE)) is not None and not requirement.complement
-        for name in requirement.values
-    }
-    unsold = {name: why_not_sold(market.provider, market.region, name) for name in sorted(named)}
-    return replace(market, not_sold={name: why for name, why in unsold.items() if why and market.find(name) is None})
+    not_sold = {}
+    for pool in pools:
+        for name in _unknown_types(pool, market):
+            why = why_not_sold(market.provider, market.region, name)
+            if why:
+                not_sold[name] = why
+            close = difflib.get_close_matches(name, [kind.name for kind in market.types], 1)
+            meant = f"; is {close[0]} meant?" if close else ""
+            told = f"{name}: {why}" if why else f"unknown instance type {name}{meant}"
+            click.echo(f"warning: NodePool {pool.name}: {told}", err=True)
+    return replace(market, not_sold=not_sold)
+
+
+def _unknown_types(pool: NodePool, market: Market) -> list[str]:
+    """Types that the pool names and the market does not sell, by name."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return []
+    return [name for name in sorted(named.values) if market.find(name) is None]
 
 
 def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float) -> ClusterSnapshot:
@@ -203,14 +219,11 @@ def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
     """Says on stderr what takes so long, if somebody watches; wiped when it is done."""
-    stream = click.get_text_stream("stderr")
-    if not stream.isatty():
+    if not sys.stderr.isatty():
         yield
         return
-    stream.write(f"{doing} ...")
-    stream.flush()
+    print(f"{doing} ...", end="", file=sys.stderr, flush=True)
     try:
         yield
     finally:
-        stream.write("\r\x1b[K")
-        stream.flush()
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

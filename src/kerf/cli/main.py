@@ -67,7 +67,9 @@ def run(arguments: Sequence[str], name: str = "kerf") -> int:
         click.echo(error.format_message(), err=True)
         return exits.USAGE
     except click.ClickException as error:
-        return _told(error.format_message(), error.exit_code, error.ctx if isinstance(error, click.UsageError) else None)
+        return _told(
+            error.format_message(), error.exit_code, error.ctx if isinstance(error, click.UsageError) else None
+        )
     except InputError as error:
         return _told(str(error), exits.USAGE)
     except exits.ClusterUnreachable as error:

@@ -44,9 +44,7 @@ def cards_number(ten_thousandths: int) -> float | int:
 def launch_object(launch: Launch) -> Json:
     """One node to buy; `devices` only where it has some."""
     slices = [part for pod in launch.pods for part in pod.slices]
-    devices = [
-        _device(index, shape.model.name, shape.memory_mib, slices) for index, shape in enumerate(launch.devices)
-    ]
+    devices = [_device(index, shape.model.name, shape.memory_mib, slices) for index, shape in enumerate(launch.devices)]
     return {
         "name": launch.name,
         "nodePool": launch.node_pool,
@@ -109,6 +107,4 @@ def patch_object(patch: Patch) -> Json:
 
 def misfit_objects(misfits: Sequence[Misfit]) -> list[Json]:
     """Why each target refuses the pod."""
-    return [
-        {"target": m.target, "stage": m.stage.value, "reason": m.reason, "missing": m.missing} for m in misfits
-    ]
+    return [{"target": m.target, "stage": m.stage.value, "reason": m.reason, "missing": m.missing} for m in misfits]

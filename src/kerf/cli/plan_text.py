@@ -12,7 +12,6 @@ from kerf.model.plan import Deletion, Launch, Plan, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
 
-
 def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) -> Iterator[str]:
     """The lines of `-o table`, and with zones and cards of `-o wide`."""
     rows = [*_launch_rows(plan.launches, is_wide), *(_deletion_row(d, snapshot, is_wide) for d in plan.deletions)]
@@ -33,25 +32,38 @@ def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) 
 
 def _launch_rows(launches: Sequence[Launch], is_wide: bool) -> Iterator[tuple[str, ...]]:
     if is_wide:
-        for launch in launches:
-            key = launch.offering
-            where = (launch.name, key.zone, key.capacity_type, launch.follow)
-            price = price_text(launch.price_micro)
-            target = _with_alternatives(key.instance_type, launch)
-            yield (launch.node_pool, "launch", target, *where, price, str(len(launch.pods)), launch.why)
+        yield from map(_wide_row, launches)
         return
-    for key, equal in groupby(launches, _row_key):
+    for _, equal in groupby(launches, _row_key):
         same = list(equal)
-        pool, kind, capacity_type, price_micro, _, why = key
-        times = f"{len(same)} x " if len(same) > 1 else ""
+        first, times = same[0], f"{len(same)} x " if len(same) > 1 else ""
+        target = f"{times}{first.offering.instance_type}, {first.offering.capacity_type}"
         pods = sum(len(launch.pods) for launch in same)
-        total = price_text(price_micro * len(same))
-        yield (pool, "launch", f"{times}{kind}, {capacity_type}", total, str(pods), f"{'each: ' if times else ''}{why}")
+        total = price_text(first.price_micro * len(same))
+        why = f"each: {first.why}" if times else first.why
+        yield (first.node_pool, "launch", target, total, str(pods), why)
 
 
 def _row_key(launch: Launch) -> tuple[str, str, str, int, int, str]:
-    key = launch.offering
-    return launch.node_pool, key.instance_type, key.capacity_type, launch.price_micro, len(launch.pods), launch.why
+    """What a row shows; the zone is not in it."""
+    bought = launch.offering
+    kind = (launch.node_pool, bought.instance_type, bought.capacity_type)
+    return (*kind, launch.price_micro, len(launch.pods), launch.why)
+
+
+def _wide_row(launch: Launch) -> tuple[str, ...]:
+    bought = launch.offering
+    target = _with_alternatives(bought.instance_type, launch)
+    where = (launch.name, bought.zone, bought.capacity_type, launch.follow)
+    return (
+        launch.node_pool,
+        "launch",
+        target,
+        *where,
+        price_text(launch.price_micro),
+        str(len(launch.pods)),
+        launch.why,
+    )
 
 
 def _with_alternatives(name: str, launch: Launch) -> str:
@@ -95,10 +107,10 @@ def totals(plan: Plan) -> Iterator[str]:
     text = f"cost: {price_text(cost.before_micro)} -> {price_text(cost.after_micro)} {cost.currency}/h"
     bound = cost.bound_micro
     if bound is not None and bound == cost.after_micro:
-        text += ", and nothing cheaper holds these pods"
+        text += f"; lower bound {price_text(bound)}, so that nothing cheaper holds these pods"
     elif bound:
         over = percent_text(cost.after_micro - bound, bound)
-        text += f", at most {over} above the least possible (lower bound {price_text(bound)})"
+        text += f"; lower bound {price_text(bound)}, so that at most {over} could be saved"
     yield text
     if plan.gpus.paid:
         allocated = f"{plan.gpus.allocated / 10_000:.4f}".rstrip("0").rstrip(".")

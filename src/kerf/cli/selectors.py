@@ -24,4 +24,6 @@ def _requirement(part: str, text: str) -> Requirement:
         return Requirement.of(match[1], "NotIn" if match[2] == "!=" else "In", (match[3],))
     if match := _PRESENCE.fullmatch(part):
         return Requirement.of(match[2], "DoesNotExist" if match[1] else "Exists")
-    raise InputError(f"-l {text}: expected KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, got {part!r}")
+    raise InputError(
+        f"-l {text}: expected KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, got {part!r}"
+    )

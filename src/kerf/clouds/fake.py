@@ -239,6 +239,11 @@ class FakeCloud:
         """As `list_instances`, for whoever watches; never throttled."""
         return tuple(machine.instance for _, machine in sorted(self._machines.items()))
 
+    @property
+    def price_per_hour_micro(self) -> int:
+        """What all instances that exist cost an hour at present."""
+        return sum(machine.bill.price_micro for machine in self._machines.values())
+
     def is_terminating(self, provider_id: str) -> bool:
         """Whether the instance is on its way out, or gone."""
         machine = self._machines.get(provider_id)

@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.limits import usage
 from kerf.engine.targets import pool_problem
-from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, FALSE, INITIALIZED, READY, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.model.quantities import Resources
+from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
 from kerf.state import ClusterState
 
@@ -116,12 +114,14 @@ class PoolStatus:
     async def reconcile(self, key: str) -> Result:
         """Write resources and conditions where they have changed."""
         now = self._ports.clock.now_s()
-        snapshot = self._state.snapshot(now)
-        pool = snapshot.pool(key)
+        pool = next((p for p in self._state.pools() if p.name == key), None)
         if pool is None:
             return DONE
-        resources = usage(snapshot.nodes, Market(())).get(key, Resources())
-        problem = pool_problem(pool, snapshot)
+        resources = Resources()
+        for claim in self._state.claims():
+            if claim.node_pool == key:
+                resources = resources + claim.capacity + {NODES: 1}
+        problem = pool_problem(pool, self._state.node_classes(), assume_ready=self._state.assumes_node_classes)
         ready = Condition(READY, FALSE if problem else TRUE, "NodePoolNotReady" if problem else READY, problem, now)
         held = next((c for c in pool.conditions if c.type == READY), None)
         if held is not None and (held.status, held.message) == (ready.status, ready.message):

@@ -37,6 +37,7 @@ class MarketBook:
     settings: Settings
     _sold_out: dict[OfferingKey, _Refusal] = field(default_factory=dict)
     _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
+    _last: Market | None = None
 
     def mark_sold_out(self, offerings: Iterable[OfferingKey], reason: str = "insufficient capacity") -> None:
         """Leave offerings out for a while: 3 minutes at first, doubling to 30."""
@@ -64,7 +65,7 @@ class MarketBook:
         for pool in snapshot.node_pools:
             for kind in await self.cloud.instance_types(pool):
                 types[kind.name] = kind
-        return Market(
+        market = Market(
             types=tuple(types[name] for name in sorted(types)),
             currency=self.cloud.currency,
             provider=self.cloud.name,
@@ -78,9 +79,16 @@ class MarketBook:
             ),
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
         )
+        # The same market as before is the same object: what was derived from it can be used again.
+        if self._last is None or not _is_same(market, self._last):
+            self._last = market
+        return self._last
 
-    def next_change_s(self) -> float | None:
-        """When the next refusal ends; None when there is none."""
-        now = self.clock.now_s()
-        ends = [r.until_s for held in (self._sold_out, self._back_offs) for r in held.values() if r.until_s > now]
-        return min(ends, default=None)
+
+def _is_same(market: Market, last: Market) -> bool:
+    known = (market.sold_out, market.back_offs, market.observed_memory_mib)
+    return (
+        known == (last.sold_out, last.back_offs, last.observed_memory_mib)
+        and len(market.types) == len(last.types)
+        and all(mine is theirs for mine, theirs in zip(market.types, last.types, strict=True))
+    )

@@ -72,7 +72,7 @@ class Provisioning:
         self._window = _Window()
         await self._actuator.launch(plan, snapshot)
         self._tell(plan, snapshot)
-        return Result(self._settings.replan_s) if plan.unplaced or plan.launches else DONE
+        return Result(self._settings.replan_s)
 
     def _still_open_s(self, waiting: Iterable[Pod], now: float) -> float:
         window = self._window

@@ -4,7 +4,7 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import NODES, Resources
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterSnapshot, NodeClass
 from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, owner_of
 
@@ -106,14 +106,34 @@ class _Collected:
 
 
 def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
-    """What every usable pool offers. Cost: pools x types."""
+    """What every usable pool offers. Cost: pools x types, once for equal pools and the same market.
+
+    The last answer is kept on the market: controllers plan every few seconds, and prices change every few hours.
+    """
+    key = (
+        tuple(pool.template() for pool in snapshot.node_pools),
+        snapshot.overlays,
+        snapshot.daemon_sets,
+        snapshot.config_maps,
+        snapshot.quotas,
+        snapshot.node_classes,
+        snapshot.assume_node_classes,
+    )
+    held: tuple[object, Supply] | None = market.__dict__.get("_supply")
+    if held is None or held[0] != key:
+        held = (key, _supply(snapshot, market))
+        market.__dict__["_supply"] = held
+    return held[1]
+
+
+def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     families = configured(snapshot.config_maps)
     collected = _Collected()
     conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types) if snapshot.overlays else {}
     standing = tuple(o for o in snapshot.overlays if o.name not in conflicting)
     collected.notes.extend(f"NodeOverlay {name} is not applied: {why}" for name, why in sorted(conflicting.items()))
     for pool in sorted(snapshot.node_pools, key=lambda p: p.order):
-        problem = pool_problem(pool, snapshot)
+        problem = pool_problem(pool, snapshot.node_classes, assume_ready=snapshot.assume_node_classes)
         if problem:
             collected.problems.append((pool.name, problem))
             continue
@@ -130,8 +150,11 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     )
 
 
-def pool_problem(pool: NodePool, snapshot: ClusterSnapshot) -> str:
-    """Why a pool takes no new nodes now; empty when it does."""
+def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> str:
+    """Why a pool takes no new nodes now; empty when it does.
+
+    `assume_ready`: a NodeClass that nobody gave is taken as ready.
+    """
     if pool.deleted_s is not None:
         return "it is being deleted"
     if pool.replicas is not None:
@@ -140,13 +163,13 @@ def pool_problem(pool: NodePool, snapshot: ClusterSnapshot) -> str:
     found = next(
         (
             c
-            for c in snapshot.node_classes
+            for c in node_classes
             if (c.kind, c.name) == (reference.kind, reference.name) and c.group == reference.group
         ),
         None,
     )
     if found is None:
-        return "" if snapshot.assume_node_classes else f"NodeClassNotFound: {reference.kind} {reference.name}"
+        return "" if assume_ready else f"NodeClassNotFound: {reference.kind} {reference.name}"
     return "" if found.is_ready else f"{reference.kind} {reference.name} is not ready: {found.reason}"
 
 

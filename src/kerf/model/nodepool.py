@@ -1,10 +1,10 @@
 """NodePool (`karpenter.sh/v1`): what may be launched, and how it may be disrupted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kerf.model.constraints import NODE_POOL, Requirements, Taint
-from kerf.model.nodeclaim import Condition, NodeClassRef
+from kerf.model.nodeclaim import OBSERVED_DEVICES, Condition, NodeClassRef
 from kerf.model.quantities import Resources
 
 EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
@@ -66,6 +66,11 @@ class NodePool:
         """What every node of the pool satisfies: requirements, labels, and the pool's own name."""
         fixed = {**self.labels, NODE_POOL: self.name, self.node_class.label: self.node_class.name}
         return self.requirements.intersect(Requirements.of_labels(fixed))
+
+    def template(self) -> "NodePool":
+        """The pool without what changes by itself: status and the notes that Kerf keeps on it."""
+        noted = {key: value for key, value in self.own_annotations.items() if key != OBSERVED_DEVICES}
+        return replace(self, conditions=(), resources=Resources(), own_annotations=noted)
 
     @property
     def order(self) -> tuple[int, tuple[int, ...]]:

@@ -115,7 +115,10 @@ class _Cards:
     def frozen(self) -> tuple[DeviceState, ...]:
         """The cards as they are now."""
         now = zip(self.devices, self.memory, self.cores, self.slots, strict=True)
-        return tuple(d.taking(m - d.used_memory_mib, c - d.used_cores, s - d.used_slots) for d, m, c, s in now)
+        return tuple(
+            d if s == d.used_slots else d.taking(m - d.used_memory_mib, c - d.used_cores, s - d.used_slots)
+            for d, m, c, s in now
+        )
 
 
 def place(

@@ -32,6 +32,7 @@ class Books:
     def __init__(self) -> None:
         self._nodes: dict[str, NodeBook] = {}
         self._pods: dict[str, Pod] = {}
+        self._node_count = 0
         self._families: tuple[Family, ...] = FAMILIES
         self._config_maps: dict[tuple[str, str], ConfigMap] = {}
 
@@ -43,12 +44,17 @@ class Books:
         if isinstance(value, ConfigMap):
             self._note_config(type_, value)
         elif isinstance(value, Node):
-            self._book(value.name).node = None if type_ == DELETED else value
+            self._note_node(type_, value)
             return value
         elif isinstance(value, Pod):
             self._note_pod(type_, value)
             return value
         return None
+
+    def _note_node(self, type_: str, node: Node) -> None:
+        book = self._book(node.name)
+        self._node_count += (type_ != DELETED) - (book.node is not None)
+        book.node = None if type_ == DELETED else node
 
     def _note_config(self, type_: str, config_map: ConfigMap) -> None:
         self._config_maps[(config_map.namespace, config_map.name)] = config_map
@@ -79,6 +85,11 @@ class Books:
     def nodes(self) -> list[Node]:
         """Every node there is, by name."""
         return [book.node for _, book in sorted(self._nodes.items()) if book.node is not None]
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return self._node_count
 
     def node(self, name: str) -> Node | None:
         """The node; None when there is none."""

@@ -75,7 +75,7 @@ class Jobs(Watcher):
         owner = controller_of(obj) if obj["kind"] == "Pod" else None
         job = self.api.get("Job", obj["metadata"]["namespace"], owner["name"]) if owner is not None else None
         if job is not None and owner is not None and uid_of(job) == owner["uid"]:
-            self._count(job, obj, is_gone=True)
+            self._count(job, obj)
         return ()
 
     def reconcile(self, obj: Json) -> None:
@@ -87,9 +87,12 @@ class Jobs(Watcher):
             self._expire(obj, finished_s)
             return
         pods = self.controlled(obj)
+        active = []
         for pod in pods:
-            self._count(obj, pod, is_gone=False)
-        active = [pod for pod in pods if is_active(pod)]
+            if is_active(pod):
+                active.append(pod)
+            else:
+                self._count(obj, pod)
         self._start(obj)
         failure = self._failure(obj)
         if failure:
@@ -98,12 +101,13 @@ class Jobs(Watcher):
             self._finish(obj, "Complete", "CompletionsReached", active)
         else:
             self._adjust(obj, active)
-            self._report(obj)
+            self._report(obj, active)
 
     def _tally(self, obj: Json) -> _Tally:
         return self._tallies.setdefault(uid_of(obj), _Tally())
 
-    def _count(self, obj: Json, pod: Json, *, is_gone: bool) -> None:
+    def _count(self, obj: Json, pod: Json) -> None:
+        """Take note of a pod that has ended, is going, or is gone."""
         tally, uid = self._tally(obj), uid_of(pod)
         if uid in tally.succeeded or uid in tally.failed or uid in tally.ignored:
             return
@@ -111,10 +115,9 @@ class Jobs(Watcher):
             tally.succeeded.add(uid)
             tally.indexes.add(annotations_of(pod).get(INDEX, uid))
             tally.streak = 0
-        elif is_gone or not is_active(pod):
-            if _ignores(obj, pod):
-                tally.ignored.add(uid)
-                return
+        elif _ignores(obj, pod):
+            tally.ignored.add(uid)
+        else:
             tally.failed.add(uid)
             tally.streak += 1
             tally.last_failure_s = self.clock.now_s()
@@ -148,7 +151,7 @@ class Jobs(Watcher):
         now = self.now_text()
         conditions = with_condition(obj, {"type": condition, "status": "True", "reason": reason}, now)
         completed = {"completionTime": now} if condition == "Complete" else {}
-        self._report(obj, conditions=conditions, **completed)
+        self._report(obj, [], conditions=conditions, **completed)
 
     def _expire(self, obj: Json, finished_s: float) -> None:
         keep_s = obj["spec"].get("ttlSecondsAfterFinished")
@@ -161,10 +164,11 @@ class Jobs(Watcher):
 
     def _adjust(self, obj: Json, active: JsonList) -> None:
         tally, wanted = self._tally(obj), self._wanted(obj, len(active))
-        for pod in deletion_order(active, active)[: max(0, len(active) - wanted)]:
-            tally.ignored.add(uid_of(pod))
-            self.delete(pod)
-        if wanted <= len(active):
+        if len(active) > wanted:
+            for pod in deletion_order(active, active)[: len(active) - wanted]:
+                tally.ignored.add(uid_of(pod))
+                self.delete(pod)
+        if len(active) >= wanted:
             return
         if self.clock.now_s() < tally.retry_at_s():
             self.look_again(obj, tally.retry_at_s())
@@ -202,9 +206,8 @@ class Jobs(Watcher):
             pod["metadata"]["annotations"].setdefault(RUN_FOR, annotations_of(obj)[RUN_FOR])
         return pod
 
-    def _report(self, obj: Json, **fields: object) -> None:
+    def _report(self, obj: Json, active: JsonList, **fields: object) -> None:
         tally = self._tally(obj)
-        active = [pod for pod in self.controlled(obj) if is_active(pod)]
         self.set_status(
             obj,
             active=len(active),

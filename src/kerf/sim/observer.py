@@ -5,19 +5,21 @@ is written down are facts of the API and the cloud, with Kerf's own events and r
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import product
+from typing import NamedTuple
 
-from kerf.clouds.fake import ENDED, INTERRUPTED, LAUNCHED, REPLY_LOST, THROTTLED, CloudEvent, FakeCloud
 from kerf.cloudprovider import Instance
+from kerf.clouds.fake import ENDED, INTERRUPTED, LAUNCHED, REPLY_LOST, THROTTLED, CloudEvent, FakeCloud
 from kerf.model.constraints import NODE_POOL
 from kerf.model.instancetypes import price_text
 from kerf.model.nodes import Node
 from kerf.model.plan import Plan
-from kerf.model.pods import Pod
+from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.sharing.hami_records import parse_allocation
-from kerf.sim.api import DELETED, InMemoryApi
+from kerf.sim.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.books import Books, allocated
 from kerf.sim.invariants import planned_pods
 from kerf.sim.objects import Json, labels_of, name_of
@@ -25,6 +27,33 @@ from kerf.sim.report import Row, Sample, Totals, Waits
 
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
 """Reasons of Kerf's events that repeat for as long as a state lasts; they would drown the timeline."""
+
+
+class MachineKind(NamedTuple):
+    """What instances are counted by; an empty word stands for all."""
+
+    node_pool: str
+    instance_type: str
+    capacity_type: str
+
+    def selections(self) -> list["MachineKind"]:
+        """Every selection that it belongs to."""
+        return [MachineKind(*words) for words in product(*(("", word) if word else ("",) for word in self))]
+
+
+class Machine(NamedTuple):
+    """An instance that exists."""
+
+    kind: MachineKind
+    gpus: int
+
+
+class Said(NamedTuple):
+    """An event that Kerf has posted; `regards` is `Kind/namespace/name` or `Kind/name`."""
+
+    reason: str
+    regards: str
+    message: str
 
 
 class PlanNotes:
@@ -45,181 +74,183 @@ class PlanNotes:
 
 
 class Observer:
-    """One for each run; `books` are kept by whoever tells it of events."""
+    """One for each run. Whoever tells it of events calls `close` first, then `books.note`, then `on_event`."""
 
     def __init__(self, api: InMemoryApi, clock: Clock, cloud: FakeCloud, books: Books, plans: PlanNotes) -> None:
         self._api, self._clock, self._cloud, self._books, self._plans = api, clock, cloud, books, plans
-        self._start_s = clock.now_s()
+        self._start_s = self._closed_s = clock.now_s()
         self.rows: list[Row] = []
-        self.samples: list[Sample] = [Sample(0, 0, 0, 0, 0, 0)]
-        self.most: Counter[tuple[str, str, str]] = Counter()
+        self.samples: list[Sample] = []
+        self.said: list[Said] = []
+        self._counts: Counter[str] = Counter()
+        self._machines: dict[str, Machine] = {}
+        self._most: Counter[MachineKind] = Counter()
+        self._per_hour_micro = self._told_per_hour_micro = 0
         self._used: dict[str, int] = {}
         self._used_seconds = 0.0
-        self._closed_s = self._start_s
+        self._pending: dict[str, str] = {}
+        self._running: dict[str, str] = {}
         self._born: dict[str, float] = {}
         self._waits: dict[str, float] = {}
         self._told: dict[str, str] = {}
-        self._cost_micro = 0
-        self._counts: Counter[str] = Counter()
         self._throttled_s = float("-inf")
 
     # --- what it is told -------------------------------------------------------------------------------------------
 
+    def close(self) -> None:
+        """Account for the time since the last event, at the levels that held in it."""
+        now_s = self._clock.now_s()
+        if now_s > self._closed_s:
+            used = sum(self._used.values())
+            self._used_seconds += (now_s - self._closed_s) * used
+            self._sample(used)
+            self._closed_s = now_s
+
     def on_event(self, type_: str, obj: Json, value: Pod | Node | None) -> None:
-        """After `books` has noted it; `value` is what it gave."""
-        self._close()
+        """An API event; `value` is what `books.note` gave."""
         if isinstance(value, Pod):
             self._pod(type_, value)
         elif isinstance(value, Node):
             self._node(type_, value)
-        elif obj["kind"] == "Event" and type_ == "ADDED":
-            self._said(obj)
-        elif obj["kind"] == "NodeClaim" and type_ == "ADDED":
+        elif obj["kind"] == "Event" and type_ == ADDED:
+            self._say(obj)
+        elif obj["kind"] == "NodeClaim" and type_ == ADDED:
             pods = sorted(planned_pods(obj))
             self.note("claim created", f"nodeclaim/{name_of(obj)}", self._plans.why(pods) or f"for {', '.join(pods)}")
-        self._sample()
 
     def on_cloud(self, event: CloudEvent) -> None:
-        """What the cloud did."""
-        self._close()
+        """A cloud event."""
+        self.close()
         self._counts[event.what] += 1
         instance = event.instance
-        if event.what == LAUNCHED and instance is not None:
-            self._count_most()
-        elif event.what in (ENDED, INTERRUPTED, REPLY_LOST) and instance is not None:
-            words = {ENDED: "instance gone", INTERRUPTED: "interruption", REPLY_LOST: "reply lost"}
-            if event.what != ENDED or event.detail:
-                self.note(words[event.what], f"nodeclaim/{event.claim_name}", f"{instance.offering}: {event.detail}")
+        if instance is not None:
+            if event.what == LAUNCHED:
+                self._launched(instance)
+            elif event.what == ENDED:
+                del self._machines[instance.provider_id]
+            self._tell_cloud(event, instance)
         elif event.what == THROTTLED and self._throttled_s < self._clock.now_s():
             self._throttled_s = self._clock.now_s()
             self.note("throttled", "cloud", f"refused {event.detail}")
-        self._sample()
+        self._per_hour_micro = self._cloud.price_per_hour_micro
 
     def note(self, what: str, regards: str, why: str = "") -> None:
         """Write a row of the timeline."""
         self.rows.append(Row(self._clock.now_s() - self._start_s, what, regards, why))
 
+    # --- machines --------------------------------------------------------------------------------------------------
+
+    def _launched(self, instance: Instance) -> None:
+        claim = self._api.get("NodeClaim", "", instance.claim_name)
+        pool = "" if claim is None else labels_of(claim).get(NODE_POOL, "")
+        gpus = self._cloud.find(instance.offering.instance_type).gpu_count
+        kind = MachineKind(pool, instance.offering.instance_type, instance.offering.capacity_type)
+        self._machines[instance.provider_id] = Machine(kind, gpus)
+        counts = Counter(key for machine in self._machines.values() for key in machine.kind.selections())
+        for key in kind.selections():
+            self._most[key] = max(self._most[key], counts[key])
+
+    def _tell_cloud(self, event: CloudEvent, instance: Instance) -> None:
+        words = {
+            INTERRUPTED: "interruption",
+            REPLY_LOST: "reply lost",
+            **({ENDED: "instance gone"} if event.detail else {}),
+        }
+        if event.what in words:
+            self.note(words[event.what], f"nodeclaim/{event.claim_name}", f"{instance.offering}: {event.detail}")
+
     # --- rows ------------------------------------------------------------------------------------------------------
 
-    def _said(self, event: Json) -> None:
-        self._counts[f"said {event['reason']}"] += 1
+    def _say(self, event: Json) -> None:
+        about = event["involvedObject"]
+        key = "/".join(part for part in (about["kind"], about.get("namespace", ""), about["name"]) if part)
+        self.said.append(Said(event["reason"], key, event["message"]))
+        self._counts[event["reason"]] += 1
         if event["reason"] not in _SPOKEN_ELSEWHERE:
-            about = event["involvedObject"]
-            key = "/".join(part for part in (about.get("namespace", ""), about["name"]) if part)
-            self.note(event["reason"], f"{about['kind'].lower()}/{key}", event["message"])
+            kind, _, name = key.partition("/")
+            self.note(event["reason"], f"{kind.lower()}/{name}", event["message"])
 
     def _pod(self, type_: str, pod: Pod) -> None:
-        if not pod.is_daemon:
-            if pod.uid not in self._born:
-                self._born[pod.uid] = self._clock.now_s()
-            if type_ != DELETED and pod.node_name and pod.uid not in self._waits:
-                self._waits[pod.uid] = self._clock.now_s() - self._born[pod.uid]
-                self.note("bound", f"pod/{pod.key}", f"node {pod.node_name}{self._parts(pod)}")
-            self._tell_end(type_, pod)
         self._count_used(pod.node_name)
+        if pod.is_daemon:
+            return
+        self._pending.pop(pod.uid, None)
+        self._running.pop(pod.uid, None)
+        if type_ != DELETED and pod.is_pending:
+            self._pending[pod.uid] = pod.namespace
+        if type_ != DELETED and pod.phase == RUNNING and pod.deleted_s is None:
+            self._running[pod.uid] = pod.namespace
+        born_s = self._born.setdefault(pod.uid, self._clock.now_s())
+        if type_ != DELETED and pod.node_name and pod.uid not in self._waits:
+            self._waits[pod.uid] = self._clock.now_s() - born_s
+            self.note("bound", f"pod/{pod.key}", f"node {pod.node_name}{self._parts(pod)}")
+        is_over = pod.node_name and (pod.is_ended or type_ == DELETED)
+        if is_over and self._changed(pod.uid, "over"):
+            self.note("ended" if pod.is_ended else "removed", f"pod/{pod.key}", f"node {pod.node_name}")
 
     def _parts(self, pod: Pod) -> str:
         indexes = {device.id: device.index for device in self._books.devices(pod.node_name)}
         shares = [share for segment in parse_allocation(pod.annotations) or () for share in segment]
-        return "".join(f", GPU {indexes[s.device_id]}: {s.memory_mib} MiB, {s.cores} cores" for s in shares)
-
-    def _tell_end(self, type_: str, pod: Pod) -> None:
-        state = "gone" if type_ == DELETED else pod.phase if pod.is_ended else ""
-        if state and pod.node_name and self._told.get(pod.uid) != state:
-            if self._told.get(pod.uid) is None:
-                self.note("ended" if pod.is_ended else "removed", f"pod/{pod.key}", f"node {pod.node_name}")
-            self._told[pod.uid] = state
+        return "".join(
+            f", GPU {indexes.get(s.device_id, s.device_id)}: {s.memory_mib} MiB, {s.cores} cores" for s in shares
+        )
 
     def _node(self, type_: str, node: Node) -> None:
-        state = "node removed" if type_ == DELETED else "node ready" if node.is_ready else "node not ready"
-        before = self._told.get(node.uid)
-        if before != state:
-            self._told[node.uid] = state
-            if before is not None or state == "node ready":
-                self.note(state, f"node/{node.name}", f"NodePool {node.labels[NODE_POOL]}" if NODE_POOL in node.labels else "")
         self._count_used(node.name)
+        was_known = node.uid in self._told
+        state = "node removed" if type_ == DELETED else "node ready" if node.is_ready else "node not ready"
+        if self._changed(node.uid, state) and (was_known or node.is_ready):
+            self.note(state, f"node/{node.name}", f"NodePool {pool}" if (pool := node.labels.get(NODE_POOL)) else "")
 
-    # --- counts ----------------------------------------------------------------------------------------------------
+    def _changed(self, uid: str, state: str) -> bool:
+        before, self._told[uid] = self._told.get(uid), state
+        return before != state
 
-    def _close(self) -> None:
-        now_s = self._clock.now_s()
-        self._used_seconds += (now_s - self._closed_s) * sum(self._used.values())
-        self._closed_s = now_s
+    # --- levels ----------------------------------------------------------------------------------------------------
 
     def _count_used(self, name: str) -> None:
         node = self._books.node(name)
-        paid = {bill.instance.provider_id for bill in self._cloud.bills if bill.until_s is None}
-        if node is None or node.provider_id not in paid:
+        if node is None or node.provider_id not in self._machines:
             self._used.pop(name, None)
         else:
             self._used[name] = allocated(self._books.devices(name))
 
-    def _count_most(self) -> None:
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for instance in self._cloud.instances:
-            pool, offering = self.pool_of(instance), instance.offering
-            for key in {
-                (p, t, c) for p in ("", pool) for t in ("", offering.instance_type) for c in ("", offering.capacity_type)
-            }:
-                counts[key] += 1
-        for key, count in counts.items():
-            self.most[key] = max(self.most[key], count)
-
-    def pool_of(self, instance: Instance) -> str:
-        """The NodePool an instance was launched for; empty when its claim is gone."""
-        claim = self._api.get("NodeClaim", "", instance.claim_name)
-        return "" if claim is None else labels_of(claim).get(NODE_POOL, "")
-
-    def _sample(self) -> None:
-        bills = [bill for bill in self._cloud.bills if bill.until_s is None]
-        sample = Sample(
-            self._clock.now_s() - self._start_s,
-            len(self._books.nodes()),
-            sum(bill.gpus for bill in bills),
-            sum(self._used.values()),
-            self.pending(),
-            sum(bill.price_micro for bill in bills),
-        )
-        last = self.samples[-1]
-        if sample.per_hour_micro != self._cost_micro:
-            unit = self._cloud.currency
-            change = f"{price_text(self._cost_micro)} -> {price_text(sample.per_hour_micro)} {unit}/h"
-            self._cost_micro = sample.per_hour_micro
-            self.note("cost", "cluster", change)
-        if last.at_s == sample.at_s:
-            self.samples[-1] = sample
-        elif last != Sample(last.at_s, *_levels(sample)):
-            self.samples.append(sample)
+    def _sample(self, used: int) -> None:
+        at_s = self._closed_s - self._start_s
+        paid = sum(machine.gpus for machine in self._machines.values())
+        levels = (self._books.node_count, paid, used, len(self._pending), self._per_hour_micro)
+        if not self.samples or self.samples[-1].levels != levels:
+            self.samples.append(Sample(at_s, *levels))
+        if self._per_hour_micro != self._told_per_hour_micro:
+            prices = f"{price_text(self._told_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
+            self._told_per_hour_micro = self._per_hour_micro
+            self.rows.append(Row(at_s, "cost", "cluster", f"{prices} {self._cloud.currency}/h"))
 
     def pending(self, namespace: str = "") -> int:
         """Pods that wait for a node; daemons do not count."""
-        return sum(pod.is_pending and not pod.is_daemon and namespace in ("", pod.namespace) for pod in self._books.pods())
+        return sum(namespace in ("", held) for held in self._pending.values())
 
     def running(self, namespace: str = "") -> int:
         """Pods that run and are not on their way out; daemons do not count."""
-        return sum(
-            pod.phase == "Running" and pod.deleted_s is None and not pod.is_daemon and namespace in ("", pod.namespace)
-            for pod in self._books.pods()
-        )
+        return sum(namespace in ("", held) for held in self._running.values())
+
+    def most(self, node_pool: str, instance_type: str, capacity_type: str) -> int:
+        """The largest number of instances of that kind at one time; an empty word matches all."""
+        return self._most[MachineKind(node_pool, instance_type, capacity_type)]
 
     def totals(self) -> Totals:
         """The sums up to now."""
-        self._close()
-        now_s = self._clock.now_s()
-        bills = self._cloud.bills
+        self.close()
+        now_s, bills = self._clock.now_s(), self._cloud.bills
         return Totals(
             cost_micro=sum(bill.amount_micro(now_s) for bill in bills),
             node_hours=sum(bill.hours(now_s) for bill in bills),
             gpu_hours_paid=sum(bill.gpus * bill.hours(now_s) for bill in bills),
             gpu_hours_allocated=self._used_seconds / 3600 / 10_000,
             pods_placed=len(self._waits),
-            pods_unplaced=self.pending(),
+            pods_unplaced=len(self._pending),
             waits=Waits.of(list(self._waits.values())),
             launches=self._counts[LAUNCHED],
             deletions=self._counts[ENDED],
-            evictions=self._counts["said Evicted"],
+            evictions=self._counts["Evicted"],
         )
-
-
-def _levels(sample: Sample) -> Mapping[str, int] | tuple[int, ...]:
-    return sample.nodes, sample.gpus_paid, sample.gpus_used, sample.pending, sample.per_hour_micro

@@ -14,7 +14,7 @@ from kerf.errors import ApiError
 from kerf.manifests.times import instant_s, instant_text
 from kerf.ports import Clock
 from kerf.sim.api import Change, InMemoryApi
-from kerf.sim.objects import Json, JsonList, copied, name_of, owner_reference, uid_of
+from kerf.sim.objects import Json, JsonList, controller_of, copied, name_of, owner_reference, uid_of
 
 Key = tuple[str, str]
 """(namespace, name) of an object of the reconciler's kind."""
@@ -109,11 +109,11 @@ class Reconciler(ABC):
 
     def controlled(self, owner: Json, kind: str = "Pod") -> JsonList:
         """The objects of `kind` that `owner` controls, oldest first."""
+        uid = uid_of(owner)
         return [
             obj
             for obj in self.api.dependents(owner)
-            if obj["kind"] == kind
-            and any(r["uid"] == uid_of(owner) and r.get("controller") for r in obj["metadata"]["ownerReferences"])
+            if obj["kind"] == kind and (controller_of(obj) or {}).get("uid") == uid
         ]
 
     def set_status(self, obj: Json, **fields: object) -> None:

@@ -34,6 +34,11 @@ class Sample:
     pending: int
     per_hour_micro: int
 
+    @property
+    def levels(self) -> tuple[int, int, int, int, int]:
+        """Everything but the time."""
+        return self.nodes, self.gpus_paid, self.gpus_used, self.pending, self.per_hour_micro
+
 
 @dataclass(frozen=True, slots=True)
 class Waits:

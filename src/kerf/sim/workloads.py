@@ -80,7 +80,7 @@ class LostPods(Watcher):
 
 
 class Workloads:
-    """The workload controllers; `start` once, on a running loop."""
+    """The workload controllers; `start` once."""
 
     _KINDS: ClassVar[tuple[type[Reconciler], ...]] = (
         CronJobs,

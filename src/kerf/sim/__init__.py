@@ -1,0 +1,1 @@
+"""The embedded cluster: an API server, its controllers, schedulers, nodes and a cloud, all in virtual time."""

@@ -1,0 +1,152 @@
+"""Runs a scenario: the controllers of production on an embedded cluster in virtual time.
+
+Everything is put together here and nowhere else: API, cloud, nodes, schedulers, workload controllers, Kerf, and those
+who watch. Kerf can be killed and started again at any event; the rest goes on, as a cluster does.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kerf.clouds.fake import FakeCloud, Latencies
+from kerf.config import Settings
+from kerf.controllers.composition import compose
+from kerf.controllers.runtime import Ports, Runtime
+from kerf.sim import hami
+from kerf.sim.adapter import SimReader, SimRecorder, SimWriter
+from kerf.sim.api import InMemoryApi
+from kerf.sim.books import Books
+from kerf.sim.clock import VirtualClock, VirtualLoop
+from kerf.sim.device_plugins import DevicePlugins
+from kerf.sim.expectations import outcome_of
+from kerf.sim.invariants import Invariants
+from kerf.sim.kubelet import Kubelets, NodeLatencies
+from kerf.sim.objects import Json
+from kerf.sim.observer import Observer, PlanNotes
+from kerf.sim.report import Outcome, Report
+from kerf.sim.scenario import CloudSettings, Scenario
+from kerf.sim.scheduler import Scheduler
+from kerf.sim.stage import Stage
+from kerf.sim.steps import Expectation, Restart, Step
+from kerf.sim.workloads import Workloads
+from kerf.telemetry import silence
+
+
+def run(
+    scenario: Scenario,
+    *,
+    settings: Settings | None = None,
+    restart_at: Callable[[int], bool] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Report:
+    """Run it to its end.
+
+    Kerf is killed and started again after every API event whose number, counted from 0, `restart_at` says yes to.
+    `progress` is told the time since the start after every event. Raises InvariantBroken, and InputError for a step
+    that names an object which is not there.
+    """
+    silence()
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualLoop)
+        simulation = Simulation(loop, scenario, settings or Settings(), restart_at, progress)
+        return runner.run(simulation.run())
+
+
+class Simulation:
+    """One run of one scenario."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        scenario: Scenario,
+        settings: Settings,
+        restart_at: Callable[[int], bool] | None,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self._scenario, self._settings = scenario, settings
+        self._restart_at, self._progress = restart_at, progress
+        self._loop, self._clock = loop, VirtualClock(loop, scenario.start_s)
+        self._failure: asyncio.Future[None] = loop.create_future()
+        self._api = InMemoryApi(self._clock)
+        self._cloud = _cloud(scenario, self._clock)
+        self._plugins = DevicePlugins(self._api, self._clock, self._cloud, scenario.cloud.devices_ready_s)
+        self._plans, self._books = PlanNotes(), Books()
+        self._observer = Observer(self._api, self._clock, self._cloud, self._books, self._plans)
+        self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
+        self._stage = Stage(self._api, self._clock, self._cloud, self._plugins, self._observer)
+        self._outcomes: list[Outcome] = []
+        self._events = 0
+        self._kerf: Runtime | None = None
+
+    async def run(self) -> Report:
+        """Begin, let time pass, look at the end."""
+        self._loop.set_exception_handler(lambda _, context: self._fail(context.get("exception")))
+        self._loop.set_task_factory(self._task)
+        self._begin()
+        end_s = self._scenario.start_s + self._scenario.duration_s
+        end = asyncio.ensure_future(self._clock.sleep_until(end_s))
+        await asyncio.wait((end, self._failure), return_when=asyncio.FIRST_COMPLETED)
+        if self._failure.done():
+            self._failure.result()
+        report = self._report()
+        if self._kerf is not None:
+            self._kerf.stop()
+        self._invariants.at_end()
+        return report
+
+    def _begin(self) -> None:
+        self._cloud.subscribe(self._observer.on_cloud)
+        self._cloud.subscribe(self._invariants.on_cloud)
+        self._api.subscribe(self._on_event)
+        self._api.admission.append(hami.webhook(self._api))
+        latencies = _node_latencies(self._scenario.cloud)
+        self._plugins.start()
+        Kubelets(self._api, self._clock, self._cloud, self._plugins, latencies).start()
+        Scheduler(self._api, self._clock).start()
+        Workloads(self._api, self._clock).start()
+        # Before the timers of anybody else, so that of two things at one time the scenario's comes first.
+        for expectation in self._scenario.expectations:
+            self._at(expectation.at_s, self._checker(expectation))
+        for step in self._scenario.timeline:
+            self._at(step.at_s, self._actor(step))
+        for obj in self._scenario.objects:
+            self._api.create(obj)
+        self._start_kerf()
+
+    def _at(self, offset_s: float, act: Callable[[], None]) -> None:
+        self._clock.call_at(self._scenario.start_s + offset_s, act)
+
+    def _actor(self, step: Step) -> Callable[[], None]:
+        return lambda: self._act(step)
+
+    def _checker(self, expectation: Expectation) -> Callable[[], None]:
+        return lambda: self._check(expectation)
+
+    def _act(self, step: Step) -> None:
+        if isinstance(step.action, Restart):
+            self._observer.note("restart", "kerf", "killed and started again")
+            self._start_kerf()
+        else:
+            self._stage.act(step)
+
+    def _check(self, expectation: Expectation) -> None:
+        outcome = outcome_of(expectation, self._observer, self._cloud, self._books)
+        self._outcomes.append(outcome)
+        ...
+
+    # --- Kerf ------------------------------------------------------------------------------------------------------
+
+    def _start_kerf(self) -> None:
+        if self._kerf is not None:
+            self._kerf.stop()
+        ports = Ports(
+            clock=self._clock,
+            reader=SimReader(self._api),
+            writer=SimWriter(self._api),
+            recorder=SimRecorder(self._api, self._clock),
+            cloud=self._cloud,
+            feed=self._plans,
+        )
+        self._kerf = compose(ports, self._settings, assume_node_classes=True)
+        self._kerf.start()
