@@ -470,6 +470,14 @@ def test_pods_of_a_vanished_node_are_removed_and_made_anew(world: Managed) -> No
     assert [["web-0"], ["web-1"]] == [world.pods(s) for s in (49, 52)]
 
 
+def test_a_pod_bound_to_no_node_at_all_is_removed(world: Managed) -> None:
+    """A scheduler that binds to a node which has just gone loses no pod for ever."""
+    world.nodes.place = {"web-0": "node-z"}
+    world.apply(workload("Deployment", replicas=1))
+
+    assert [["web-0"], ["web-1"]] == [world.pods(s) for s in (39, 43)]
+
+
 def test_a_node_that_comes_back_in_time_keeps_its_pods(world: Managed) -> None:
     """Within the quarantine nothing is lost."""
     world.apply(workload("Deployment", replicas=1))

@@ -110,7 +110,7 @@ def totals(plan: Plan) -> Iterator[str]:
         text += f"; lower bound {price_text(bound)}, so that nothing cheaper holds these pods"
     elif bound:
         over = percent_text(cost.after_micro - bound, bound)
-        text += f"; lower bound {price_text(bound)}, so that at most {over} could be saved"
+        text += f"; lower bound {price_text(bound)}, so that it is at most {over} above the cheapest possible"
     yield text
     if plan.gpus.paid:
         allocated = f"{plan.gpus.allocated / 10_000:.4f}".rstrip("0").rstrip(".")

@@ -15,13 +15,15 @@ from kerf.engine.filling import Filler
 from kerf.engine.packing import undominated
 from kerf.engine.shapes import Shape
 from kerf.engine.targets import Candidate
+from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import MICRO
 from kerf.model.quantities import Resources
 
 _MOST_COUNTED_SHAPES = 32
 """Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
 bound where pods do not divide a node evenly, and costs a column a type and shape."""
-_MEMORY, _CORES, _SLOTS, _LARGE = "card memory", "card cores", "card slots", "cards over half"
+_MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
+_MEMORY_OVER_HALF, _CORES_OVER_HALF = "cards over half in memory", "cards over half in cores"
 
 
 def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int | None:
@@ -37,12 +39,17 @@ def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int
     if {number for number, _ in rows} != set(range(len(shapes))):
         return None
     relaxed = _relaxed(filler, useful, rows)
-    dearest_pod = max(min(c.price_micro for n, c in rows if n == number) for number in range(len(shapes)))
-    prices = {c.price_micro for c in useful}
+    dearest_pod = max(min(_price(c) for n, c in rows if n == number) for number in range(len(shapes)))
+    prices = {_price(c) for c in useful}
     if len(prices) == 1:
         price = prices.pop()
         relaxed = -(-relaxed // price) * price
     return max(relaxed, dearest_pod)
+
+
+def _price(candidate: Candidate) -> int:
+    """The least that it is sold for: its first offering may be dearer (spot comes before on-demand at any price)."""
+    return min(offering.price_micro for offering in candidate.offerings)
 
 
 def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[int, Candidate]]) -> int:
@@ -52,7 +59,8 @@ def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[i
     shares = [_shares(filler, number, candidate) for number, candidate in rows]
     if len(filler.shapes) <= _MOST_COUNTED_SHAPES:
         for (number, candidate), share in zip(rows, shares, strict=True):
-            share[f"places of shape {number}"] = Fraction(1, filler.alone(number, candidate))
+            if _counts_exactly(filler.shapes[number], candidate):
+                share[f"places of shape {number}"] = Fraction(1, filler.alone(number, candidate))
     names = sorted({name for share in shares for name in share})
     position = {id(c): index for index, c in enumerate(useful)}
     worth, part = len(filler.shapes), len(names)
@@ -64,7 +72,7 @@ def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[i
         solver.changeColCost(column, -float(len(filler.shapes[column])) if column < worth else 0.0)
     for index, candidate in enumerate(useful):
         split = numpy.arange(worth + index * part, worth + (index + 1) * part, dtype=numpy.int32)
-        solver.addRow(-highspy.kHighsInf, candidate.price_micro / MICRO, part, split, numpy.ones(part))
+        solver.addRow(-highspy.kHighsInf, _price(candidate) / MICRO, part, split, numpy.ones(part))
     for (number, candidate), share in zip(rows, shares, strict=True):
         start = worth + position[id(candidate)] * part
         at = numpy.array([number, *(start + names.index(name) for name in share)], dtype=numpy.int32)
@@ -72,7 +80,7 @@ def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[i
         solver.addRow(-highspy.kHighsInf, 0.0, len(at), at, value)
     solver.run()
     found = list(solver.getSolution().col_value)[worth:]
-    splits = [_exact_split(c.price_micro, found[i * part : (i + 1) * part]) for i, c in enumerate(useful)]
+    splits = [_exact_split(_price(c), found[i * part : (i + 1) * part]) for i, c in enumerate(useful)]
     return _worth(filler, rows, shares, [dict(zip(names, splits[position[id(c)]], strict=True)) for _, c in rows])
 
 
@@ -107,29 +115,53 @@ def _shares(filler: Filler, number: int, candidate: Candidate) -> dict[str, Frac
     return shares
 
 
-def _card_shares(shape: Shape, candidate: Candidate) -> dict[str, Fraction]:
-    """What one pod takes of the node's cards: memory, cores, slots, and whole cards for slices over half of one.
+def _counts_exactly(shape: Shape, candidate: Candidate) -> bool:
+    """Whether no node holds more pods of the shape than one that holds nothing else.
 
-    Two slices that each take more than half of a card's memory or cores cannot share it, so that there are at most as
-    many of them as cards: this is what a sum over the node misses.
+    Pods that take several cards in part may leave gaps when they come alone, which others' order would have avoided.
+    """
+    if not asks_devices(shape, candidate.target.family):
+        return True
+    used = _used_cards(shape, candidate)
+    return used is not None and (len(used) == 1 or all(_over_half(*card) for card in used))
+
+
+def _over_half(memory: int, cores: int, card: DeviceState) -> bool:
+    return 2 * memory > card.memory_mib or 2 * cores > card.cores
+
+
+def _used_cards(shape: Shape, candidate: Candidate) -> list[tuple[int, int, DeviceState]] | None:
+    """Memory and cores of each card that one pod takes, one slice a card; None when several containers take some."""
+    devices = candidate.room.devices
+    taken = place_on_devices(candidate.target, devices, shape)
+    assert isinstance(taken, Taken)
+    if len({part.container for part in taken.slices}) > 1:
+        return None
+    pairs = zip(devices, taken.devices, strict=True)
+    return [
+        (after.used_memory_mib - before.used_memory_mib, after.used_cores - before.used_cores, before)
+        for before, after in pairs
+        if after.used_slots > before.used_slots
+    ]
+
+
+def _card_shares(shape: Shape, candidate: Candidate) -> dict[str, Fraction]:
+    """What one pod takes of the node's cards: memory, cores, slots, and cards for slices over half of one.
+
+    Two slices that each take more than half of a card's memory cannot share it, nor two that take more than half of
+    its cores, so that there are at most as many of each as cards: this is what a sum over the node misses. One of
+    each kind can share a card, which is why they are counted apart.
     """
     devices = candidate.room.devices
     taken = place_on_devices(candidate.target, devices, shape)
     assert isinstance(taken, Taken)
-    used = [
-        (
-            after.used_memory_mib - before.used_memory_mib,
-            after.used_cores - before.used_cores,
-            after.used_slots - before.used_slots,
-            before,
-        )
-        for before, after in zip(devices, taken.devices, strict=True)
-    ]
-    large = sum(1 for memory, cores, _, card in used if 2 * memory > card.memory_mib or 2 * cores > card.cores)
+    pairs = list(zip(devices, taken.devices, strict=True))
+    single = _used_cards(shape, candidate) or []
     sums = {
-        _MEMORY: (sum(u[0] for u in used), sum(card.memory_mib for card in devices)),
-        _CORES: (sum(u[1] for u in used), sum(card.cores for card in devices)),
-        _SLOTS: (sum(u[2] for u in used), sum(card.slots for card in devices)),
-        _LARGE: (large, len(devices)),
+        _MEMORY: (sum(a.used_memory_mib - b.used_memory_mib for b, a in pairs), sum(d.memory_mib for d in devices)),
+        _CORES: (sum(a.used_cores - b.used_cores for b, a in pairs), sum(d.cores for d in devices)),
+        _SLOTS: (sum(a.used_slots - b.used_slots for b, a in pairs), sum(d.slots for d in devices)),
+        _MEMORY_OVER_HALF: (sum(1 for memory, _, card in single if 2 * memory > card.memory_mib), len(devices)),
+        _CORES_OVER_HALF: (sum(1 for _, cores, card in single if 2 * cores > card.cores), len(devices)),
     }
     return {name: Fraction(part, whole) for name, (part, whole) in sums.items() if part > 0 and whole > 0}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from kerf.engine import advice
 from kerf.engine.devices import demand_of, rightful_family
+from kerf.engine.filling import Purchase
 from kerf.engine.fit import fit, nearest
 from kerf.engine.limits import Ledger
-from kerf.engine.packing import Purchase
 from kerf.engine.shapes import Shape
 from kerf.engine.targets import Candidate, Supply
 from kerf.engine.trial import Trial
@@ -120,7 +120,7 @@ def _sentence(misfit: Misfit) -> str:
         return f"{misfit.detail} ({where})"
     if misfit.stage == Stage.RESOURCES and misfit.detail:
         return f"{misfit.reason}: {misfit.detail}, {misfit.missing} missing ({where})"
-    return misfit.reason if where in misfit.reason else f"{misfit.reason} ({where})"
+    return misfit.reason if where.partition("/")[0] in misfit.reason else f"{misfit.reason} ({where})"
 
 
 def _nearest_in(pool: NodePool, shape: Shape, situation: Situation) -> Misfit | None:

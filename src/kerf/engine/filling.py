@@ -6,7 +6,7 @@ to what one node can hold, so that they are remembered.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kerf.engine.devices import Taken, asks_devices, demand_of, place_on_devices
 from kerf.engine.fit import Room, check_resources, check_taints, narrowed, take
@@ -35,6 +35,23 @@ class Load:
     def pods(self) -> int:
         """How many pods it holds."""
         return sum(self.counts)
+
+
+@dataclass
+class Purchase:
+    """Loads with how often each is bought, and the pods by shape that are left."""
+
+    loads: list[tuple[Load, int]] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Sort key, the best first: pods left, price, nodes."""
+        return (
+            sum(self.left),
+            sum(load.offering.price_micro * times for load, times in self.loads),
+            sum(times for _, times in self.loads),
+        )
 
 
 class Filler:

@@ -10,10 +10,9 @@ pkg/controllers/provisioning/scheduling, v1.14).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kerf.engine.filling import Load
+from kerf.engine.filling import Load, Purchase
 from kerf.engine.fit import Room, fit
 from kerf.engine.limits import Ledger
-from kerf.engine.packing import Purchase
 from kerf.engine.shapes import Shape
 from kerf.engine.targets import Candidate
 from kerf.model.gpu import Slice
@@ -30,9 +29,11 @@ class _Open:
     closed_to: set[int] = field(default_factory=set)
 
 
-def first_fit(shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
-    """Nodes as Karpenter would open them; charges `ledger`."""
-    left = [len(shape) for shape in shapes]
+def first_fit(
+    shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger, pods: Sequence[int] | None = None
+) -> Purchase:
+    """Nodes as Karpenter would open them, for so many pods of each shape (by default all); charges `ledger`."""
+    left = [len(shape) for shape in shapes] if pods is None else list(pods)
     opened: list[_Open] = []
     order = sorted(
         range(len(shapes)), key=lambda n: (-shapes[n].requests.get(CPU, 0), -shapes[n].requests.get(MEMORY, 0), n)

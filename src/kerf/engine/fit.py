@@ -10,12 +10,22 @@ from functools import cached_property
 
 from kerf.engine.devices import place_on_devices
 from kerf.engine.shapes import Shape
-from kerf.model.constraints import ANYTHING, WELL_KNOWN, Requirement, Requirements, Taint, untolerated
+from kerf.model.constraints import (
+    ANYTHING,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    WELL_KNOWN,
+    ZONE,
+    Requirement,
+    Requirements,
+    Taint,
+    untolerated,
+)
 from kerf.model.gpu import NVIDIA_GPU, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import HostPort
-from kerf.model.quantities import Resources, quantity_text
+from kerf.model.quantities import NOTHING, Resources, quantity_text
 from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import Family
 
@@ -26,6 +36,7 @@ class Target:
 
     `requirements` hold the labels it has, or may get; `is_open` tells that values are still to be chosen (a node to
     be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
+    `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
     """
 
     name: str
@@ -38,6 +49,7 @@ class Target:
     is_open: bool = True
     quotas: tuple[ResourceQuota, ...] = ()
     no_devices: str = ""
+    sold: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -81,23 +93,43 @@ def check_taints(target: Target, shape: Shape) -> Misfit | None:
 
 
 def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
-    """The room's requirements with those of the pods, or which pair of them has no value in common."""
+    """The room's requirements with those of the pods, or which pair of them has no value in common.
+
+    Of several affinity terms the first counts that can be bought just now, else the first that agrees.
+    """
     misfit: Misfit | None = None
+    unsold: Requirements | None = None
     for alternative in shape.spec.alternatives:
         if not alternative:
             return room.requirements
         clash = _clash(target, room, alternative)
         if clash is None:
-            return room.requirements.intersect(alternative) if target.is_open else room.requirements
+            agreed = room.requirements.intersect(alternative) if target.is_open else room.requirements
+            if _is_sold(target, agreed):
+                return agreed
+            unsold = agreed if unsold is None else unsold
         misfit = misfit or clash
+    if unsold is not None:
+        return unsold
     assert misfit is not None
     return misfit
+
+
+def _is_sold(target: Target, asked: Requirements) -> bool:
+    zone, capacity_type = asked.get(ZONE), asked.get(CAPACITY_TYPE)
+    return not target.sold or any(
+        (zone is None or zone.has(z)) and (capacity_type is None or capacity_type.has(c)) for z, c in target.sold
+    )
 
 
 def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
     if not target.is_open:
         missing = asked.unsatisfied_by(target.labels)
         return None if missing is None else _requirement_misfit(target, missing)
+    # A node to be gets a name nobody can ask for yet; buying for such a pod would never end.
+    named = asked.get(HOSTNAME)
+    if named is not None and not named.complement:
+        return _requirement_misfit(target, named)
     undefined = asked.undefined(target.requirements, WELL_KNOWN)
     if undefined is not None:
         return _requirement_misfit(target, undefined)
@@ -110,6 +142,11 @@ def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
     who = f"NodePool {target.pool}" if target.is_open and target.pool else target.name
     here = f"{who} has {held}" if held is not None else f"{who} has no label {asked.key}"
     return Misfit(target.name, Stage.REQUIREMENTS, f"the pod asks {asked}, {here}", detail=asked.key, shortfall=1)
+
+
+def admits(target: Target, shape: Shape) -> bool:
+    """Whether taints and labels let the pods onto an empty node of the target."""
+    return check_taints(target, shape) is None and not isinstance(narrowed(target, Room(NOTHING), shape), Misfit)
 
 
 def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:

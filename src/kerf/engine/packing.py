@@ -3,15 +3,16 @@
 Pods have few shapes, so that the search is over nodes full of pods and how often each is bought. It is greedy: the
 load that serves the most value for its price is bought as often as it repeats, where the value of a pod is what it
 costs alone on its best type. Several such searches run (all types together, each type alone, fullest nodes first where
-limits bind) and the best is kept: fewest pods left, then cheapest, then fewest nodes.
+limits bind, and Karpenter's own, so that we are never worse) and the best is kept: fewest pods left, then cheapest,
+then fewest nodes.
 
 Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from kerf.engine.filling import Filler, Load
+from kerf.engine.filling import Filler, Load, Purchase
+from kerf.engine.firstfit import first_fit
 from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
 from kerf.engine.targets import Candidate
@@ -21,23 +22,8 @@ _PRECISION = 1 << 40
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
-
-@dataclass
-class Purchase:
-    """Loads with how often each is bought, and the pods by shape that are left."""
-
-    loads: list[tuple[Load, int]] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """Sort key, the best first: pods left, price, nodes."""
-        return (
-            sum(self.left),
-            sum(load.offering.price_micro * times for load, times in self.loads),
-            sum(times for _, times in self.loads),
-        )
-
+_MOST_COMPARED = 5_000
+"""Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself."""
 
 Preference = Callable[[Load, int], tuple[int, ...]]
 """Sort key of a load and its value: the least is bought next."""
@@ -57,7 +43,18 @@ def fullest(load: Load, value: int) -> tuple[int, ...]:
 def cheapest_nodes(shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`."""
     filler = Filler(shapes)
-    purchase = Purchase(left=[len(shape) for shape in shapes])
+    purchase = _by_tier(filler, candidates, ledger.copy())
+    if any(purchase.left):
+        # Counted tier by tier, a limit may have gone to pods that had another place.
+        tries = _as_first_fit(filler, candidates, [len(shape) for shape in shapes], ledger)
+        purchase = min([purchase, *tries], key=lambda p: sum(p.left))
+    for load, times in purchase.loads:
+        ledger.charge(load.candidate.pool.name, load.candidate.capacity, times)
+    return purchase
+
+
+def _by_tier(filler: Filler, candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
+    purchase = Purchase(left=[len(shape) for shape in filler.shapes])
     for weight in sorted({c.pool.weight for c in candidates}, reverse=True):
         tier = [c for c in candidates if c.pool.weight == weight]
         bought = _buy_in_tier(filler, tier, purchase.left, ledger)
@@ -77,9 +74,25 @@ def _buy_in_tier(filler: Filler, tier: Sequence[Candidate], left: Sequence[int],
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
     if len(useful) <= _MOST_SINGLE_TYPES:
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
+    tries += _as_first_fit(filler, useful, left, ledger)
     best = min([best, *tries], key=lambda purchase: purchase.rank)
     best.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in best.loads]
     return best
+
+
+def _as_first_fit(
+    filler: Filler, candidates: Sequence[Candidate], left: Sequence[int], ledger: Ledger
+) -> list[Purchase]:
+    """What Karpenter would buy, where that can be tried in time and keeps to the limits; else nothing."""
+    if sum(left) * len(candidates) > _MOST_COMPARED:
+        return []
+    purchase = first_fit(filler.shapes, candidates, ledger.copy(), left)
+    spent = ledger.copy()
+    for load, times in purchase.loads:
+        if spent.room_for(load.candidate) == 0:
+            return []
+        spent.charge(load.candidate.pool.name, load.candidate.capacity, times)
+    return [purchase]
 
 
 def _values(filler: Filler, candidates: Sequence[Candidate], left: Sequence[int]) -> list[int]:
@@ -153,17 +166,19 @@ def undominated(filler: Filler, tier: Sequence[Candidate], left: Sequence[int]) 
     """
     numbers = [n for n, pods in enumerate(left) if pods]
     names = sorted({name for n in numbers for name in filler.shapes[n].requests})
+    narrows = _narrows(filler, numbers)
     groups: dict[tuple[object, ...], list[tuple[Candidate, tuple[int, ...]]]] = {}
     for candidate in sorted(tier, key=lambda c: c.order):
         holds = tuple(filler.alone(n, candidate) > 0 for n in numbers)
         if not any(holds):
             continue
-        zones = tuple((o.zone, o.capacity_type) for o in candidate.offerings) if _narrows(filler, numbers) else ()
+        sold = sorted(candidate.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
+        zones = tuple((o.zone, o.capacity_type) for o in sold)
         offered = tuple(candidate.room.free.get(name, 0) for name in names)
         charged = tuple(-candidate.capacity.get(name, 0) for name in sorted(candidate.pool.limits or ()))
         signature = (candidate.pool.name, candidate.layout, holds, zones)
         front = groups.setdefault(signature, [])
-        score = (*offered, *charged)
+        score = (*offered, *charged, *(-o.price_micro for o in sold))
         if not any(all(a >= b for a, b in zip(held, score, strict=True)) for _, held in front):
             front.append((candidate, score))
     return sorted((c for front in groups.values() for c, _ in front), key=lambda c: c.order)

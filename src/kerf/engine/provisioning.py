@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from kerf.engine import pricing, wording
 from kerf.engine.bound import lower_bound
 from kerf.engine.explain import Situation, refused_early, unplaced_pods
-from kerf.engine.filling import Filler, Load
+from kerf.engine.filling import Filler, Load, Purchase
 from kerf.engine.firstfit import first_fit
 from kerf.engine.following import Bought, with_follow
 from kerf.engine.limits import Ledger
-from kerf.engine.packing import Purchase, cheapest_nodes
+from kerf.engine.packing import cheapest_nodes
 from kerf.engine.shapes import Shape, group, queue_order
 from kerf.engine.targets import Candidate, Supply, supply
 from kerf.engine.trial import Trial

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.engine import overlays
-from kerf.engine.fit import Room, Target
+from kerf.engine.fit import Room, Target, admits
+from kerf.engine.shapes import Shape
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     ZONE,
     Requirement,
     Requirements,
-    untolerated,
 )
 from kerf.model.gpu import DeviceShape
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
@@ -241,6 +241,7 @@ def _offer(
         pool.name,
         quotas=snapshot.quotas,
         no_devices="" if devices else f"{kind.name} has no GPU",
+        sold=tuple((o.zone, o.capacity_type) for o in available),
     )
     room = _empty_room(target, replace(kind, devices=shapes), snapshot)
     available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
@@ -294,11 +295,7 @@ def _empty_room(target: Target, kind: InstanceType, snapshot: ClusterSnapshot) -
     ports: list[HostPort] = []
     for daemon in snapshot.daemon_sets:
         spec = daemon.pod.spec
-        fits = any(
-            a.conflict(target.requirements) is None and a.undefined(target.requirements) is None
-            for a in spec.alternatives
-        )
-        if fits and untolerated(target.taints, spec.tolerations) is None:
+        if admits(target, Shape((daemon.pod,))):
             free = free - spec.requests.without(target.uncounted)
             ports.extend(spec.host_ports)
     return Room(free, (), tuple(ports))

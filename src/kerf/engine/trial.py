@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.devices import only, reopened
-from kerf.engine.fit import Placed, Room, Target, fit
+from kerf.engine.fit import Placed, Room, Target, admits, fit
 from kerf.engine.shapes import Shape
-from kerf.model.constraints import Requirements, Taint, untolerated
+from kerf.model.constraints import Requirements, Taint
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, PLANNED_OFFERING, PLANNED_PODS, NodeClaim
 from kerf.model.nodes import CORDONED_BY_KERF, is_ephemeral
@@ -198,7 +198,10 @@ def _allocatable(node: ClusterNode, market: Market) -> Resources:
     if not expected:
         kind = market.find(planned_type(claim))
         expected = kind.allocatable if kind is not None else Resources()
-    return Resources({name: shown.get(name) or expected.get(name, 0) for name in sorted({*shown, *expected})})
+    # A resource that no catalogue knows (a NodeOverlay's) is promised as far as the claim was bought for it.
+    promised_to_pods = {**claim.requests, **expected}
+    names = sorted({*shown, *promised_to_pods})
+    return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
 
 
 def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[DaemonSet]) -> list[DaemonSet]:
@@ -206,9 +209,7 @@ def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[Daemon
     return [
         daemon
         for daemon in daemons
-        if (daemon.namespace, daemon.name) not in running
-        and any(a.conflict(target.requirements) is None for a in daemon.pod.spec.alternatives)
-        and untolerated(target.taints, daemon.pod.spec.tolerations) is None
+        if (daemon.namespace, daemon.name) not in running and admits(target, Shape((daemon.pod,)))
     ]
 
 

@@ -103,6 +103,9 @@ def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind |
     if name.endswith("NodeClass") and ("karpenter" in group or group == "eks.amazonaws.com"):
         return _NODE_CLASS
     kind = _KINDS.get(name)
+    if kind is None and group == _KARPENTER:
+        kinds_here = ", ".join(sorted(known for known, held in _KINDS.items() if held.group == _KARPENTER))
+        raise DecodeError("kind", f"one of {kinds_here}", name, place=place(("kind",)))
     if kind is None or (group != kind.group and group not in _BUILT_IN_GROUPS):
         return None
     if group != kind.group or (kind.version and version != kind.version):

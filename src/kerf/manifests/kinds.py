@@ -29,6 +29,8 @@ from kerf.manifests.schema import (
     whole,
 )
 
+# Larger numbers are typing errors, and would be expanded pod by pod.
+_PODS = whole(0, 1_000_000)
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _PERCENT = re.compile(r"[0-9]{1,9}%", re.ASCII)
@@ -230,7 +232,7 @@ POD = object_of(ANYTHING, POD_STATUS)
 _TEMPLATE = Record({"metadata": TEMPLATE_METADATA, "spec": ANYTHING}, ("spec",))
 _JOB_SPEC = Record(
     {
-        "parallelism": COUNT,
+        "parallelism": _PODS,
         "completions": COUNT,
         "suspend": BOOLEAN,
         "selector": SELECTOR,
@@ -242,7 +244,7 @@ _JOB_SPEC = Record(
     },
     ("template",),
 )
-_SET: dict[str, Schema] = {"replicas": COUNT, "selector": SELECTOR, "template": _TEMPLATE}
+_SET: dict[str, Schema] = {"replicas": _PODS, "selector": SELECTOR, "template": _TEMPLATE}
 WORKLOADS: dict[str, Record] = {
     "Deployment": object_of(
         Record(

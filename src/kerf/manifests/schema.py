@@ -224,7 +224,7 @@ def whole(least: int | None = None, most: int | None = None) -> Scalar:
     def accepts(value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int):
             return False
-        return (least is None or value >= least) and (most is None or value <= most) and abs(value) < 2**63
+        return (least is None or value >= least) and (most is None or value <= most) and abs(value) < 2**53
 
     return Scalar(words, accepts)
 

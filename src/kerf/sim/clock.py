@@ -118,7 +118,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
         """Run `func` at once and in place: a thread would need real time."""
-        del executor  # The base class demands it; nothing is handed to it.
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))

@@ -5,7 +5,7 @@ who watch. Kerf can be killed and started again at any event; the rest goes on, 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from kerf.clouds.fake import FakeCloud, Latencies
@@ -18,16 +18,16 @@ from kerf.sim.api import InMemoryApi
 from kerf.sim.books import Books
 from kerf.sim.clock import VirtualClock, VirtualLoop
 from kerf.sim.device_plugins import DevicePlugins
-from kerf.sim.expectations import outcome_of
+from kerf.sim.expectations import outcome_of, text_of
 from kerf.sim.invariants import Invariants
 from kerf.sim.kubelet import Kubelets, NodeLatencies
 from kerf.sim.objects import Json
 from kerf.sim.observer import Observer, PlanNotes
 from kerf.sim.report import Outcome, Report
-from kerf.sim.scenario import CloudSettings, Scenario
+from kerf.sim.scenario import Scenario
 from kerf.sim.scheduler import Scheduler
-from kerf.sim.stage import Stage
 from kerf.sim.steps import Expectation, Restart, Step
+from kerf.sim.timeline import Timeline
 from kerf.sim.workloads import Workloads
 from kerf.telemetry import silence
 
@@ -74,7 +74,7 @@ class Simulation:
         self._plans, self._books = PlanNotes(), Books()
         self._observer = Observer(self._api, self._clock, self._cloud, self._books, self._plans)
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
-        self._stage = Stage(self._api, self._clock, self._cloud, self._plugins, self._observer)
+        self._timeline = Timeline(self._api, self._clock, self._cloud, self._plugins, self._observer)
         self._outcomes: list[Outcome] = []
         self._events = 0
         self._kerf: Runtime | None = None
@@ -100,7 +100,8 @@ class Simulation:
         self._cloud.subscribe(self._invariants.on_cloud)
         self._api.subscribe(self._on_event)
         self._api.admission.append(hami.webhook(self._api))
-        latencies = _node_latencies(self._scenario.cloud)
+        times = self._scenario.cloud
+        latencies = NodeLatencies(times.register_s, times.ready_s, times.devices_ready_s)
         self._plugins.start()
         Kubelets(self._api, self._clock, self._cloud, self._plugins, latencies).start()
         Scheduler(self._api, self._clock).start()
@@ -124,16 +125,18 @@ class Simulation:
         return lambda: self._check(expectation)
 
     def _act(self, step: Step) -> None:
+        self._observer.close()
         if isinstance(step.action, Restart):
             self._observer.note("restart", "kerf", "killed and started again")
             self._start_kerf()
         else:
-            self._stage.act(step)
+            self._timeline.act(step)
 
     def _check(self, expectation: Expectation) -> None:
-        outcome = outcome_of(expectation, self._observer, self._cloud, self._books)
+        outcome = outcome_of(expectation, self._observer, self._cloud, self._books, self._clock.now_s())
         self._outcomes.append(outcome)
-        ...
+        verdict = "as expected" if outcome.is_met else f"expected {text_of(outcome.expected)}"
+        self._observer.note("checked", " ".join(outcome.expected), f"{text_of(outcome.got)}, {verdict}")
 
     # --- Kerf ------------------------------------------------------------------------------------------------------
 
@@ -150,3 +153,47 @@ class Simulation:
         )
         self._kerf = compose(ports, self._settings, assume_node_classes=True)
         self._kerf.start()
+
+    # --- watching --------------------------------------------------------------------------------------------------
+
+    def _on_event(self, type_: str, obj: Json) -> None:
+        self._observer.close()
+        value = self._books.note(type_, obj)
+        self._observer.on_event(type_, obj, value)
+        self._invariants.on_event(type_, obj)
+        if self._progress is not None:
+            self._progress(self._clock.now_s() - self._scenario.start_s)
+        number, self._events = self._events, self._events + 1
+        if self._restart_at is not None and self._restart_at(number):
+            self._start_kerf()
+
+    def _fail(self, error: BaseException | None) -> None:
+        if error is not None and not self._failure.done():
+            self._failure.set_exception(error)
+
+    def _task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> "asyncio.Task[Any]":
+        """A task whose unexpected end is the end of the simulation, instead of a line in a log."""
+        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+        task.add_done_callback(lambda done: None if done.cancelled() else self._fail(done.exception()))
+        return task
+
+    def _report(self) -> Report:
+        totals = self._observer.totals()
+        return Report(
+            name=self._scenario.name,
+            start_s=self._scenario.start_s,
+            duration_s=self._scenario.duration_s,
+            currency=self._cloud.currency,
+            totals=totals,
+            rows=tuple(self._observer.rows),
+            samples=tuple(self._observer.samples),
+            outcomes=tuple(self._outcomes),
+            notes=tuple(self._scenario.warnings),
+        )
+
+
+def _cloud(scenario: Scenario, clock: VirtualClock) -> FakeCloud:
+    times = scenario.cloud
+    latencies = Latencies(times.launch_s, times.terminate_s, times.jitter_s)
+    market = scenario.market
+    return FakeCloud(market.types, clock, currency=market.currency, latencies=latencies, seed=scenario.seed)

@@ -13,7 +13,7 @@ from kerf.sim.cronjobs import CronJobs
 from kerf.sim.daemonsets import DaemonSets
 from kerf.sim.deployments import Deployments
 from kerf.sim.jobs import Jobs
-from kerf.sim.objects import Json, controller_of, key_of, name_of, node_of, with_condition
+from kerf.sim.objects import Json, JsonList, controller_of, key_of, name_of, node_of, uid_of, with_condition
 from kerf.sim.reconcilers import Key, PodMaker, Queue, Reconciler, Watcher
 from kerf.sim.replicas import ReplicaSets
 from kerf.sim.schedules import check_schedule
@@ -56,23 +56,27 @@ class LostPods(Watcher):
     _lost: ClassVar[Json] = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
 
     def notice(self, change: Change) -> Iterable[Key]:
-        """The pods of a node that has just gone."""
-        if change.type != DELETED or change.obj["kind"] != "Node":
-            return ()
-        held = (pod for pod in self.api.list("Pod") if node_of(pod) == name_of(change.obj))
-        return [(pod["metadata"]["namespace"], name_of(pod)) for pod in held]
+        """The pods of a node that has just gone, and a pod that was bound to one that is not there."""
+        found: JsonList = []
+        if change.obj["kind"] == "Pod" and change.type != DELETED:
+            found = [change.obj] if self._is_lost(change.obj) else []
+        elif change.obj["kind"] == "Node" and change.type == DELETED:
+            found = [pod for pod in self.api.list("Pod") if node_of(pod) == name_of(change.obj)]
+        return [(pod["metadata"]["namespace"], name_of(pod)) for pod in found]
+
+    def _is_lost(self, pod: Json) -> bool:
+        return bool(node_of(pod)) and self.api.get("Node", "", node_of(pod)) is None
 
     def reconcile(self, obj: Json) -> None:
         """Remove the pod when its node has been missing for the whole quarantine."""
-        node = node_of(obj)
-        if not node or self.api.get("Node", "", node) is not None:
+        if not self._is_lost(obj):
             return
-        uid = obj["metadata"]["uid"]
+        uid = uid_of(obj)
         self.clock.call_at(self.clock.now_s() + QUARANTINE_S, lambda: self._remove(key_of(obj), uid))
 
     def _remove(self, key: tuple[str, str, str], uid: str) -> None:
         pod = self.api.get(*key)
-        if pod is None or pod["metadata"]["uid"] != uid or self.api.get("Node", "", node_of(pod)) is not None:
+        if pod is None or uid_of(pod) != uid or not self._is_lost(pod):
             return
         conditions = with_condition(pod, self._lost, self.now_text())
         self.api.patch(*key, {"status": {"conditions": conditions}}, subresource="status")

@@ -78,7 +78,9 @@ def blocked_by(node: Node, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> st
             continue
         if is_protected(pod, snapshot.taken_at_s):
             return f'pod {pod.key} has "{DO_NOT_DISRUPT}" annotation'
-        covering = [budget for budget in snapshot.disruption_budgets if budget.covers(pod)]
+        # The kubelet makes a mirror pod anew from its file: no budget can hold it.
+        is_mirror = pod.owner is not None and pod.owner.kind == "Node"
+        covering = [budget for budget in snapshot.disruption_budgets if budget.covers(pod) and not is_mirror]
         if len(covering) > 1:
             return f"eviction does not support multiple PDBs (pod {pod.key})"
         if covering and covering[0].disruptions_allowed <= 0:

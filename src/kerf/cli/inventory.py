@@ -1,0 +1,161 @@
+"""`kerf gpus` and `kerf nodes`: what is there, card by card and node by node."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from kerf.cli.cards import Card, Holder, cards_of
+from kerf.cli.exits import DONE
+from kerf.cli.inputs import Source, World, input_options, output_option, read_world
+from kerf.cli.plan_json import API_VERSION, Json, cards_number
+from kerf.cli.render import counted, emit, table
+from kerf.cli.selectors import parse_selector
+from kerf.cli.stages import age_text, stage_of
+from kerf.engine.pricing import node_price
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from kerf.model.instancetypes import price_number, price_text
+from kerf.model.snapshot import ClusterNode
+
+_SELECTOR = click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only nodes with these labels.")
+
+
+@click.command()
+@input_options
+@_SELECTOR
+@output_option
+def gpus(**flags: Any) -> int:
+    """Each physical GPU, what is used of it, and who holds it."""
+    world = _selected(read_world(Source.of(flags)), flags["selector"])
+    cards = [(node, card) for node in world.snapshot.nodes for card in cards_of(node, world.snapshot)]
+    is_wide = flags["output"] == "wide"
+    data = {"apiVersion": API_VERSION, "kind": "GPUInventory", "items": [_card_object(*card) for card in cards]}
+    emit(flags["output"], data, lambda: _card_lines(cards, is_wide))
+    return DONE
+
+
+@click.command()
+@input_options
+@_SELECTOR
+@output_option
+def nodes(**flags: Any) -> int:
+    """Each node, what it costs, and how far it has come."""
+    world = _selected(read_world(Source.of(flags)), flags["selector"])
+    items = [_node_object(node, world) for node in world.snapshot.nodes]
+    data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": world.market.currency, "items": items}
+    emit(flags["output"], data, lambda: _node_lines(world, flags["output"] == "wide"))
+    return DONE
+
+
+def _selected(world: World, selector: str) -> World:
+    asked = parse_selector(selector)
+    meant = tuple(node for node in world.snapshot.nodes if asked.unsatisfied_by(node.labels) is None)
+    return replace(world, snapshot=replace(world.snapshot, nodes=meant))
+
+
+def pool_of(node: ClusterNode) -> str:
+    """The name of the node's pool; empty for a node of none."""
+    return node.claim.node_pool if node.claim is not None else node.labels.get(NODE_POOL, "")
+
+
+def _card_object(node: ClusterNode, card: Card) -> Json:
+    return {"node": card.node, "nodePool": pool_of(node), **card_object(card)}
+
+
+def card_object(card: Card) -> Json:
+    """A card with what is used of it and its holders; `memoryMiB` 0 where nobody says."""
+    device = card.device
+    return {
+        "index": device.index,
+        "id": device.id,
+        "model": device.model,
+        "memoryMiB": device.memory_mib,
+        "usedMemoryMiB": device.used_memory_mib,
+        "cores": device.cores,
+        "usedCores": device.used_cores,
+        "slots": device.slots,
+        "usedSlots": device.used_slots,
+        "allocated": cards_number(device.allocated_percent_points),
+        "healthy": device.healthy,
+        "holders": [
+            {"pod": h.pod, "memoryMiB": h.memory_mib, "cores": h.cores, "slots": h.slots} for h in card.holders
+        ],
+    }
+
+
+def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], is_wide: bool) -> list[str]:
+    rows = [_card_row(node, card, is_wide) for node, card in cards]
+    if not rows:
+        return ["no GPU in the input"]
+    wide = ("NODEPOOL", "ID", "HEALTHY") if is_wide else ()
+    return table(("NODE", "INDEX", "MODEL", "MEMORY", "USED", "CORES", "SLOTS", *wide, "HOLDERS"), rows)
+
+
+def _card_row(node: ClusterNode, card: Card, is_wide: bool) -> tuple[str, ...]:
+    device = card.device
+    memory = f"{device.memory_mib} MiB" if device.memory_mib else "-"
+    used = f"{device.used_memory_mib} MiB" if device.memory_mib else "-"
+    shares = (f"{device.used_cores}/{device.cores}", f"{device.used_slots}/{device.slots}")
+    wide = (pool_of(node) or "-", device.id, "yes" if device.healthy else "no") if is_wide else ()
+    holders = ", ".join(holder_text(holder) for holder in card.holders) or "-"
+    return (card.node, str(device.index), device.model or "-", memory, used, *shares, *wide, holders)
+
+
+def holder_text(holder: Holder) -> str:
+    """`default/web-0 (1000 MiB, 50 cores)`."""
+    parts = [f"{holder.memory_mib} MiB" if holder.memory_mib else "", f"{holder.cores} cores" if holder.cores else ""]
+    return f"{holder.pod} ({', '.join(part for part in parts if part) or counted(holder.slots, 'slot')})"
+
+
+def _node_object(node: ClusterNode, world: World) -> Json:
+    labels = node.labels
+    return {
+        "node": node.node.name if node.node is not None else None,
+        "nodeClaim": node.claim.name if node.claim is not None else None,
+        "nodePool": pool_of(node),
+        "instanceType": labels.get(INSTANCE_TYPE, ""),
+        "capacityType": labels.get(CAPACITY_TYPE, ""),
+        "zone": labels.get(ZONE, ""),
+        "stage": stage_of(node),
+        "ageSeconds": int(max(0, world.snapshot.taken_at_s - created_s(node))),
+        "gpus": len(node.devices),
+        "gpusAllocated": cards_number(sum(device.allocated_percent_points for device in node.devices)),
+        "pods": [pod.key for pod in node.pods],
+        "perHour": price_number(node_price(node, world.market)),
+    }
+
+
+def created_s(node: ClusterNode) -> float:
+    """When its claim was made; the node itself where it has none."""
+    if node.claim is not None:
+        return node.claim.created_s
+    return node.node.created_s if node.node is not None else 0
+
+
+def _node_lines(world: World, is_wide: bool) -> list[str]:
+    rows = [_node_row(node, world, is_wide) for node in world.snapshot.nodes]
+    if not rows:
+        return ["no node in the input"]
+    wide = ("NODECLAIM",) if is_wide else ()
+    money = f"{world.market.currency}/H"
+    headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
+    total = sum(node_price(node, world.market) for node in world.snapshot.nodes)
+    return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {world.market.currency}/h"]
+
+
+def _node_row(node: ClusterNode, world: World, is_wide: bool) -> tuple[str, ...]:
+    name = node.node.name if node.node is not None else f"({node.name})"
+    wide = (node.claim.name if node.claim is not None else "-",) if is_wide else ()
+    labels = [node.labels.get(key) or "-" for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE)]
+    age = age_text(world.snapshot.taken_at_s - created_s(node))
+    price = price_text(node_price(node, world.market))
+    counts = (_gpus_text(node), str(len(node.pods)), price)
+    return (name, *wide, pool_of(node) or "-", *labels, stage_of(node), age, *counts)
+
+
+def _gpus_text(node: ClusterNode) -> str:
+    if not node.devices:
+        return "-"
+    used = sum(device.allocated_percent_points for device in node.devices)
+    return f"{cards_number(used):g}/{len(node.devices)}"
