@@ -1,5 +1,7 @@
 """Structured logs. Metrics join here when there is a server to show them."""
 
+import logging
+
 import structlog
 
 
@@ -11,4 +13,4 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
 
 def silence() -> None:
     """No logs at all: for the simulator, whose report says everything."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(100))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

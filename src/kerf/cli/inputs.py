@@ -217,13 +217,16 @@ def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[None]:
-    """Says on stderr what takes so long, if somebody watches; wiped when it is done."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    print(f"{doing} ...", end="", file=sys.stderr, flush=True)
+def progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """Says on stderr what takes so long, if somebody watches; wiped when it is done. Yields how to say more."""
+
+    def say(more: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{doing} {more}", end="", file=sys.stderr, flush=True)
+
+    say("...")
     try:
-        yield
+        yield say
     finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

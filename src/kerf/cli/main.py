@@ -82,6 +82,8 @@ def run(arguments: Sequence[str], name: str = "kerf") -> int:
         # The reader (`| head`) has gone; the interpreter must not try to flush into the closed pipe at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.FAILED
+    except OSError as error:
+        return _told(f"{error.filename or 'output'}: {error.strerror}", exits.FAILED)
     return result if isinstance(result, int) else exits.DONE
 
 

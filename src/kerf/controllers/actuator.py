@@ -24,6 +24,7 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
 from kerf.model.plan import Deletion, Launch, Plan
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -84,6 +85,11 @@ class Actuator:
         except NotFound:
             return
         self._state.apply(Upserted(replace(claim, deleted_s=self._clock.now_s())))
+
+    async def release(self, node: Node) -> None:
+        """Open a node again that an earlier life tainted and did not come to delete."""
+        taints = tuple(taint for taint in node.taints if taint.key != DISRUPTED_TAINT.key)
+        self._state.apply(Upserted(await self._writer.update_node(replace(node, taints=taints))))
 
 
 def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:

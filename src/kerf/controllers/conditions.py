@@ -39,13 +39,12 @@ class PodEvents:
         return (claim.name,) if claim is not None else ()
 
     async def reconcile(self, key: str) -> Result:
-        """Write the time, unless it was written a moment ago: then once more after that moment."""
+        """Write the time, unless it was written a moment ago."""
         claim, now = self._state.claim(key), self._ports.clock.now_s()
         if claim is None or claim.is_deleting:
             return DONE
-        since = now - (claim.last_pod_event_s or 0)
-        if since < _POD_EVENT_STEP_S:
-            return Result(_POD_EVENT_STEP_S - since)
+        if now - (claim.last_pod_event_s or 0) < _POD_EVENT_STEP_S:
+            return DONE
         changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
         self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(changed)))
         return DONE

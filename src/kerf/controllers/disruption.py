@@ -13,6 +13,7 @@ from kerf.controllers.runtime import Ports, Result
 from kerf.engine.disruption import METHODS
 from kerf.engine.disruption.candidates import candidates
 from kerf.model import events
+from kerf.model.nodeclaim import DISRUPTED_TAINT
 from kerf.model.plan import Plan
 from kerf.model.snapshot import ClusterSnapshot, Event, Synced, Watched
 from kerf.state import ClusterState
@@ -37,6 +38,7 @@ class Disruption:
     async def reconcile(self, key: str) -> Result:
         """Decide; act on what was decided the same way a rest ago."""
         now = self._ports.clock.now_s()
+        await self._release_leftovers(self._state.snapshot(now))
         snapshot = self._state.snapshot(now)
         plan = await self._first_plan(snapshot)
         poll = Result(self._settings.disruption_poll_s)
@@ -54,6 +56,13 @@ class Disruption:
         for deletion in plan.deletions:
             await self._actuator.delete(deletion)
         return poll
+
+    async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
+        # Nothing is being deleted while this runs, so that a tainted node whose claim stays was left by a crash.
+        for held in snapshot.nodes:
+            tainted = held.node is not None and any(t.key == DISRUPTED_TAINT.key for t in held.node.taints)
+            if tainted and held.node is not None and held.claim is not None and not held.is_deleting:
+                await self._actuator.release(held.node)
 
     async def _first_plan(self, snapshot: ClusterSnapshot) -> Plan | None:
         found, blocked = candidates(snapshot)

@@ -52,7 +52,7 @@ class Termination:
         if TERMINATION_FINALIZER in claim.finalizers:
             left = tuple(f for f in claim.finalizers if f != TERMINATION_FINALIZER)
             await self._ports.writer.update_node_claim(replace(claim, finalizers=left))
-            self._ports.recorder.record(events.terminated(claim.name, claim.node_pool))
+            self._ports.recorder.record(events.terminated(claim.name, node.name if node is not None else ""))
         return DONE
 
     async def _close(self, node: Node) -> None:

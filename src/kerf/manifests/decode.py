@@ -48,11 +48,14 @@ def decode(documents: Documents, now_s: float | None = None) -> Decoded:
     Objects that state no creation time are as new as `now_s`, by default the newest instant of the input. Raises
     DecodeErrors with every error of every document.
     """
-    collected = _Collected(errors=list(documents.errors))
-    admission = _admission(documents, collected)
-    for document in documents:
+    collected = _Collected()
+    admission = _admission(documents)
+    for entry in documents.entries:
+        if isinstance(entry, InputError):
+            collected.errors.append(entry)
+            continue
         try:
-            _decode_into(collected, document, admission)
+            _decode_into(collected, entry, admission)
         except InputError as error:
             collected.errors.append(error)
     if collected.errors:
@@ -77,7 +80,8 @@ def decode_object(raw: Object) -> Watched | None:
     return None if isinstance(value, Workload) else value
 
 
-def _admission(documents: Iterable[Document], collected: _Collected) -> Admission:
+def _admission(documents: Iterable[Document]) -> Admission:
+    """What the LimitRanges and PriorityClasses add; faulty ones are passed over here and reported in their turn."""
     found: dict[str, list[Object]] = {kind: [] for kind in FIRST}
     for document in documents:
         if not any(document.may_be(kind) for kind in FIRST):
@@ -85,13 +89,11 @@ def _admission(documents: Iterable[Document], collected: _Collected) -> Admissio
         try:
             raw = document.value()
         except InputError:
-            continue  # decode comes to this document again and reports it
+            continue
+        report = Report()
         kind = _first_kind(raw)
         if kind:
-            report = Report()
             FIRST[kind].check(raw, (), report)
-            collected.errors += _errors(report, document)
-            collected.warnings += _warnings(report, document)
             if not report.problems:
                 found[kind].append(raw)
     return admission_of(found["PriorityClass"], found["LimitRange"])
@@ -105,23 +107,26 @@ def _first_kind(raw: Any) -> str:
 
 def _decode_into(collected: _Collected, document: Document, admission: Admission) -> None:
     raw = document.value()
-    if _first_kind(raw):
-        return
-    kind = kind_of(raw, document.place)
-    if kind is None:
-        if raw["kind"] not in _NO_EFFECT:
-            collected.skipped[raw["kind"]] += 1
-        return
-    report = Report()
-    value = read(kind, raw, report, admission, document.source)
-    if value is None or report.problems:
+    report, value = Report(), None
+    first = _first_kind(raw)
+    if first:
+        FIRST[first].check(raw, (), report)
+    else:
+        kind = kind_of(raw, document.place)
+        if kind is None:
+            if raw["kind"] not in _NO_EFFECT:
+                collected.skipped[raw["kind"]] += 1
+            return
+        value = read(kind, raw, report, admission, document.source)
+    if report.problems:
         collected.errors += _errors(report, document)
         return
     collected.newest_s = max(collected.newest_s, report.newest_s)
     if not raw["metadata"].get("uid"):
         collected.warnings += _warnings(report, document)
     _refuse_second(collected, raw, document)
-    collected.values.append(value)
+    if value is not None:
+        collected.values.append(value)
 
 
 def _refuse_second(collected: _Collected, raw: Object, document: Document) -> None:

@@ -20,35 +20,37 @@ from kerf.manifests.documents import Document, JsonDocument, JsonFile, YamlDocum
 from kerf.manifests.yaml_nodes import YamlError, compose, find
 
 _SUFFIXES = (".json", ".yaml", ".yml")
+_JSON_START = re.compile(r"\s*[\[{]\s*\"")
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _DIRECTIVES_ONLY = re.compile(r"(?:\s*(?:[%#][^\n]*)?(?:\n|$))*")
 
 
 @dataclass(frozen=True)
 class Documents:
-    """What was read, in order. `errors` are those of documents that could not be parsed; decode reports them too."""
+    """What was read, in order; where a file or document could not be read, its error stands in its place."""
 
-    documents: tuple[Document, ...] = ()
-    errors: tuple[InputError, ...] = ()
+    entries: tuple[Document | InputError, ...] = ()
 
     def __iter__(self) -> Iterator[Document]:
-        return iter(self.documents)
+        """The documents that could be read."""
+        return (entry for entry in self.entries if not isinstance(entry, InputError))
 
-    def __len__(self) -> int:
-        return len(self.documents)
+    @property
+    def errors(self) -> tuple[InputError, ...]:
+        """What could not be read; decode raises these together with what it finds itself."""
+        return tuple(entry for entry in self.entries if isinstance(entry, InputError))
 
     @classmethod
     def joined(cls, several: Iterable["Documents"]) -> "Documents":
         """All of several, in order."""
-        parts = tuple(several)
-        return cls(tuple(d for part in parts for d in part.documents), tuple(e for part in parts for e in part.errors))
+        return cls(tuple(entry for part in several for entry in part.entries))
 
 
 def read_documents(paths: Sequence[str], stdin: TextIO, *, recursive: bool = False) -> Documents:
     """Every document of the files, directories and `-` in `paths`, in that order.
 
-    A directory gives its `*.yaml`, `*.yml`, `*.json` by name; its subdirectories' too when `recursive`. Raises
-    InputError for a path that cannot be read at all; what cannot be parsed is in `errors`.
+    A directory gives its `*.yaml`, `*.yml`, `*.json` by name; its subdirectories' too when `recursive`. What cannot be
+    read or parsed is in `errors`, and decode raises it together with what it finds itself.
     """
     return Documents.joined(_read(path, stdin, recursive) for path in paths)
 
@@ -63,36 +65,36 @@ def _read(path: str, stdin: TextIO, recursive: bool) -> Documents:
         try:
             return parse(stdin.read(), "stdin")
         except UnicodeDecodeError:
-            raise _unreadable("stdin", "it is no UTF-8 text") from None
+            return _unreadable("stdin", "it is no UTF-8 text")
     if "://" in path:
-        raise InputError(f"{path}: expected a file, a directory or `-`, got a URL (hint: fetch it and give the file)")
+        hint = "(hint: fetch it and give the file)"
+        return Documents((InputError(f"{path}: expected a file, a directory or `-`, got a URL {hint}"),))
     place = Path(path)
-    if place.is_dir():
-        return Documents.joined(_file(file) for file in _files(place, recursive))
-    return _file(place)
+    return _directory(place, recursive) if place.is_dir() else _file(place)
 
 
-def _files(directory: Path, recursive: bool) -> list[Path]:
+def _directory(directory: Path, recursive: bool) -> Documents:
     try:
         found = directory.rglob("*") if recursive else directory.iterdir()
         files = sorted(file for file in found if file.suffix in _SUFFIXES and file.is_file())
     except OSError as error:
-        raise _unreadable(str(directory), error.strerror or str(error)) from None
+        return _unreadable(str(directory), error.strerror or str(error))
     if not files:
         hint = "" if recursive else " (hint: -R reads its subdirectories too)"
-        raise InputError(f"{directory}: expected a file named *.yaml, *.yml or *.json, got none{hint}")
-    return files
+        text = f"{directory}: expected a file named *.yaml, *.yml or *.json, got none{hint}"
+        return Documents((InputError(text),))
+    return Documents.joined(_file(file) for file in files)
 
 
 def _file(path: Path) -> Documents:
     try:
         return _parse(path.read_bytes(), str(path))
     except (OSError, ValueError) as error:
-        raise _unreadable(str(path), getattr(error, "strerror", None) or str(error)) from None
+        return _unreadable(str(path), getattr(error, "strerror", None) or str(error))
 
 
-def _unreadable(name: str, why: str) -> InputError:
-    return InputError(f"{name}: expected a file that can be read, got: {why}")
+def _unreadable(name: str, why: str) -> Documents:
+    return Documents((InputError(f"{name}: expected a file that can be read, got: {why}"),))
 
 
 def _parse(data: bytes, name: str) -> Documents:
@@ -101,19 +103,17 @@ def _parse(data: bytes, name: str) -> Documents:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return Documents(errors=(DecodeError("", "UTF-8 text", "<other bytes>", place=f"{name}:{line}"),))
+        return Documents((DecodeError("", "UTF-8 text", "<other bytes>", place=f"{name}:{line}"),))
     if name.endswith(".json"):
         return _json(data, text, name)
     if text.lstrip()[:1] in ("{", "["):
-        read = _json(data, text, name)
+        as_json = _json(data, text, name)
+        if not as_json.errors:
+            return as_json
         # A YAML document may begin with a bracket too: `{kind: List, items: []}`.
-        return read if not read.errors else _yaml_or(text, name, read)
+        as_yaml = _yaml(text, name)
+        return as_json if as_yaml.errors and _JSON_START.match(text) else as_yaml
     return _yaml(text, name)
-
-
-def _yaml_or(text: str, name: str, as_json: Documents) -> Documents:
-    as_yaml = _yaml(text, name)
-    return as_json if as_yaml.errors else as_yaml
 
 
 def _json(data: bytes, text: str, name: str) -> Documents:
@@ -142,14 +142,13 @@ def _several_json(text: str, name: str) -> Documents:
     except (ValueError, RecursionError) as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         problem = f"<{getattr(error, 'msg', 'it is nested too deeply')}>"
-        return Documents(errors=(DecodeError("", "JSON", problem, place=f"{name}:{line}:{column}"),))
+        return Documents((DecodeError("", "JSON", problem, place=f"{name}:{line}:{column}"),))
     file = JsonFile(name, text.encode(), tuple(objects))
     return Documents(tuple(JsonDocument(file, index, len(objects) > 1) for index in range(len(objects))))
 
 
 def _yaml(text: str, name: str) -> Documents:
-    documents: list[Document] = []
-    errors: list[InputError] = []
+    entries: list[Document | InputError] = []
     cuts = [0, *(match.start() for match in _CUT.finditer(text)), len(text)]
     for start, end in pairwise(cuts):
         part, first_line = text[start:end], text.count("\n", 0, start)
@@ -157,11 +156,11 @@ def _yaml(text: str, name: str) -> Documents:
             continue
         try:
             for root in compose(part):
-                documents.extend(_flattened(YamlDocument(name, root, first_line)))
+                entries.extend(_flattened(YamlDocument(name, root, first_line)))
         except YamlError as error:
             place = f"{name}:{first_line + error.line + 1}:{error.column + 1}"
-            errors.append(DecodeError("", "YAML", f"<{error.problem}>", place=place))
-    return Documents(tuple(documents), tuple(errors))
+            entries.append(DecodeError("", "YAML", f"<{error.problem}>", place=place))
+    return Documents(tuple(entries))
 
 
 def _flattened(document: YamlDocument) -> Iterator[YamlDocument]:

@@ -89,9 +89,10 @@ def failed_draining(node: str, waiting: int) -> Occurrence:
     )
 
 
-def terminated(node: str, pool: str) -> Occurrence:
-    """The instance behind a node is gone."""
-    return _about("NodeClaim", node, NORMAL, "Terminated", f"instance is gone, node of NodePool {pool} removed")
+def terminated(claim: str, node: str) -> Occurrence:
+    """Nothing is left of a claim; `node` is empty when none had registered."""
+    what = f"instance and node {node} are gone" if node else "no instance is left and no node had registered"
+    return _about("NodeClaim", claim, NORMAL, "Terminated", what)
 
 
 def pinned(pod_key: str, node: str, device_id: str) -> Occurrence:

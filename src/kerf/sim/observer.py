@@ -136,6 +136,7 @@ class Observer:
 
     def note(self, what: str, regards: str, why: str = "") -> None:
         """Write a row of the timeline."""
+        self.close()
         self.rows.append(Row(self._clock.now_s() - self._start_s, what, regards, why))
 
     # --- machines --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ The objects are put into an order of their own, so that the order of files and d
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
@@ -167,10 +167,10 @@ class _Reading:
             seed=spec.get("seed") or 0,
             cloud=cloud,
             market=market,
-            objects=_ordered(document.value() for document in initial),
+            objects=_ordered((document.value() for document in initial), decoded.skipped_kinds),
             timeline=tuple(sorted(steps, key=lambda step: step.at_s)),
             expectations=tuple(sorted(expectations, key=lambda e: e.at_s)),
-            warnings=decoded.warnings,
+            warnings=(*decoded.warnings, *_skipped(decoded)),
         )
 
     # --- form ------------------------------------------------------------------------------------------------------
@@ -223,13 +223,13 @@ class _Reading:
         return [_Inline(self._document, path)]
 
     def _file(self, name: str, path: Path) -> list[Document]:
-        try:
-            read = read_documents([os.path.join(self._directory, name)], StringIO())
-        except InputError as error:
-            self._error(path, "a file beside the scenario", name, str(error))
-            return []
-        self._errors += read.errors
-        return list(read.documents)
+        read = read_documents([os.path.join(self._directory, name)], StringIO())
+        for error in read.errors:
+            if isinstance(error, DecodeError):
+                self._errors.append(error)
+            else:
+                self._error(path, "a file beside the scenario", name, str(error))
+        return list(read)
 
     def _decoded(self, documents: Documents) -> Decoded:
         try:
@@ -250,8 +250,9 @@ class _Reading:
             applied = raw[APPLY]
             listed = isinstance(applied, list)
             found = self._documents(applied, path) if listed else self._documents_of(applied, path)
-            self._decoded(Documents(tuple(found)))
-            action = Apply(() if self._errors else _ordered(document.value() for document in found))
+            decoded = self._decoded(Documents(tuple(found)))
+            values = () if self._errors else (document.value() for document in found)
+            action = Apply(_ordered(values, decoded.skipped_kinds))
         else:
             path = (*path, next(name for name in raw if name != "at" and raw[name] is not None))
         return Step(duration_s(raw["at"]) or 0, action, self._document.place(path), path_text(path))
@@ -345,14 +346,19 @@ def _nearest(name: str, there: Sequence[str]) -> str:
     return f"there is {', '.join(there[:5])}" if there else "there is none"
 
 
+def _skipped(decoded: Decoded) -> tuple[str, ...]:
+    kinds = [f"{count} {kind}" for kind, count in decoded.skipped_kinds.items()]
+    return (f"kinds that Kerf does not read, left out: {', '.join(kinds)}",) if kinds else ()
+
+
 def _key(raw: Json) -> tuple[str, str, str]:
     metadata, kind = raw["metadata"], raw["kind"]
     return kind, "" if is_cluster_wide(kind) else metadata.get("namespace") or "default", metadata["name"]
 
 
-def _ordered(objects: Iterable[Json]) -> tuple[Json, ...]:
+def _ordered(objects: Iterable[Json], skipped_kinds: Container[str]) -> tuple[Json, ...]:
     def order(raw: Json) -> tuple[int, tuple[str, str, str]]:
         kind = "NodeClass" if raw["kind"].endswith("NodeClass") else raw["kind"]
         return _KIND_ORDER.index(kind) if kind in _KIND_ORDER else len(_KIND_ORDER), _key(raw)
 
-    return tuple(sorted(objects, key=order))
+    return tuple(sorted((raw for raw in objects if raw["kind"] not in skipped_kinds), key=order))

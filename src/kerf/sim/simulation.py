@@ -125,7 +125,6 @@ class Simulation:
         return lambda: self._check(expectation)
 
     def _act(self, step: Step) -> None:
-        self._observer.close()
         if isinstance(step.action, Restart):
             self._observer.note("restart", "kerf", "killed and started again")
             self._start_kerf()

@@ -14,6 +14,7 @@ from kerf.engine.shapes import group
 from kerf.engine.trial import Trial
 from kerf.model.instancetypes import price_text
 from kerf.model.market import Market
+from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.plan import Deletion, NodePlacement, Plan
 from kerf.model.pods import PENDING, Pod
@@ -59,7 +60,7 @@ def _eviction_cost(pod: Pod) -> int:
 
 def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
     """Where the node's pods would go, beside the pods that wait already; None when some would find no place."""
-    staying = tuple(node for node in snapshot.nodes if node.name != candidate.node.name and _may_receive(node))
+    staying = tuple(node for node in snapshot.nodes if node.name != candidate.node.name and _may_receive(node, snapshot))
     trial = Trial(replace(snapshot, nodes=staying), market)
     for shape in group(snapshot.pending):
         trial.place(shape)
@@ -72,8 +73,17 @@ def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) 
     return tuple(moved[key] for key in sorted(moved))
 
 
-def _may_receive(node: ClusterNode) -> bool:
-    return node.node is not None and node.is_initialized and not node.is_deleting
+def _may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """Whether pods may be moved to the node: it must stay.
+
+    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move at all.
+    """
+    if node.node is None or not node.is_initialized or node.is_deleting:
+        return False
+    pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
+    if node.claim is None or pool is None or pool.disruption.consolidate_after_s is None:
+        return True
+    return node.claim.is_true(CONSOLIDATABLE)
 
 
 def _unbound(pod: Pod) -> Pod:

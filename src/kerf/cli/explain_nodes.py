@@ -1,0 +1,121 @@
+"""Nodes and claims: the stage one is in and what it lacks, who is on it, and why it stays or goes."""
+
+from collections.abc import Iterator
+
+from kerf.cli.cards import cards_of
+from kerf.cli.explain_pods import PodAnswers
+from kerf.cli.explanation import Explanation
+from kerf.cli.inputs import World
+from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
+from kerf.cli.plan_json import Json
+from kerf.cli.render import counted, some, table
+from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
+from kerf.engine.disruption.candidates import allowed
+from kerf.engine.pricing import node_price
+from kerf.manifests.times import instant_text
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.instancetypes import price_number, price_text
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED
+from kerf.model.snapshot import ClusterNode
+
+_MOST_PODS = 5
+
+
+def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
+    """A Node or a NodeClaim; both are told with all that is known of the pair."""
+    world = answers.world
+    future = prospect(node, world, answers.plan)
+    coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
+    name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
+    data: Json = {
+        "kind": kind,
+        "name": name,
+        "node": node.node.name if node.node is not None else None,
+        "nodeClaim": node.claim.name if node.claim is not None else None,
+        "nodePool": pool_of(node),
+        "instanceType": node.labels.get(INSTANCE_TYPE, ""),
+        "capacityType": node.labels.get(CAPACITY_TYPE, ""),
+        "zone": node.labels.get(ZONE, ""),
+        "perHour": price_number(node_price(node, world.market)),
+        "stage": stage_of(node),
+        "missing": _missing(node),
+        "conditions": _conditions(node),
+        "pods": [pod.key for pod in node.pods],
+        "coming": coming,
+        "devices": [card_object(card) for card in cards_of(node, world.snapshot)],
+        "problem": node.problem,
+        "verdict": future.verdict,
+        "why": future.why,
+        "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
+        "disruptionsAllowed": _budgets(node, world),
+    }
+    return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
+
+
+def _missing(node: ClusterNode) -> Json | None:
+    condition = missing(node)
+    if condition is None:
+        return None
+    since = instant_text(condition.since_s) if condition.since_s else None
+    return {"step": condition.type, "reason": condition.reason, "message": condition.message, "since": since}
+
+
+def _conditions(node: ClusterNode) -> list[Json]:
+    return [
+        {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "since": instant_text(condition.since_s) if condition.since_s else None,
+        }
+        for condition in (node.claim.conditions if node.claim is not None else ())
+    ]
+
+
+def _budgets(node: ClusterNode, world: World) -> dict[str, int | None]:
+    """How many nodes of its pool may go now, by reason; None: any number."""
+    pool = world.snapshot.pool(pool_of(node))
+    return {} if pool is None else {reason: allowed(world.snapshot, pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+
+
+def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
+    world = answers.world
+    labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
+    price = f"{price_text(node_price(node, world.market))} {world.market.currency}/h"
+    age = age_text(world.snapshot.taken_at_s - created_s(node))
+    yield f"{title}: {stage_of(node)}, {future.verdict}"
+    yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
+    condition = missing(node)
+    if condition is not None:
+        since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
+        yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
+    if node.problem:
+        yield f"  its cards cannot be planned with: {node.problem}"
+    yield f"  {future.verdict}: {future.why}"
+    yield f"  {counted(len(node.pods), 'pod')}{': ' if node.pods else ''}{some([p.key for p in node.pods], _MOST_PODS)}"
+    if coming:
+        yield f"  {counted(len(coming), 'pod')} to come: {some(coming, _MOST_PODS)}"
+    yield from _card_lines(node, world)
+    yield from _condition_lines(node)
+
+
+def _card_lines(node: ClusterNode, world: World) -> Iterator[str]:
+    for card in cards_of(node, world.snapshot):
+        held = card.device
+        holders = ", ".join(map(holder_text, card.holders)) or "idle"
+        yield (
+            f"  GPU {held.index} ({held.model or 'model unknown'}): {held.used_memory_mib} of {held.memory_mib} MiB, "
+            f"{held.used_cores} of {held.cores} cores, {held.used_slots} of {held.slots} slots; {holders}"
+        )
+
+
+def _condition_lines(node: ClusterNode) -> Iterator[str]:
+    conditions = node.claim.conditions if node.claim is not None else ()
+    if conditions:
+        yield ""
+        rows = [
+            (c.type, c.status, instant_text(c.since_s) if c.since_s else "-", c.message or c.reason or "-")
+            for c in conditions
+        ]
+        yield from table(("CONDITION", "STATUS", "SINCE", "MESSAGE"), rows, indent="  ")

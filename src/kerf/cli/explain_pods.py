@@ -1,0 +1,211 @@
+"""Pods and the workloads that make them: where each goes, or why it has no place."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from kerf.cli.cards import Card, cards_of
+from kerf.cli.explanation import Explanation
+from kerf.cli.inputs import World
+from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
+from kerf.cli.plan_text import unplaced_lines
+from kerf.cli.render import counted, patch_command, some, table
+from kerf.manifests.decoded import Workload
+from kerf.model.gpu import Slice
+from kerf.model.instancetypes import price_text
+from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
+from kerf.model.pods import Pod
+
+RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, DAEMON = (
+    "running",
+    "ended",
+    "ending",
+    "new-node",
+    "on-node",
+    "no-place",
+    "daemon",
+)
+"""Verdicts on a pod."""
+
+
+class PodAnswers:
+    """A plan, asked by pod."""
+
+    def __init__(self, world: World, plan: Plan) -> None:
+        self.world, self.plan = world, plan
+        self._cards: dict[str, tuple[Card, ...]] = {}
+
+    @cached_property
+    def launches(self) -> dict[str, Launch]:
+        """The node that is bought for a pod."""
+        return {placed.pod: launch for launch in self.plan.launches for placed in launch.pods}
+
+    @cached_property
+    def placements(self) -> dict[str, NodePlacement]:
+        """The node of the cluster on which a pod will be."""
+        return {placement.pod.pod: placement for placement in self.plan.placements}
+
+    @cached_property
+    def unplaced(self) -> dict[str, Unplaced]:
+        """Why a pod has no place."""
+        return {unplaced.pod: unplaced for unplaced in self.plan.unplaced}
+
+    def verdict(self, pod: Pod) -> str:
+        """One of the words above."""
+        if pod.is_ended:
+            return ENDED
+        if pod.node_name:
+            return RUNNING
+        if pod.deleted_s is not None:
+            return ENDING
+        found = ((self.launches, NEW_NODE), (self.placements, ON_NODE), (self.unplaced, NO_PLACE))
+        return next((verdict for pods, verdict in found if pod.key in pods), DAEMON)
+
+    def cards(self, pod: Pod) -> list[Card]:
+        """The cards of its node that a running pod holds a part of, with its part alone."""
+        held = []
+        for card in self._cards_of_node(pod.node_name):
+            mine = tuple(holder for holder in card.holders if holder.pod == pod.key)
+            if mine:
+                held.append(Card(card.node, card.device, mine))
+        return held
+
+    def _cards_of_node(self, name: str) -> tuple[Card, ...]:
+        if name not in self._cards:
+            node = self.world.snapshot.node(name)
+            self._cards[name] = () if node is None else cards_of(node, self.world.snapshot)
+        return self._cards[name]
+
+
+def explain_pods(keys: Iterable[str], answers: PodAnswers) -> list[Explanation]:
+    """One answer a pod, in the order of `keys`."""
+    return [_pod(answers.world.pods_by_key[key], answers) for key in keys]
+
+
+def _pod(pod: Pod, answers: PodAnswers) -> Explanation:
+    verdict = answers.verdict(pod)
+    data: Json = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "verdict": verdict}
+    title = f"Pod {pod.key}"
+    if verdict == NEW_NODE:
+        launch = answers.launches[pod.key]
+        return Explanation({**data, "launch": launch_object(launch)}, tuple(_launch_lines(title, pod, launch)))
+    if verdict == ON_NODE:
+        placement = answers.placements[pod.key]
+        data["placement"] = placement_object(placement, answers.world.snapshot)
+        lines = [f"{title} goes to {placement.node}, which is there or on its way", *_slices(placement.pod.slices)]
+        return Explanation(data, tuple(lines))
+    if verdict == NO_PLACE:
+        unplaced = answers.unplaced[pod.key]
+        return Explanation({**data, "unplaced": unplaced_object(unplaced)}, tuple(no_place(title, unplaced)), True)
+    if verdict == RUNNING:
+        return _running(pod, data, answers)
+    texts = {
+        ENDED: f"has ended ({pod.phase}) and holds nothing",
+        ENDING: "is being deleted and waits for no node",
+        DAEMON: "belongs to a DaemonSet or to kubelet: no node is ever bought for it",
+    }
+    return Explanation(data, (f"{title} {texts[verdict]}",))
+
+
+def _launch_lines(title: str, pod: Pod, launch: Launch) -> Iterator[str]:
+    bought = launch.offering
+    yield f"{title} gets a new node, {launch.name}: {bought}"
+    pods = counted(len(launch.pods), "pod")
+    yield f"  NodePool {launch.node_pool}, {price_text(launch.price_micro)} an hour, for {pods}"
+    yield f"  why: {launch.why}"
+    yield from _slices(next(placed.slices for placed in launch.pods if placed.pod == pod.key))
+
+
+def _slices(slices: Sequence[Slice]) -> Iterator[str]:
+    for part in slices:
+        yield f"  GPU {part.device}: {part.memory_mib} MiB and {part.cores} cores for container {part.container}"
+
+
+def no_place(title: str, unplaced: Unplaced) -> Iterator[str]:
+    """Everything that is known of a pod without a place."""
+    yield f"{title} has no place, stage {unplaced.stage.value}"
+    yield f"  {unplaced.reason}"
+    if unplaced.misfits:
+        yield ""
+        rows = [(m.target, m.stage.value, m.missing or "-", m.reason) for m in unplaced.misfits]
+        yield from table(("TARGET", "STAGE", "MISSING", "REASON"), rows, indent="  ")
+        yield ""
+    if unplaced.hint:
+        yield f"  hint: {unplaced.hint}"
+    if unplaced.patch is not None:
+        yield f"  {patch_command(unplaced.patch)}"
+
+
+def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
+    held = [(card, holder) for card in answers.cards(pod) for holder in card.holders]
+    data["node"] = pod.node_name
+    data["devices"] = [
+        {
+            "index": card.device.index,
+            "id": card.device.id,
+            "model": card.device.model,
+            "memoryMiB": holder.memory_mib,
+            "cores": holder.cores,
+            "slots": holder.slots,
+        }
+        for card, holder in held
+    ]
+    lines = [f"Pod {pod.key} is on node {pod.node_name}"]
+    lines += [
+        f"  GPU {card.device.index} ({card.device.model or 'model unknown'}, {card.device.id}): "
+        f"{holder.memory_mib} of {card.device.memory_mib} MiB, {holder.cores} of {card.device.cores} cores"
+        for card, holder in held
+    ]
+    return Explanation(data, tuple(lines))
+
+
+def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
+    """Its pods: how many run, go somewhere, or have no place."""
+    pods = [pod for pod in answers.world.pods if _is_of(pod, workload, answers.world.decoded.workloads)]
+    by_verdict: dict[str, list[Pod]] = {}
+    for pod in pods:
+        by_verdict.setdefault(answers.verdict(pod), []).append(pod)
+    title = f"{workload.kind} {workload.namespace}/{workload.name}"
+    data: Json = {
+        "kind": workload.kind,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "replicas": workload.replicas,
+        "pods": [one.data for one in explain_pods([pod.key for pod in pods], answers)],
+    }
+    lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers)]
+    if not pods:
+        lines.append(f"  it has none now; --replicas {workload.key}=1 plans as if it had one")
+    return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))
+
+
+def _summary(by_verdict: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
+    for verdict, doing in ((RUNNING, "on node"), (ENDING, ""), (ENDED, "")):
+        for node, keys in _by(by_verdict.get(verdict, ()), lambda pod: pod.node_name).items():
+            yield f"  {some(keys)}  {f'{doing} {node}' if doing else verdict}"
+    for name, keys in _by(by_verdict.get(NEW_NODE, ()), lambda pod: answers.launches[pod.key].name).items():
+        launch = answers.launches[keys[0]]
+        yield f"  {some(keys)}  new node {name}: {launch.offering}, {launch.why}"
+    for name, keys in _by(by_verdict.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node).items():
+        yield f"  {some(keys)}  to go on {name}, which is there or on its way"
+    yield from unplaced_lines([answers.unplaced[pod.key] for pod in by_verdict.get(NO_PLACE, ())])
+
+
+def _by(pods: Iterable[Pod], name_of: Callable[[Pod], str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for pod in pods:
+        groups.setdefault(name_of(pod), []).append(pod.key)
+    return groups
+
+
+def _is_of(pod: Pod, workload: Workload, workloads: Sequence[Workload]) -> bool:
+    """Whether the workload made the pod, itself or by a ReplicaSet or Job of its own."""
+    owner = pod.owner
+    if owner is None or pod.namespace != workload.namespace:
+        return False
+    if (owner.kind, owner.name) == (workload.kind, workload.name):
+        return True
+    template_hash = pod.labels.get("pod-template-hash")
+    if workload.kind == "Deployment" and owner.kind == "ReplicaSet" and template_hash:
+        return owner.name == f"{workload.name}-{template_hash}"
+    between = [w for w in workloads if (w.kind, w.namespace, w.name) == (owner.kind, pod.namespace, owner.name)]
+    return any(w.owner is not None and (w.owner.kind, w.owner.name) == (workload.kind, workload.name) for w in between)

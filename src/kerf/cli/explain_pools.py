@@ -1,0 +1,163 @@
+"""A NodePool: what it may still launch, at which prices, and what stands in its way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from kerf.cli.explanation import Explanation
+from kerf.cli.inputs import World
+from kerf.cli.plan_json import Json
+from kerf.cli.render import counted, table
+from kerf.engine.disruption.candidates import allowed
+from kerf.engine.limits import usage
+from kerf.engine.pricing import node_price
+from kerf.engine.targets import Candidate, pool_problem, supply
+from kerf.manifests.times import duration_text
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.instancetypes import price_number, price_text
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
+from kerf.model.plan import Plan
+from kerf.model.quantities import NODES, Resources, quantity_text
+
+_MOST_TYPES = 10
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """A pool with all that is asked of it."""
+
+    pool: NodePool
+    world: World
+    plan: Plan
+
+    @cached_property
+    def problem(self) -> str:
+        return pool_problem(self.pool, self.world.snapshot.node_classes, assume_ready=True)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return supply(self.world.snapshot, self.world.market).by_pool.get(self.pool.name, ())
+
+    @cached_property
+    def unknown(self) -> list[tuple[str, str]]:
+        """Types that the pool names and that cannot be bought, with why."""
+        named, market = self.pool.requirements.get(INSTANCE_TYPE), self.world.market
+        if named is None or named.complement:
+            return []
+        missing = [name for name in sorted(named.values) if market.find(name) is None]
+        return [(name, market.not_sold.get(name, "unknown instance type")) for name in missing]
+
+    @cached_property
+    def limits(self) -> list[tuple[str, int, int, int]]:
+        """Resource, limit, in use, added by the plan."""
+        used = usage(self.world.snapshot.nodes, self.world.market).get(self.pool.name, Resources())
+        planned = Resources()
+        for launch in self.plan.launches:
+            kind = self.world.market.find(launch.offering.instance_type)
+            if launch.node_pool == self.pool.name and kind is not None:
+                planned = planned + kind.capacity + {NODES: 1}
+        limits = self.pool.limits or Resources()
+        return [(name, limits[name], used.get(name, 0), planned.get(name, 0)) for name in sorted(limits)]
+
+    @cached_property
+    def nodes(self) -> list[tuple[str, int]]:
+        """Nodes of the pool and those on their way, with their prices."""
+        held = self.world.snapshot.nodes
+        mine = [node for node in held if node.claim is not None and node.claim.node_pool == self.pool.name]
+        return [(node.name, node_price(node, self.world.market)) for node in mine]
+
+    @cached_property
+    def may_go(self) -> dict[str, int | None]:
+        """How many nodes the budgets let go now, by reason; None: any number."""
+        return {reason: allowed(self.world.snapshot, self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+
+
+def explain_pool(pool: NodePool, world: World, plan: Plan) -> Explanation:
+    """Limits, use, types with prices, problems."""
+    asked = _Pool(pool, world, plan)
+    return Explanation(_data(asked), tuple(_lines(asked)))
+
+
+def _data(asked: _Pool) -> Json:
+    pool = asked.pool
+    return {
+        "kind": "NodePool",
+        "name": pool.name,
+        "weight": pool.weight,
+        "problem": asked.problem,
+        "nodes": [name for name, _ in asked.nodes],
+        "perHour": price_number(sum(price for _, price in asked.nodes)),
+        "launches": [launch.name for launch in asked.plan.launches if launch.node_pool == pool.name],
+        "limits": [
+            {
+                "resource": name,
+                "limit": quantity_text(name, limit),
+                "used": quantity_text(name, used),
+                "planned": quantity_text(name, planned),
+            }
+            for name, limit, used, planned in asked.limits
+        ],
+        "consolidationPolicy": pool.disruption.policy,
+        "consolidateAfter": duration_text(pool.disruption.consolidate_after_s),
+        "disruptionsAllowed": asked.may_go,
+        "instanceTypes": [_type_object(candidate) for candidate in asked.candidates],
+        "notOffered": [{"instanceType": name, "why": why} for name, why in asked.unknown],
+    }
+
+
+def _type_object(candidate: Candidate) -> Json:
+    first = candidate.offerings[0] if candidate.offerings else None
+    return {
+        "instanceType": candidate.kind.name,
+        "capacityType": first.capacity_type if first is not None else None,
+        "zone": first.zone if first is not None else None,
+        "perHour": price_number(candidate.price_micro) if first is not None else None,
+        "gpus": candidate.kind.gpu_count,
+    }
+
+
+def _lines(asked: _Pool) -> Iterator[str]:
+    pool, currency = asked.pool, asked.world.market.currency
+    price = price_text(sum(price for _, price in asked.nodes))
+    bought = sum(1 for launch in asked.plan.launches if launch.node_pool == pool.name)
+    yield f"NodePool {pool.name}: {counted(len(asked.nodes), 'node')}, {price} {currency}/h, {bought} to be launched"
+    if asked.problem:
+        yield f"  takes no nodes: {asked.problem}"
+    for name, why in asked.unknown:
+        yield f"  {name}: {why}"
+    yield f"  weight {pool.weight}; {_disruption(asked)}"
+    if asked.limits:
+        yield ""
+        rows = [
+            (name, *(quantity_text(name, amount) for amount in (limit, used, planned)))
+            for name, limit, used, planned in asked.limits
+        ]
+        yield from table(("LIMIT", "AT", "USED", "PLANNED"), rows, indent="  ")
+    yield ""
+    yield from _type_lines(asked)
+
+
+def _disruption(asked: _Pool) -> str:
+    settings = asked.pool.disruption
+    after = duration_text(settings.consolidate_after_s)
+    budgets = ", ".join(
+        f"{'any number' if number is None else number} when {reason}" for reason, number in asked.may_go.items()
+    )
+    return f"{settings.policy} after {after}; may go now: {budgets}"
+
+
+def _type_lines(asked: _Pool) -> Iterator[str]:
+    shown = asked.candidates[:_MOST_TYPES]
+    if not shown:
+        yield "  it offers no instance type"
+        return
+    rows = []
+    for candidate in shown:
+        first = candidate.offerings[0] if candidate.offerings else None
+        where = (first.capacity_type, first.zone) if first is not None else ("sold out", "-")
+        gpus = str(candidate.kind.gpu_count or "-")
+        rows.append((candidate.kind.name, *where, price_text(candidate.price_micro), gpus))
+    yield from table(("TYPE", "CAPACITY", "ZONE", f"{asked.world.market.currency}/H", "GPUS"), rows, indent="  ")
+    more = len(asked.candidates) - len(shown)
+    if more:
+        yield f"  and {counted(more, 'dearer type')}"

@@ -1,0 +1,225 @@
+"""May a pod run there: the order of the checks, and the answer with its figures."""
+
+import pytest
+
+from kerf.engine.fit import Placed, Room, fit, nearest, take
+from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
+from kerf.model.plan import Misfit, Stage
+from kerf.testing.builders import a_pod, a_pool, resources
+from tests.engine.worlds import (
+    G5,
+    G5_12X,
+    M5,
+    a_daemon_set,
+    a_hami_pool,
+    a_slice,
+    offer,
+    port_spec,
+    refusal,
+    shape_of,
+    tried,
+    two_containers,
+)
+
+DEDICATED = Taint("dedicated", "gpu")
+TOLERATION = Toleration("dedicated", "Equal", "gpu")
+
+
+def asking(key: str, operator: str, *values: str) -> Requirements:
+    """One requirement."""
+    return Requirements([Requirement.of(key, operator, values)])
+
+
+@pytest.mark.parametrize(
+    "mended, stage",
+    [
+        ({}, Stage.TAINTS),
+        ({"tolerations": (TOLERATION,)}, Stage.REQUIREMENTS),
+        ({"tolerations": (TOLERATION,), "selector": {}}, Stage.RESOURCES),
+        ({"tolerations": (TOLERATION,), "selector": {}, "cpu": 1}, Stage.DEVICES),
+    ],
+)
+def test_the_first_of_taints_requirements_resources_devices_is_named(mended: dict[str, object], stage: Stage) -> None:
+    """A pod that fails several checks is told the cheapest one; mending it leads to the next."""
+    candidate = offer(a_hami_pool(taints=(DEDICATED,)), G5)
+    pod = a_slice(**{"cpu": 99, "gpumem": 99999, "selector": {ARCH: "arm64"}, **mended})
+
+    assert stage == refusal(pod, candidate).stage
+
+
+def test_a_pod_that_passes_all_checks_takes_its_part_of_the_room() -> None:
+    """What is left of node and card is what the pod does not take."""
+    result = tried(a_slice(cpu=1, memory="1Gi", gpumem=8000, cores=30), offer(a_hami_pool(), G5))
+
+    assert isinstance(result, Placed)
+    assert (3000, 57) == (result.room.free["cpu"], result.room.free["pods"])
+    assert (14888, 70) == (result.room.devices[0].free_memory_mib, result.room.devices[0].free_cores)
+    assert [(0, 8000, 30)] == [(part.device, part.memory_mib, part.cores) for part in result.slices]
+
+
+def test_an_untolerated_taint_is_shown_whole() -> None:
+    """Key, value and effect of the taint are in the reason."""
+    misfit = refusal(a_pod(), offer(a_pool(taints=(DEDICATED,)), M5))
+
+    assert "did not tolerate taint dedicated=gpu:NoSchedule" == misfit.reason
+
+
+def test_a_soft_taint_keeps_nobody_off() -> None:
+    """PreferNoSchedule is a wish."""
+    pool = a_pool(taints=(Taint("busy", "", "PreferNoSchedule"),))
+
+    assert isinstance(tried(a_pod(), offer(pool, M5)), Placed)
+
+
+def test_missing_quantities_of_every_resource_are_told() -> None:
+    """The reason names the resource that lacks most of its share, `missing` has them all."""
+    misfit = refusal(a_pod(cpu=5, memory="64Gi"), offer(a_pool(), M5))
+
+    assert "Insufficient memory" == misfit.reason
+    assert "1 cpu, 48Gi memory" == misfit.missing
+    assert "needs 64Gi memory, 16Gi free" == misfit.detail
+
+
+def test_a_host_port_is_taken_once() -> None:
+    """A second pod with the same host port does not fit beside the first."""
+    candidate = offer(a_pool(), M5)
+    first = tried(a_pod("a", spec=port_spec(8080)), candidate)
+    assert isinstance(first, Placed)
+
+    second = fit(candidate.target, first.room, shape_of(a_pod("b", spec=port_spec(8080))))
+    other = fit(candidate.target, first.room, shape_of(a_pod("c", spec=port_spec(8081))))
+
+    assert isinstance(second, Misfit)
+    assert (Stage.RESOURCES, "host port 8080/TCP is taken") == (second.stage, second.reason)
+    assert isinstance(other, Placed)
+
+
+def test_a_label_that_no_node_gets_is_named() -> None:
+    """A selector on a label that neither pool nor type defines refuses, and says so."""
+    misfit = refusal(a_pod(selector={"team": "a"}), offer(a_pool("blue"), M5))
+
+    assert "the pod asks team In [a], NodePool blue has no label team" == misfit.reason
+    assert "team" == misfit.detail
+
+
+@pytest.mark.parametrize("operator, values", [("DoesNotExist", ()), ("NotIn", ("a",))])
+def test_an_undefined_label_satisfies_who_allows_its_absence(operator: str, values: tuple[str, ...]) -> None:
+    """DoesNotExist and NotIn hold where the label is not there."""
+    pod = a_pod(node_selector=asking("team", operator, *values))
+
+    assert isinstance(tried(pod, offer(a_pool(), M5)), Placed)
+
+
+def test_both_values_of_a_label_conflict_are_shown() -> None:
+    """The pod's key and value stand beside the pool's."""
+    pool = a_pool("blue", requirements=asking("team", "In", "b", "c"))
+
+    misfit = refusal(a_pod(selector={"team": "a"}), offer(pool, M5))
+
+    assert "the pod asks team In [a], NodePool blue has team In [b, c]" == misfit.reason
+
+
+def test_a_pod_narrows_what_the_pool_leaves_open() -> None:
+    """Of a pool's several values a pod takes its own; the next pod with another value does not fit beside it."""
+    candidate = offer(a_pool(requirements=asking("team", "In", "a", "b")), M5)
+    first = tried(a_pod(selector={"team": "a"}), candidate)
+    assert isinstance(first, Placed)
+
+    second = fit(candidate.target, first.room, shape_of(a_pod(selector={"team": "b"})))
+
+    assert isinstance(second, Misfit)
+    assert {"a"} == set(first.room.requirements["team"].values)
+
+
+def test_a_pool_label_fixes_the_value() -> None:
+    """A label of the template is one value; NotIn of it refuses."""
+    pool = a_pool(labels={"team": "a"})
+    pod = a_pod(node_selector=asking("team", "NotIn", "a"))
+
+    assert Stage.REQUIREMENTS == refusal(pod, offer(pool, M5)).stage
+
+
+def test_one_of_several_affinity_terms_is_enough() -> None:
+    """Required terms are alternatives."""
+    pod = a_pod(affinity=(asking(ARCH, "In", "arm64"), asking(ARCH, "In", "amd64")))
+
+    assert isinstance(tried(pod, offer(a_pool(), M5)), Placed)
+
+
+def test_the_affinity_term_that_is_sold_counts() -> None:
+    """A zone that agrees and is sold out gives way to the next term's zone."""
+    pool = a_pool(requirements=asking(ZONE, "In", "us-east-1a", "us-east-1z"))
+    pod = a_pod(affinity=(asking(ZONE, "In", "us-east-1z"), asking(ZONE, "In", "us-east-1a")))
+    sold = M5.requirements.without((ZONE,)).intersect(asking(ZONE, "In", "us-east-1a", "us-east-1z"))
+    candidate = offer(pool, type(M5)(**{**vars(M5), "requirements": sold}))
+
+    result = tried(pod, candidate)
+
+    assert isinstance(result, Placed)
+    assert candidate.offering_for(result.room.requirements) is not None
+
+
+def test_nothing_is_bought_for_a_node_name() -> None:
+    """A new node cannot have the name a pod asks for, so that buying one would never end."""
+    misfit = refusal(a_pod(selector={HOSTNAME: "node-7"}), offer(a_pool("blue"), M5))
+
+    assert "the pod asks kubernetes.io/hostname In [node-7], NodePool blue has no label kubernetes.io/hostname" == (
+        misfit.reason
+    )
+
+
+def test_a_slice_never_sums_over_cards() -> None:
+    """Four cards of 22888 MiB do not hold one slice of 40000."""
+    misfit = refusal(a_slice(gpumem=40000), offer(a_hami_pool(), G5_12X))
+
+    assert (Stage.DEVICES, "CardInsufficientMemory", "17112 MiB") == (misfit.stage, misfit.reason, misfit.missing)
+
+
+def test_two_gpus_of_one_container_are_two_cards() -> None:
+    """A request for two GPUs never gets one card twice."""
+    result = tried(a_slice(gpu=2, gpumem=16000), offer(a_hami_pool(), G5_12X))
+
+    assert isinstance(result, Placed)
+    assert 2 == len({part.device for part in result.slices})
+
+
+def test_containers_of_a_pod_may_share_a_card() -> None:
+    """Two containers of 10000 MiB fit one card of 22888; two of 12000 do not."""
+    candidate = offer(a_hami_pool(), G5)
+
+    assert isinstance(tried(a_pod(containers=two_containers(gpu=1, gpumem=10000)), candidate), Placed)
+    assert Stage.DEVICES == refusal(a_pod(containers=two_containers(gpu=1, gpumem=12000)), candidate).stage
+
+
+def test_slices_on_a_pool_without_hami_name_its_selector() -> None:
+    """Nobody gives slices where HAMi's device plugin does not run."""
+    misfit = refusal(a_slice(gpumem=1000), offer(a_pool(), G5))
+
+    assert 'whose device plugin does not select these nodes (selector: label gpu: "on")' in misfit.reason
+    assert "family:hami" == misfit.detail
+
+
+def test_taking_skips_the_sum_and_asks_the_devices_only() -> None:
+    """Whoever has checked the rest before places by devices alone."""
+    candidate = offer(a_pool(), M5)
+
+    result = take(candidate.target, Room(resources(cpu=1)), shape_of(a_pod(cpu=4)))
+
+    assert isinstance(result, Placed)
+    assert -3000 == result.room.free["cpu"]
+
+
+def test_the_nearest_misfit_came_furthest_and_lacks_least() -> None:
+    """Stage first, then the smallest shortfall, then the name."""
+    early = Misfit("a", Stage.TAINTS, "", shortfall=1)
+    far, near = (Misfit(n, Stage.DEVICES, "", shortfall=s) for n, s in (("b", 9), ("c", 2)))
+    twin = Misfit("d", Stage.DEVICES, "", shortfall=2)
+
+    assert near == nearest([twin, far, early, near])
+
+
+def test_a_daemon_takes_the_port_first() -> None:
+    """A DaemonSet's host port is taken on every node that it runs on."""
+    candidate = offer(a_pool(), M5, daemon_sets=(a_daemon_set(spec=port_spec(9100)),))
+
+    assert "host port 9100/TCP is taken" == refusal(a_pod(spec=port_spec(9100)), candidate).reason

@@ -1,0 +1,131 @@
+"""NodePool limits: what counts, what a launch is charged, and what no limit excludes."""
+
+from kerf.engine.limits import Ledger, usage
+from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
+from kerf.model.plan import Stage
+from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
+from tests.engine.worlds import G5, M5, M5_2X, bought, offer, only_unplaced, planned, refused, some
+
+FULL = {"cpu": 4}
+"""A pod that fills an m5.xlarge."""
+
+
+def test_nodes_count_inside_a_batch() -> None:
+    """Ten pods, a node each, limit nodes 3: three launches at once and seven pods left."""
+    decided = planned(some(10, **FULL), [a_pool(limits={"nodes": 3})], [M5])
+
+    assert 3 == len(decided.launches)
+    assert {Stage.LIMITS} == {unplaced.stage for unplaced in decided.unplaced}
+    assert 7 == len(decided.unplaced)
+
+
+def test_a_resource_that_a_type_does_not_offer_never_excludes_it() -> None:
+    """A pool with `nvidia.com/gpu: 0` still buys machines without GPUs, and none with."""
+    pool = a_pool(limits={"nvidia.com/gpu": 0})
+
+    assert [("m5.xlarge", 1)] == bought(planned([a_pod(cpu=1)], [pool], [M5, G5]))
+    assert Stage.LIMITS == only_unplaced(planned([a_pod(gpu=1)], [pool], [M5, G5])).stage
+
+
+def test_an_overfull_resource_blocks_only_who_adds_to_it() -> None:
+    """More GPUs in use than the limit allows: machines without GPUs are still bought."""
+    claims = [a_claim(f"c-{n}", instance_type="g5.xlarge", node_name=f"n-{n}") for n in range(2)]
+    nodes = [a_node(f"n-{n}", instance_type="g5.xlarge", taints=()) for n in range(2)]
+    pool = a_pool(limits={"nvidia.com/gpu": 1})
+
+    decided = planned(
+        [a_pod("web", cpu=4, memory="16Gi", selector={"node.kubernetes.io/instance-type": "m5.xlarge"})],
+        [pool],
+        [M5, G5],
+        nodes=nodes,
+        claims=claims,
+    )
+
+    assert [("m5.xlarge", 1)] == bought(decided)
+
+
+def test_claims_in_flight_count_as_the_type_they_are_planned_as() -> None:
+    """Before launch only the annotation tells the type; a status capacity is believed first."""
+    planned_as = a_claim("a", labels={"node.kubernetes.io/instance-type": ""}, reached=())
+    planned_as = type(planned_as)(**{**vars(planned_as), "annotations": {PLANNED_OFFERING: "m5.2xlarge/z/on-demand"}})
+    stated = a_claim("b", reached=(LAUNCHED,), capacity=resources(cpu=6))
+
+    used = usage(a_snapshot(claims=[planned_as, stated]).nodes, a_market(M5_2X))
+
+    assert (14000, 2) == (used["pool"]["cpu"], used["pool"]["nodes"])
+
+
+def test_a_node_of_ours_counts_what_it_shows_where_the_type_is_unknown() -> None:
+    """A type that the market lost still counts; a node without claim never does."""
+    snapshot = a_snapshot(nodes=[a_node("mine"), a_node("foreign")], claims=[a_claim(node_name="mine")])
+
+    assert {"pool": resources(cpu=4, memory="16Gi", pods=58, nodes=1)} == usage(snapshot.nodes, a_market())
+
+
+def test_the_limit_is_charged_for_what_is_bought() -> None:
+    """cpu 10 holds two nodes of 4 and not a third; the reason has limit, planned and needed."""
+    decided = planned(some(3, **FULL), [a_pool("blue", limits={"cpu": 10})], [M5])
+
+    assert 2 == len(decided.launches)
+    assert (
+        "limit cpu 10 of NodePool blue: 8 planned, 4 more needed (NodePool blue/m5.xlarge)"
+        == only_unplaced(decided).reason.replace(" (NodePool blue/m5.xlarge)", "") + " (NodePool blue/m5.xlarge)"
+    )
+
+
+def test_what_runs_already_stands_in_the_reason() -> None:
+    """In use, planned and needed are three numbers."""
+    decided = planned(
+        some(2, **FULL),
+        [a_pool("blue", limits={"cpu": 10})],
+        [M5],
+        nodes=[a_node("n", pool="blue", allocatable={"cpu": "100m", "pods": 5, "memory": "1Gi"})],
+        claims=[a_claim(pool="blue", node_name="n")],
+    )
+
+    assert only_unplaced(decided).reason.startswith(
+        "limit cpu 10 of NodePool blue: 4 in use, 4 planned, 4 more needed"
+    )
+
+
+def test_alternatives_are_dropped_before_pods() -> None:
+    """A larger alternative would break the limit, so that it is not named; both pods are placed all the same."""
+    types = [M5, an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384")]
+    pods = some(2, cpu=3)
+
+    free = planned(pods, [a_pool()], types)
+    tight = planned(pods, [a_pool(limits={"cpu": 8})], types)
+
+    assert [("m5.2xlarge",), ("m5.2xlarge",)] == [launch.alternatives for launch in free.launches]
+    assert [(), ()] == [launch.alternatives for launch in tight.launches]
+    assert [] == refused(tight)
+
+
+def test_alternatives_are_charged_as_the_largest() -> None:
+    """With cpu 12, one launch may become the larger type and the other may not, so that no choice breaks the limit."""
+    types = [M5, an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384")]
+
+    decided = planned(some(2, cpu=3), [a_pool(limits={"cpu": 15})], types)
+
+    assert 15 >= sum(8 if launch.alternatives else 4 for launch in decided.launches)
+
+
+def test_a_search_spends_its_own_copy() -> None:
+    """Charging a copy leaves the ledger; room is counted in whole nodes."""
+    ledger = Ledger([a_pool(limits={"cpu": 10})], {})
+    candidate = offer(a_pool(), M5)
+    other = ledger.copy()
+
+    other.charge("pool", candidate.capacity, 2)
+
+    assert (2, 0) == (ledger.room_for(candidate), other.room_for(candidate))
+    assert () == ledger.exceeded_by(candidate)
+    assert ("cpu",) == other.exceeded_by(candidate)
+
+
+def test_no_limits_mean_any_number() -> None:
+    """None stands for no limit, of a pool or of a resource."""
+    candidate = offer(a_pool(), M5)
+
+    assert Ledger([a_pool()], {}).room_for(candidate) is None
+    assert Ledger([a_pool(limits={"nvidia.com/gpu": 4})], {}).room_for(candidate) is None

@@ -1,0 +1,66 @@
+"""Short ways from a text to what is decoded or refused."""
+
+from textwrap import dedent, indent
+
+import pytest
+
+from kerf.errors import InputError
+from kerf.manifests.decode import decode
+from kerf.manifests.decoded import Decoded
+from kerf.manifests.read import parse
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+
+
+def decoded(*texts: str, name: str = "in.yaml") -> Decoded:
+    """The documents of all texts, as one file."""
+    return decode(parse("\n---\n".join(dedent(text).strip("\n") for text in texts), name))
+
+
+def refusal(*texts: str, name: str = "in.yaml") -> str:
+    """The text of the error that refuses them."""
+    with pytest.raises(InputError) as error:
+        decoded(*texts, name=name)
+    return str(error.value)
+
+
+def pool_text(template_spec: str = "", spec: str = "") -> str:
+    """A NodePool with more lines in `spec` (from line 5) and at the end in `spec.template.spec`."""
+    return "\n".join(
+        [
+            "apiVersion: karpenter.sh/v1",
+            "kind: NodePool",
+            "metadata: {name: pool}",
+            "spec:",
+            *([indent(dedent(spec).strip("\n"), "  ")] if spec else []),
+            "  template:",
+            "    spec:",
+            "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}",
+            indent(dedent(template_spec).strip("\n") or "requirements: []", "      "),
+        ]
+    )
+
+
+def pool(template_spec: str = "", spec: str = "") -> NodePool:
+    """The decoded NodePool of `pool_text`."""
+    return decoded(pool_text(template_spec, spec)).node_pools[0]
+
+
+def pod_text(spec: str = "containers: [{name: main}]", metadata: str = "", status: str = "") -> str:
+    """A Pod `default/p` with that spec (from line 4)."""
+    lines = ["apiVersion: v1", "kind: Pod", f"metadata: {{name: p, {metadata}}}", "spec:"]
+    lines.append(indent(dedent(spec).strip("\n"), "  "))
+    if status:
+        lines += ["status:", indent(dedent(status).strip("\n"), "  ")]
+    return "\n".join(lines)
+
+
+def pod(spec: str = "containers: [{name: main}]", metadata: str = "", status: str = "", *others: str) -> Pod:
+    """The decoded Pod of `pod_text`, beside other documents."""
+    return decoded(pod_text(spec, metadata, status), *others).pods[0]
+
+
+def resources_pod(requests: str = "", limits: str = "", *others: str, metadata: str = "") -> Pod:
+    """A pod of one container with these requests and limits, as flow mappings without their braces."""
+    resources = f"{{requests: {{{requests}}}, limits: {{{limits}}}}}"
+    return pod(f"containers: [{{name: main, resources: {resources}}}]", metadata, "", *others)
