@@ -20,6 +20,7 @@ class Settings:
     devices_deadline_s: float = 10 * 60
     disruption_poll_s: float = 10
     validation_s: float = 15
+    settled_s: float = 5 * 60
     pin_deadline_s: float = 2 * 60
     instance_poll_s: float = 30
     orphan_age_s: float = 30

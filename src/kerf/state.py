@@ -32,7 +32,7 @@ from kerf.model.snapshot import (
     key_of,
 )
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import configured, owner_of
+from kerf.sharing.registry import configured, demand_of, owner_of
 
 
 class ClusterState:
@@ -40,6 +40,7 @@ class ClusterState:
 
     def __init__(self, *, assume_node_classes: bool = False) -> None:
         self.is_synced = False
+        self.version = 0
         self.assumes_node_classes = assume_node_classes
         self._objects: dict[str, dict[str, Watched]] = {}
 
@@ -48,6 +49,7 @@ class ClusterState:
         if isinstance(event, Synced):
             self.is_synced = True
             return
+        self.version += 1
         kind, key = key_of(event.value)
         held = self._objects.setdefault(kind, {})
         if isinstance(event, Upserted):
@@ -207,7 +209,7 @@ def _joined(parts: _Parts, families: tuple[Family, ...]) -> ClusterNode:
 
 
 def _demand(pod: Pod, family: Family) -> PodDemand | None:
-    demand = family.demand(pod)
+    demand = demand_of(pod, family)
     return demand if isinstance(demand, PodDemand) and not demand.is_empty else None
 
 

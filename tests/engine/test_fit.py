@@ -1,11 +1,9 @@
 """May a pod run there: the order of the checks, and the answer with its figures."""
 
-import pytest
+from dataclasses import replace
+from typing import Any
 
-from kerf.engine.fit import Placed, Room, fit, nearest, take
-from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
-from kerf.model.plan import Misfit, Stage
-from kerf.testing.builders import a_pod, a_pool, resources
+import pytest
 from tests.engine.worlds import (
     G5,
     G5_12X,
@@ -20,6 +18,11 @@ from tests.engine.worlds import (
     tried,
     two_containers,
 )
+
+from kerf.engine.fit import Placed, Room, fit, nearest, take
+from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
+from kerf.model.plan import Misfit, Stage
+from kerf.testing.builders import a_pod, a_pool, resources
 
 DEDICATED = Taint("dedicated", "gpu")
 TOLERATION = Toleration("dedicated", "Equal", "gpu")
@@ -39,7 +42,7 @@ def asking(key: str, operator: str, *values: str) -> Requirements:
         ({"tolerations": (TOLERATION,), "selector": {}, "cpu": 1}, Stage.DEVICES),
     ],
 )
-def test_the_first_of_taints_requirements_resources_devices_is_named(mended: dict[str, object], stage: Stage) -> None:
+def test_the_first_of_taints_requirements_resources_devices_is_named(mended: dict[str, Any], stage: Stage) -> None:
     """A pod that fails several checks is told the cheapest one; mending it leads to the next."""
     candidate = offer(a_hami_pool(taints=(DEDICATED,)), G5)
     pod = a_slice(**{"cpu": 99, "gpumem": 99999, "selector": {ARCH: "arm64"}, **mended})
@@ -151,7 +154,7 @@ def test_the_affinity_term_that_is_sold_counts() -> None:
     pool = a_pool(requirements=asking(ZONE, "In", "us-east-1a", "us-east-1z"))
     pod = a_pod(affinity=(asking(ZONE, "In", "us-east-1z"), asking(ZONE, "In", "us-east-1a")))
     sold = M5.requirements.without((ZONE,)).intersect(asking(ZONE, "In", "us-east-1a", "us-east-1z"))
-    candidate = offer(pool, type(M5)(**{**vars(M5), "requirements": sold}))
+    candidate = offer(pool, replace(M5, requirements=sold))
 
     result = tried(pod, candidate)
 

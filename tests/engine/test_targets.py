@@ -1,17 +1,19 @@
 """What pools offer: allowed types, what can be had now, and how much of a node is left for pods."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, wares
 
 from kerf.engine.targets import fixed
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.market import BackOff, SoldOut
+from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import NodeClass
 from kerf.testing.builders import AWS_CLASS, NOON_S, a_market, a_pool, an_instance_type, cards, resources
-from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, wares
 
 GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 FAMILY = "karpenter.k8s.aws/instance-family"
@@ -29,7 +31,7 @@ def asking(key: str, operator: str, *values: str) -> Requirements:
     return Requirements([Requirement.of(key, operator, values)])
 
 
-def names(*types: InstanceType, **given: object) -> list[str]:
+def names(*types: InstanceType, **given: Any) -> list[str]:
     """The types that a pool with these requirements offers."""
     return [c.kind.name for c in wares(a_pool(**given), types=types).candidates]
 
@@ -172,9 +174,8 @@ def test_a_pool_needs_its_node_class(classes: tuple[NodeClass, ...], assumed: bo
 
 
 @pytest.mark.parametrize("pool", [a_pool(replicas=3), a_pool(deleted_s=NOON_S)], ids=["static", "deleted"])
-def test_a_static_or_deleted_pool_offers_nothing(pool: object) -> None:
+def test_a_static_or_deleted_pool_offers_nothing(pool: NodePool) -> None:
     """Neither takes nodes for pods; another pool is not hindered."""
-    assert isinstance(pool, type(a_pool()))
     offered = wares(pool, a_pool("other"), types=[M5])
 
     assert ["other"] == [c.pool.name for c in offered.candidates]
@@ -209,9 +210,8 @@ def test_daemons_are_taken_off_an_empty_node() -> None:
     ],
     ids=["taint", "conflict", "undefined label"],
 )
-def test_a_daemon_that_does_not_run_there_costs_nothing(pool: object, given: dict[str, object]) -> None:
+def test_a_daemon_that_does_not_run_there_costs_nothing(pool: NodePool, given: dict[str, Any]) -> None:
     """Taints and selectors hold for DaemonSets as well."""
-    assert isinstance(pool, type(a_pool()))
     candidate = offer(pool, M5, daemon_sets=(a_daemon_set(cpu=1, **given),))
 
     assert 4000 == candidate.room.free["cpu"]

@@ -1,6 +1,7 @@
 """Pools, markets and pods of the engine's tests, and plans told in a few words."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kerf.engine.fit import Placed, fit
@@ -9,15 +10,14 @@ from kerf.engine.shapes import Shape
 from kerf.engine.targets import Candidate, Supply, supply
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
-from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.plan import Misfit, Plan, Unplaced
 from kerf.model.pods import Container, HostPort, Owner, Pod, PodSpec
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet, Upserted, Watched
 from kerf.sharing.hami_records import REGISTER, register_annotation
 from kerf.sharing.registry import FAMILIES, family_named
-from kerf.state import ClusterState, Upserted
+from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_container, a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
 HAMI = {"gpu": "on"}
@@ -43,8 +43,7 @@ def a_slice(name: str = "p", **given: Any) -> Pod:
 def some(count: int, name: str = "p", **given: Any) -> list[Pod]:
     """So many equal pods, `p-0`, `p-1`, ... that share one spec."""
     first = a_pod(f"{name}-0", **given)
-    fields = {key: value for key, value in given.items() if key in ("annotations", "labels", "owner", "uid")}
-    return [first, *(a_pod(f"{name}-{n}", spec=first.spec, **fields) for n in range(1, count))]
+    return [replace(first, name=f"{name}-{n}") for n in range(count)]
 
 
 def port_spec(port: int) -> PodSpec:
@@ -128,10 +127,10 @@ def a_hami_node(node: Node, count: int = 1, memory_mib: int = 22888) -> Node:
     """The node with HAMi's label and register."""
     annotations = {**node.annotations, REGISTER: registered_cards(count, memory_mib)}
     labels = {**node.labels, **HAMI}
-    return Node(**{**vars(node), "labels": labels, "annotations": annotations})
+    return replace(node, labels=labels, annotations=annotations)
 
 
-def seen(*values: NodePool | NodeClaim | Node | Pod | DaemonSet, at_s: float = NOON_S) -> ClusterSnapshot:
+def seen(*values: Watched, at_s: float = NOON_S) -> ClusterSnapshot:
     """The snapshot of a cluster that holds these objects."""
     state = ClusterState(assume_node_classes=True)
     for value in values:

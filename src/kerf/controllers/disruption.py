@@ -30,6 +30,8 @@ class Disruption:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         # What was decided and when; lost at a restart, which only means deciding once more.
         self._resting: tuple[tuple[str, ...], float] | None = None
+        # Until when the cluster as it is at a version needs no second look.
+        self._settled: tuple[int, float] = (-1, 0)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Begins with the first full state; goes on by its own requeue."""
@@ -37,13 +39,16 @@ class Disruption:
 
     async def reconcile(self, key: str) -> Result:
         """Decide; act on what was decided the same way a rest ago."""
-        now = self._ports.clock.now_s()
+        now, poll = self._ports.clock.now_s(), Result(self._settings.disruption_poll_s)
+        version, until_s = self._settled
+        if version == self._state.version and now < until_s:
+            return poll
         await self._release_leftovers(self._state.snapshot(now))
         snapshot = self._state.snapshot(now)
         plan = await self._first_plan(snapshot)
-        poll = Result(self._settings.disruption_poll_s)
         if plan is None:
             self._resting = None
+            self._settled = (self._state.version, now + self._settings.settled_s)
             return poll
         names = tuple(deletion.claim for deletion in plan.deletions)
         if self._resting is None or self._resting[0] != names:

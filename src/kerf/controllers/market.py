@@ -4,7 +4,7 @@ What is remembered here (sold-out offerings, types that failed) only saves tries
 again. What must survive a restart, the memory that cards really registered, is an annotation on the NodePool.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -38,6 +38,8 @@ class MarketBook:
     _sold_out: dict[OfferingKey, _Refusal] = field(default_factory=dict)
     _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     _last: Market | None = None
+    _offers: Sequence[Sequence[InstanceType]] = ()
+    _types: tuple[InstanceType, ...] = ()
 
     def mark_sold_out(self, offerings: Iterable[OfferingKey], reason: str = "insufficient capacity") -> None:
         """Leave offerings out for a while: 3 minutes at first, doubling to 30."""
@@ -61,12 +63,9 @@ class MarketBook:
     async def market(self, snapshot: ClusterSnapshot) -> Market:
         """What can be bought now, for all pools. Raises CloudError."""
         now = self.clock.now_s()
-        types: dict[str, InstanceType] = {}
-        for pool in snapshot.node_pools:
-            for kind in await self.cloud.instance_types(pool):
-                types[kind.name] = kind
+        offers = [await self.cloud.instance_types(pool) for pool in snapshot.node_pools]
         market = Market(
-            types=tuple(types[name] for name in sorted(types)),
+            types=self._merged(offers),
             currency=self.cloud.currency,
             provider=self.cloud.name,
             sold_out=tuple(
@@ -84,11 +83,15 @@ class MarketBook:
             self._last = market
         return self._last
 
+    def _merged(self, offers: Sequence[Sequence[InstanceType]]) -> tuple[InstanceType, ...]:
+        """All types by name; the tuple of last time when no pool's offer has changed."""
+        if len(offers) == len(self._offers) and all(a is b for a, b in zip(offers, self._offers, strict=True)):
+            return self._types
+        types = {kind.name: kind for offer in offers for kind in offer}
+        self._offers, self._types = offers, tuple(types[name] for name in sorted(types))
+        return self._types
+
 
 def _is_same(market: Market, last: Market) -> bool:
     known = (market.sold_out, market.back_offs, market.observed_memory_mib)
-    return (
-        known == (last.sold_out, last.back_offs, last.observed_memory_mib)
-        and len(market.types) == len(last.types)
-        and all(mine is theirs for mine, theirs in zip(market.types, last.types, strict=True))
-    )
+    return market.types is last.types and known == (last.sold_out, last.back_offs, last.observed_memory_mib)

@@ -4,9 +4,10 @@ The relaxation lets pods be cut to pieces and nodes be bought in parts, but char
 per resource, and per card where it asks for a GPU. In dual form: split the price of each type over its resources;
 a pod is worth at most the sum of its shares of those parts, on the type where that sum is least. The best split is a
 linear program (HiGHS), and any split gives a valid bound. Rounded up where it is safe: some node must be bought for
-the most demanding pod, and with a single price in sight nodes come whole.
+the most demanding pod, nodes come whole with a single price in sight, and bills are made of whole prices.
 """
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -41,9 +42,10 @@ def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int
     relaxed = _relaxed(filler, useful, rows)
     dearest_pod = max(min(_price(c) for n, c in rows if n == number) for number in range(len(shapes)))
     prices = {_price(c) for c in useful}
-    if len(prices) == 1:
-        price = prices.pop()
-        relaxed = -(-relaxed // price) * price
+    # Whatever is bought, the bill is a multiple of what all prices are multiples of.
+    step = prices.pop() if len(prices) == 1 else math.gcd(*(o.price_micro for c in useful for o in c.offerings))
+    if step:
+        relaxed = -(-relaxed // step) * step
     return max(relaxed, dearest_pod)
 
 

@@ -8,6 +8,7 @@ from kerf.engine.shapes import Shape
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import PodDemand
+from kerf.sharing import registry
 from kerf.sharing.family import Family, NoFit, Refused
 
 if TYPE_CHECKING:
@@ -17,11 +18,8 @@ _COUNTS = re.compile(r"\d+/\d+ ")
 
 
 def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:
-    """What pods of the shape ask of a family, computed once a shape and family."""
-    cache: dict[str, PodDemand | Refused] = shape.__dict__.setdefault("_demands", {})
-    if family.name not in cache:
-        cache[family.name] = family.demand(shape.pod)
-    return cache[family.name]
+    """What pods of the shape ask of a family."""
+    return registry.demand_of(shape.pod, family)
 
 
 def rightful_family(shape: Shape, families: tuple[Family, ...]) -> Family | None:

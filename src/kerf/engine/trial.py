@@ -139,7 +139,7 @@ def is_usable(node: ClusterNode) -> bool:
 def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> Spot:
     held, claim = node.node, node.claim
     family = family_named(node.family, families) if node.family else owner_of(node.labels, {}, families)
-    requirements = Requirements.of_labels(held.labels) if held is not None else promised(claim, market)
+    requirements = held.label_requirements if held is not None else promised(claim, market)
     nothing = "" if node.devices else (f"{node.name} has registered no GPU")
     target = Target(
         f"node {node.name}",

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from kerf.model.constraints import Taint
+from kerf.model.constraints import Requirements, Taint
 from kerf.model.quantities import NOTHING, Resources
 
 CORDONED_BY_KERF = "kerf.dev/cordoned"
@@ -48,3 +49,8 @@ class Node:
     created_s: float = 0
     deleted_s: float | None = None
     finalizers: tuple[str, ...] = ()
+
+    @cached_property
+    def label_requirements(self) -> Requirements:
+        """Its labels, each as a set of one value."""
+        return Requirements.of_labels(self.labels)

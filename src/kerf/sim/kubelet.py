@@ -25,6 +25,7 @@ from kerf.sim.objects import (
     is_deleting,
     key_of,
     labels_of,
+    name_of,
     node_of,
     phase_of,
     uid_of,
@@ -34,7 +35,7 @@ from kerf.sim.objects import (
 RUN_FOR = "kerf.dev/run-for"
 """Annotation of a Job's pod: how long its containers run before they succeed."""
 
-_START_S, _INIT_S, _STOP_S = 1, 5, 2
+_START_S, _INIT_S, _STOP_S, _AGENT_S = 1, 5, 2, 5
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
@@ -57,6 +58,7 @@ class Kubelets:
         self._api, self._clock, self._cloud, self._plugins, self._latencies = api, clock, cloud, plugins, latencies
         self._joined = 0
         self._node_of: dict[str, str] = {}
+        self._claim_of: dict[str, str] = {}
         self._dead_nodes: set[str] = set()
         self._pods_by_node: dict[str, dict[tuple[str, str], str]] = {}
         self._timers: set[tuple[str, str]] = set()
@@ -85,6 +87,7 @@ class Kubelets:
         self._joined += 1
         name = f"ip-10-0-{self._joined // 256}-{self._joined % 256}"
         self._node_of[instance.provider_id] = name
+        self._claim_of[name] = instance.claim_name
         self._plugins.install(name, instance)
         self._api.create(_node(name, instance, self._now_text()))
         self._after(self._latencies.ready_s, lambda: self._ready(name))
@@ -128,11 +131,27 @@ class Kubelets:
         if TERMINATION_FINALIZER not in (node["metadata"].get("finalizers") or ()):
             self._api.delete("Node", "", name)
 
+    def _startup_taints(self, node: Json) -> list[tuple[str, str]]:
+        """The startup taints that a node still has, by key and effect."""
+        claim = self._api.get("NodeClaim", "", self._claim_of.get(name_of(node), ""))
+        startup = {_identity(taint) for taint in (claim or {"spec": {}})["spec"].get("startupTaints") or ()}
+        return [found for taint in node["spec"].get("taints") or () if (found := _identity(taint)) in startup]
+
+    def _end_startup(self, name: str) -> None:
+        """What the agents do for which startup taints keep pods off."""
+        node = self._api.get("Node", "", name)
+        if node is not None:
+            gone = self._startup_taints(node)
+            self._set_taints(name, lambda taint: _identity(taint) not in gone, [])
+
     # --- pods ------------------------------------------------------------------------------------------------------
 
     def _on_event(self, what: str, obj: Json) -> None:
         if obj["kind"] == "Pod":
             self._on_pod(what, obj)
+        elif obj["kind"] == "Node" and self._startup_taints(obj):
+            name = name_of(obj)
+            self._once("startup", uid_of(obj), _AGENT_S, lambda: self._end_startup(name))
 
     def _on_pod(self, what: str, pod: Json) -> None:
         _, *rest = key_of(pod)
@@ -211,6 +230,10 @@ class Kubelets:
 
     def _now_text(self) -> str:
         return instant_text(self._clock.now_s())
+
+
+def _identity(taint: Json) -> tuple[str, str]:
+    return taint["key"], taint["effect"]
 
 
 def _node(name: str, instance: Instance, now: str) -> Json:

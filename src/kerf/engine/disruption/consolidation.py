@@ -60,7 +60,9 @@ def _eviction_cost(pod: Pod) -> int:
 
 def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
     """Where the node's pods would go, beside the pods that wait already; None when some would find no place."""
-    staying = tuple(node for node in snapshot.nodes if node.name != candidate.node.name and _may_receive(node, snapshot))
+    staying = tuple(
+        node for node in snapshot.nodes if node.name != candidate.node.name and _may_receive(node, snapshot)
+    )
     trial = Trial(replace(snapshot, nodes=staying), market)
     for shape in group(snapshot.pending):
         trial.place(shape)
@@ -76,7 +78,7 @@ def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) 
 def _may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     """Whether pods may be moved to the node: it must stay.
 
-    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move at all.
+    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move.
     """
     if node.node is None or not node.is_initialized or node.is_deleting:
         return False

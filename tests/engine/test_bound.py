@@ -1,0 +1,98 @@
+"""The lower bound: never above what a plan costs, and tight where cards decide."""
+
+import pytest
+from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, per_hour, planned, some, two_containers, wares
+
+from kerf.engine.bound import lower_bound
+from kerf.engine.provisioning import Options, plan
+from kerf.engine.shapes import group
+from kerf.model.constraints import CAPACITY_TYPE
+from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+
+
+def bound_of(pods: list[Pod], pool: NodePool, *types: InstanceType) -> int | None:
+    """The bound for these pods on new nodes."""
+    return lower_bound(group(pods), wares(pool, types=types).candidates)
+
+
+def test_no_pods_cost_nothing() -> None:
+    """And a pod that fits nowhere has no bound."""
+    assert 0 == bound_of([], a_pool(), M5)
+    assert bound_of([a_pod(cpu=99)], a_pool(), M5) is None
+
+
+@pytest.mark.parametrize(
+    "pods, pool, types, expected",
+    [
+        (some(2, gpu=1), a_pool(), (G5, G5_12X), 2_012_000),
+        (some(5, gpu=1, gpumem=12000), a_hami_pool(), (G5_12X,), 11_344_000),
+        (some(5, gpu=1, gpumem=12000), a_hami_pool(), (G5, G5_12X), 5_030_000),
+        (some(3, gpu=1, gpumem=1000, cores=50), a_hami_pool(), (G5,), 2_012_000),
+        (some(9, cpu=3), a_pool(), (M5,), 1_728_000),
+    ],
+    ids=["whole", "one a card", "one-card machines", "two a card", "cpu"],
+)
+def test_the_bound_is_the_cost_where_nodes_come_full(
+    pods: list[Pod], pool: NodePool, types: tuple[InstanceType, ...], expected: int
+) -> None:
+    """Half cards and single prices are rounded up, so that nothing is left between bound and plan."""
+    assert expected == bound_of(pods, pool, *types)
+    assert expected == per_hour(planned(pods, [pool], types))
+
+
+def test_large_memory_and_many_cores_share_a_card() -> None:
+    """One slice over half of the memory and one over half of the cores fit together: the bound must not say two."""
+    pods = [a_pod("a", gpu=1, gpumem=14000, cores=10), a_pod("b", gpu=1, gpumem=1000, cores=60)]
+
+    assert 1_006_000 == per_hour(planned(pods, [a_hami_pool()], [G5])) == bound_of(pods, a_hami_pool(), G5)
+
+
+def test_containers_of_a_pod_count_one_by_one() -> None:
+    """Six containers of 30 % fit on two cards, whichever pods they are of."""
+    pair = an_instance_type("pair", cpu=16, memory="64Gi", devices=cards(2, 10000), price="2.00")
+    pods = some(3, containers=two_containers(gpu=1, gpumem=3000))
+
+    bound = bound_of(pods, a_hami_pool(), pair)
+
+    assert bound is not None
+    assert bound <= per_hour(planned(pods, [a_hami_pool()], [pair]))
+
+
+def test_a_dear_spot_price_is_no_bound_for_on_demand() -> None:
+    """Spot comes first at any price; a pod that asks on-demand may pay less."""
+    kind = an_instance_type(capacity_types=(SPOT, ON_DEMAND))
+    offerings = (Offering("us-east-1a", SPOT, 5_000_000), Offering("us-east-1a", ON_DEMAND, 1_000_000))
+    kind = type(kind)(kind.name, kind.requirements, kind.capacity, offerings=offerings)
+    pods = [a_pod(cpu=1, selector={CAPACITY_TYPE: ON_DEMAND})]
+
+    assert 1_000_000 == bound_of(pods, a_pool(capacity_types=()), kind)
+
+
+def test_the_most_demanding_pod_needs_some_node() -> None:
+    """Fractions of a node are rounded up where one pod needs a dear one anyway."""
+    assert 5_672_000 == bound_of([a_pod("a", gpu=2), a_pod("b", cpu=1)], a_pool(), G5, G5_12X)
+
+
+def test_free_machines_cost_nothing() -> None:
+    """A NodeOverlay may set a price to zero."""
+    assert 0 == bound_of(some(3, cpu=3), a_pool(), an_instance_type(price="0"))
+
+
+def test_what_is_paid_already_is_in_the_bound() -> None:
+    """The plan's bound is of the whole cluster, and none is stated where pods went to existing nodes."""
+    pods = some(2, cpu=4)
+    bought = planned(pods, [a_pool()], [M5])
+    placed = planned(pods, [a_pool()], [M5], nodes=[a_node()])
+
+    assert 384_000 == bought.cost.bound_micro == bought.cost.after_micro
+    assert placed.cost.bound_micro is None
+
+
+def test_the_bound_can_be_left_out() -> None:
+    """It costs time that a controller need not spend."""
+    decided = plan(a_snapshot(pools=[a_pool()], pods=[a_pod()]), a_market(M5), Options(with_bound=False))
+
+    assert decided.cost.bound_micro is None

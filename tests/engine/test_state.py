@@ -1,0 +1,230 @@
+"""ClusterState: events in, one joined snapshot out."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, seen
+
+from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
+from kerf.model.pods import RUNNING
+from kerf.model.snapshot import Deleted, ResourceQuota, Synced, Upserted
+from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
+from kerf.sharing.registry import FAMILIES, family_named
+from kerf.state import (
+    ClusterState,
+    devices_annotation,
+    lacks,
+    noted_observations,
+    observed_memory,
+    predicted_shapes,
+)
+from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod, a_pool, cards
+
+PREDICTED = {PREDICTED_DEVICES: devices_annotation(cards(1))}
+
+
+def test_node_and_claim_are_joined_by_provider_id() -> None:
+    """Names do not matter; a claim whose instance has not registered stands alone under its own name."""
+    snapshot = seen(a_node("ip-10-0-0-7", provider_id="i-1"), a_claim("a", provider_id="i-1"), a_claim("b"))
+
+    node, alone = joined(snapshot, "ip-10-0-0-7"), joined(snapshot, "b")
+
+    assert node.claim is not None
+    assert "a" == node.claim.name
+    assert alone.node is None
+    assert ["b", "ip-10-0-0-7"] == [n.name for n in snapshot.nodes]
+
+
+def test_two_empty_provider_ids_are_not_equal() -> None:
+    """A claim that was not launched is no node's."""
+    snapshot = seen(a_node("foreign"), a_claim("new"))
+
+    assert joined(snapshot, "foreign").claim is None
+    assert joined(snapshot, "new").node is None
+
+
+def test_order_and_repetition_of_events_do_not_matter() -> None:
+    """The same objects give the same snapshot."""
+    objects = [
+        a_node(provider_id="i-1"),
+        a_claim(provider_id="i-1"),
+        a_pool(),
+        a_pod("a"),
+        a_pod("b", node_name="node"),
+    ]
+
+    assert seen(*objects) == seen(*reversed(objects)) == seen(*objects, *objects)
+
+
+def test_a_deleted_object_is_gone() -> None:
+    """Deleting what is not known does no harm."""
+    state = ClusterState()
+    state.apply(Upserted(a_pod("a")))
+    state.apply(Deleted(a_pod("a", cpu=1)))
+    state.apply(Deleted(a_pod("b")))
+
+    assert () == state.pods()
+    assert not state.is_synced
+    state.apply(Synced())
+    assert state.is_synced
+
+
+def test_pending_pods_are_those_that_wait() -> None:
+    """Neither bound, nor ended, nor being deleted."""
+    pods = [a_pod("a"), a_pod("b", node_name="node"), a_pod("c", phase="Failed"), a_pod("d", deleted_s=NOON_S)]
+
+    assert ["default/a"] == [pod.key for pod in seen(*pods).pending]
+
+
+def test_what_a_claim_predicts_holds_until_initialized() -> None:
+    """A node without a register counts with the predicted cards while its claim starts, and with none afterwards."""
+    node = a_node(labels=HAMI, provider_id="i-1")
+    starting = a_claim(provider_id="i-1", reached=(LAUNCHED, REGISTERED), annotations=PREDICTED)
+
+    waiting = joined(seen(node, starting))
+    started = joined(seen(node, replace(starting, conditions=a_claim().conditions)))
+
+    assert ([22888], False) == ([d.memory_mib for d in waiting.devices], waiting.devices_observed)
+    assert () == started.devices
+
+
+def test_the_register_is_believed_before_the_prediction() -> None:
+    """A card that registered less is planned with that, also before Initialized."""
+    node = a_hami_node(a_node(provider_id="i-1"), memory_mib=22000)
+    starting = a_claim(provider_id="i-1", reached=(LAUNCHED,), annotations=PREDICTED)
+
+    found = joined(seen(node, starting))
+
+    assert ([22000], True, "hami") == ([d.memory_mib for d in found.devices], found.devices_observed, found.family)
+
+
+def test_slices_of_bound_pods_are_taken_off_their_card() -> None:
+    """By HAMi's record on the pod, else by what it asks."""
+    pod = a_slice(gpumem=8000, cores=30, uid="u", scheduler_name="hami-scheduler", node_name="node", phase=RUNNING)
+
+    card = joined(seen(a_hami_node(a_node()), pod)).devices[0]
+
+    assert (14888, 70) == (card.free_memory_mib, card.free_cores)
+
+
+def test_a_pending_pod_that_hami_has_booked_reserves_its_slice() -> None:
+    """HAMi writes node and card before it binds: nobody else may be planned there."""
+    record = {NODE: "node", ALLOCATED: "gpu-0,NVIDIA,8000,30:;"}
+    pod = a_slice(gpumem=8000, cores=30, uid="u", scheduler_name="hami-scheduler", annotations=record)
+
+    card = joined(seen(a_hami_node(a_node()), pod)).devices[0]
+
+    assert (14888, 70) == (card.free_memory_mib, card.free_cores)
+
+
+def test_an_unreadable_register_is_a_problem_of_its_node_alone() -> None:
+    """The text says where; other nodes are read."""
+    broken = a_node("broken", labels=HAMI, annotations={REGISTER: "{oops"})
+
+    snapshot = seen(broken, a_hami_node(a_node("whole")))
+
+    assert REGISTER in joined(snapshot, "broken").problem
+    assert () == joined(snapshot, "broken").devices
+    assert "" == joined(snapshot, "whole").problem
+
+
+def test_the_pool_says_which_family_has_the_cards() -> None:
+    """Its annotation speaks for nodes that are not there yet; a claim in flight predicts with that family."""
+    pool = a_pool(annotations={"kerf.dev/gpu-sharing": "hami"})
+    claim = a_claim(reached=(), annotations=PREDICTED)
+
+    assert "hami" == joined(seen(pool, claim), "claim").family
+    assert "whole" == joined(seen(a_pool(), claim), "claim").family
+
+
+def test_quotas_carry_what_is_used() -> None:
+    """MiB and cores of the namespace's pods, as HAMi's records state them."""
+    state = ClusterState()
+    record = {NODE: "node", ALLOCATED: "gpu-0,NVIDIA,8000,30:;"}
+    for value in (
+        a_slice("mine", gpumem=8000, annotations=record, uid="u"),
+        a_slice("theirs", namespace="other", gpumem=8000, annotations=record, uid="v"),
+        ResourceQuota("default", "gpu", {"limits.nvidia.com/gpumem": 10000}),
+    ):
+        state.apply(Upserted(value))
+
+    used = state.snapshot(NOON_S).quotas[0].used
+
+    assert (8000, 30) == (used["limits.nvidia.com/gpumem"], used["limits.nvidia.com/gpucores"])
+
+
+def test_objects_are_found_by_name() -> None:
+    """None for what is not there."""
+    state = ClusterState()
+    node, claim, pod = a_node(provider_id="i-1"), a_claim(provider_id="i-1", node_name="node"), a_pod(node_name="node")
+    for value in (node, claim, pod):
+        state.apply(Upserted(value))
+
+    assert (node, claim) == (state.node_of(claim), state.claim_of(node))
+    assert ((pod,), pod) == (state.pods_on("node"), state.pod("default/p"))
+    assert (node, claim, pod) == (state.node("node"), state.claim("claim"), state.find("Pod", "default/p"))
+    assert (None, None, None) == (state.node("x"), state.claim("x"), state.pod("x"))
+    assert state.node_of(replace(claim, provider_id="")) is None
+    assert "whole" == state.family_of(node, claim).name
+
+
+def test_a_reused_node_name_is_not_the_claims_node() -> None:
+    """A node of the claim's node name with another instance behind it is somebody else's."""
+    state = ClusterState()
+    state.apply(Upserted(a_node("node", provider_id="i-2")))
+    state.apply(Upserted(a_node("other", provider_id="i-1")))
+
+    found = state.node_of(a_claim(provider_id="i-1", node_name="node"))
+
+    assert found is not None
+    assert "other" == found.name
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"model": 1}', '[{"model": "T4"}]', '[{"memoryMiB": "x"}]'])
+def test_a_broken_prediction_predicts_nothing(text: str) -> None:
+    """Somebody edited the annotation: planning goes on."""
+    assert () == predicted_shapes(a_claim(annotations={PREDICTED_DEVICES: text}))
+
+
+def test_a_prediction_is_read_as_it_was_written() -> None:
+    """Model, registered name and memory of each card."""
+    assert cards(2) == predicted_shapes(a_claim(annotations={PREDICTED_DEVICES: devices_annotation(cards(2))}))
+
+
+def test_the_least_memory_that_ever_registered_is_remembered() -> None:
+    """By pool and type: what the pool's annotation notes, and what nodes show now, whichever is less."""
+    noted = a_hami_pool(own_annotations={OBSERVED_DEVICES: json.dumps({"m5.xlarge": 22500, "old": 1})})
+    nodes = seen(
+        a_hami_node(a_node("a", provider_id="i-1"), memory_mib=22000),
+        a_hami_node(a_node("b", provider_id="i-2"), memory_mib=22888),
+        a_claim("a", provider_id="i-1"),
+        a_claim("b", provider_id="i-2"),
+    ).nodes
+
+    assert {("pool", "m5.xlarge"): 22000, ("pool", "old"): 1} == observed_memory([noted], nodes)
+
+
+def test_predicted_cards_are_no_observation() -> None:
+    """Only what registered counts, and only on nodes of ours."""
+    snapshot = seen(a_claim(reached=(), annotations=PREDICTED), a_hami_node(a_node("foreign")))
+
+    assert {} == observed_memory([], snapshot.nodes)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": "x"}', "3"])
+def test_a_broken_note_is_no_note(text: str) -> None:
+    """As if nothing had been observed."""
+    assert {} == noted_observations(a_pool(own_annotations={OBSERVED_DEVICES: text}))
+
+
+def test_what_a_register_lacks_is_named_card_by_card() -> None:
+    """Fewer cards, unhealthy ones, and a smaller one are three sentences; more is nothing."""
+    predict = family_named("hami", FAMILIES).predict
+    two, small, one = predict(cards(2), {}), predict(cards(2, 22000), {}), predict(cards(1), {})
+
+    assert "" == lacks(two, two) == lacks(one, two)
+    assert "1 of 2 GPUs registered" == lacks(two, one)
+    assert "a GPU registered 22000 MiB, 22888 were predicted" == lacks(two, (two[0], small[1]))
+    assert "1 of 2 GPUs are healthy" == lacks(two, (two[0], replace(two[1], healthy=False)))
+    assert "" == lacks(two, tuple(replace(d, memory_mib=0) for d in two))
