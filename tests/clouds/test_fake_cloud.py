@@ -12,6 +12,7 @@ from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity,
 from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
 from kerf.errors import CloudError
 from kerf.model.instancetypes import OfferingKey
+from kerf.model.nodeclaim import NodeClaim
 from kerf.testing.builders import a_pool
 from kerf.testing.conformance import CHECKS, Bench
 
@@ -23,9 +24,9 @@ G5 = claim(types=("g5.xlarge",))
 class Sky(World):
     """A cloud in virtual time: launches take 40 s, terminations 5 s."""
 
-    def __init__(self, latencies: Latencies = Latencies(40, 5), seed: int = 0) -> None:
+    def __init__(self, jitter_s: float = 0, seed: int = 0) -> None:
         super().__init__()
-        self.cloud = FakeCloud(MARKET, self.clock, latencies=latencies, seed=seed)
+        self.cloud = FakeCloud(MARKET, self.clock, latencies=Latencies(40, 5, jitter_s), seed=seed)
 
     def done(self, call: Coroutine[Any, Any, Any]) -> Any:
         """What a call gives when it returns."""
@@ -65,20 +66,18 @@ def test_it_keeps_the_promises_of_every_provider(sky: Sky, check: Any) -> None:
 @pytest.mark.parametrize(
     ("allowed", "chosen"),
     [
-        ({}, OfferingKey("m5.large", "us-east-1a", "spot")),
-        ({"types": ("g5.xlarge", "g5.12xlarge")}, SPOT_A),
-        ({"types": ("g5.xlarge",), "zones": ("us-east-1b",)}, SPOT_B),
+        (claim(), OfferingKey("m5.large", "us-east-1a", "spot")),
+        (claim(types=("g5.xlarge", "g5.12xlarge")), SPOT_A),
+        (claim(types=("g5.xlarge",), zones=("us-east-1b",)), SPOT_B),
         (
-            {"types": ("g5.xlarge", "g5.12xlarge"), "capacity_types": ("on-demand",)},
+            claim(types=("g5.xlarge",), capacity_types=("on-demand",)),
             OfferingKey("g5.xlarge", "us-east-1a", "on-demand"),
         ),
     ],
 )
-def test_the_cheapest_that_is_allowed_is_launched(
-    sky: Sky, allowed: dict[str, tuple[str, ...]], chosen: OfferingKey
-) -> None:
+def test_the_cheapest_that_is_allowed_is_launched(sky: Sky, allowed: NodeClaim, chosen: OfferingKey) -> None:
     """Capacity type first, then price, then type and zone by name; m5.large costs the same in both capacity types."""
-    assert chosen == sky.done(sky.cloud.create(claim(**allowed))).offering
+    assert chosen == sky.done(sky.cloud.create(allowed)).offering
 
 
 def test_a_launch_takes_its_time_and_the_instance_is_there_at_once(sky: Sky) -> None:
@@ -109,7 +108,7 @@ def test_what_is_sold_out_is_passed_over_and_named(sky: Sky) -> None:
 def test_a_stock_out_ends(sky: Sky) -> None:
     """Sold out until a time; then the same call succeeds."""
     sky.cloud.sell_out("g5.xlarge", until_s=START_S + 600)
-    with pytest.raises(InsufficientCapacity, match="g5.xlarge spot in us-east-1a"):
+    with pytest.raises(InsufficientCapacity, match="xlarge spot in us-east-1a"):
         sky.done(sky.cloud.create(G5))
 
     sky.at(600)
@@ -222,7 +221,7 @@ def test_chance_is_repeatable() -> None:
     """Launches of uneven length are the same for the same seed, and others for another."""
 
     def launch_s(seed: int) -> float:
-        sky = Sky(Latencies(40, 5, jitter_s=30), seed)
+        sky = Sky(30, seed)
         sky.done(sky.cloud.create(G5))
         sky.loop.close()
         return sky.now_s

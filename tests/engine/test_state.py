@@ -8,7 +8,7 @@ from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined,
 
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
-from kerf.model.snapshot import Deleted, ResourceQuota, Synced, Upserted
+from kerf.model.snapshot import Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.state import (
@@ -46,7 +46,7 @@ def test_two_empty_provider_ids_are_not_equal() -> None:
 
 def test_order_and_repetition_of_events_do_not_matter() -> None:
     """The same objects give the same snapshot."""
-    objects = [
+    objects: list[Watched] = [
         a_node(provider_id="i-1"),
         a_claim(provider_id="i-1"),
         a_pool(),

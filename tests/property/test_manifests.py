@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 
 from kerf.errors import InputError
 from kerf.manifests.decode import decode, decode_object
-from kerf.manifests.decoded import Decoded
-from kerf.manifests.encode import node_claim_object, requirement_list
+from kerf.manifests.encode import node_claim_object
 from kerf.manifests.read import parse
+from kerf.manifests.times import duration_s, duration_text, instant_s, instant_text
 from kerf.manifests.workloads import expand
-from kerf.model.constraints import Requirement, Requirements, Taint
-from kerf.model.nodeclaim import Condition, NodeClaim
+from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
+from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.quantities import Resources
-from kerf.testing.builders import a_claim
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("0*/*.yaml"))
 TEXTS = [path.read_text() for path in EXAMPLES]
-OBJECTS: list[Any] = [yaml.safe_load(text) for text in TEXTS]
+OBJECTS: list[Any] = [value for text in TEXTS for value in yaml.safe_load_all(text)]
+
+often = settings(max_examples=350, deadline=None, derandomize=True, database=None)
+"""Some 1,000 mutations in all, the same in every run."""
 
 JUNK = st.one_of(
     st.none(),
@@ -39,6 +41,27 @@ JUNK = st.one_of(
     st.just([None]),
     st.just({"": None}),
 )
+
+
+DAMAGE = [
+    "",
+    "\t",
+    "  ",
+    "{",
+    "]",
+    ":",
+    "- ",
+    "&a ",
+    "*a",
+    "!!x ",
+    "|\n",
+    "'",
+    "%",
+    "\x00",
+    "---\n",
+    "\u2028",
+    "<<: 1\n",
+]
 
 
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -71,33 +94,99 @@ def mutated(draw: Callable[..., Any]) -> Any:
 def works_or_tells(text: str, name: str) -> None:
     """Read, decode and expand; what is refused says where, what was expected and what came."""
     try:
-        decoded = decode(parse(text, name))
-        assert isinstance(decoded, Decoded)
-        assert all(pod.name for pod in expand(decoded))
+        assert all(pod.name for pod in expand(decode(parse(text, name))))
     except InputError as error:
         for line in str(error).split("\n"):
             assert re.match(rf"{re.escape(name)}:\d+(:\d+)?: .*expected .+, got .+", line), line
 
 
-@settings(max_examples=5000, deadline=None, database=None)
+@often
 @given(mutated())
 def test_a_mutated_yaml_manifest_works_or_is_refused_with_its_place(value: Any) -> None:
     """Issue 3, bad input: a clear error with its place, never another exception."""
     works_or_tells(yaml.safe_dump(value), "in.yaml")
 
 
-@settings(max_examples=5000, deadline=None, database=None)
+@often
 @given(mutated())
 def test_a_mutated_json_manifest_works_or_is_refused_with_its_place(value: Any) -> None:
     """The same through the JSON reader, as the item of a List."""
     works_or_tells(json.dumps({"apiVersion": "v1", "kind": "List", "items": [value]}), "in.json")
 
 
-@settings(max_examples=5000, deadline=None, database=None)
+@often
 @given(st.sampled_from(TEXTS), st.data())
 def test_a_manifest_with_damaged_text_works_or_is_refused_with_its_place(text: str, data: st.DataObject) -> None:
     """A few characters lost, added or doubled somewhere in the text."""
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 12)))
-    put = data.draw(st.sampled_from(["", "\t", "  ", "{", "]", ":", "- ", "&a ", "*a", "!!x ", "|\n", "'", "%", "\x00", "---\n"]))
+    put = data.draw(st.sampled_from(DAMAGE))
     works_or_tells(text[:start] + put + text[end:], "in.yaml")
+
+
+NAMES = st.sampled_from(["a", "b.example/c", "d"])
+VALUES = st.frozensets(st.sampled_from(["x", "y", "3", "12"]), max_size=3)
+BOUNDS = st.none() | st.integers(0, 20)
+WHOLE_S = st.integers(0, 4_000_000_000)
+
+
+@st.composite
+def requirement(draw: Callable[..., Any]) -> Requirement:
+    """Any requirement that intersections of manifests' own can give."""
+    key, values = draw(NAMES), draw(VALUES)
+    if draw(st.booleans()):
+        least = draw(st.none() | st.integers(1, len(values))) if values else None
+        return Requirement(key, False, values, min_values=least)
+    return Requirement(key, True, values, at_least=draw(BOUNDS), at_most=draw(BOUNDS))
+
+
+TAINTS = st.builds(Taint, NAMES, st.sampled_from(["", "v"]), st.sampled_from(["NoSchedule", "NoExecute"]))
+AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 2**50))
+CONDITIONS = st.builds(
+    Condition,
+    st.sampled_from(["Launched", "Ready"]),
+    st.sampled_from(["True", "Unknown"]),
+    st.just("Why"),
+    st.text(),
+    WHOLE_S,
+)
+
+
+@st.composite
+def claims(draw: Callable[..., Any]) -> NodeClaim:
+    """A claim of any state, with times in whole seconds."""
+    conditions = draw(st.lists(CONDITIONS, unique_by=lambda condition: condition.type))
+    return NodeClaim(
+        name="claim",
+        node_pool="pool",
+        node_class=NodeClassRef("g.example", "KindNodeClass", "n"),
+        requirements=Requirements(draw(st.lists(requirement(), max_size=4))),
+        requests=Resources(draw(AMOUNTS)),
+        taints=tuple(draw(st.lists(TAINTS, max_size=2))),
+        startup_taints=tuple(draw(st.lists(TAINTS, max_size=2))),
+        labels={NODE_POOL: "pool"},
+        annotations=draw(st.dictionaries(NAMES, st.text())),
+        expire_after_s=draw(st.none() | WHOLE_S),
+        termination_grace_period_s=draw(st.none() | WHOLE_S),
+        uid=draw(st.sampled_from(["", "u"])),
+        created_s=draw(WHOLE_S),
+        deleted_s=draw(st.none() | WHOLE_S),
+        provider_id=draw(st.sampled_from(["", "aws:///i-1"])),
+        capacity=Resources(draw(AMOUNTS)),
+        conditions=tuple(sorted(conditions, key=lambda condition: condition.type)),
+        last_pod_event_s=draw(st.none() | WHOLE_S),
+    )
+
+
+@often
+@given(claims())
+def test_decoding_what_was_encoded_gives_the_same_claim(claim: NodeClaim) -> None:
+    """Through JSON text, as the API sends it."""
+    assert claim == decode_object(json.loads(json.dumps(node_claim_object(claim))))
+
+
+@often
+@given(WHOLE_S)
+def test_instants_and_durations_survive_their_text(seconds: int) -> None:
+    """In whole seconds."""
+    assert seconds == instant_s(instant_text(seconds)) == duration_s(duration_text(seconds))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.errors import CloudError
-from kerf.model.constraints import CAPACITY_TYPE, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
@@ -264,11 +264,12 @@ class FakeCloud:
 
     def _choices(self, claim: NodeClaim) -> list[tuple[OfferingKey, Offering]]:
         """What the claim allows, in the order in which it is tried."""
-        zones, capacity_types = claim.requirements.get(ZONE), claim.requirements.get(CAPACITY_TYPE)
+        names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
         allowed = [
             (OfferingKey(instance_type.name, offering.zone, offering.capacity_type), offering)
             for instance_type in self._market
-            if claim.requirements.conflict(instance_type.requirements) is None
+            if (names is None or names.has(instance_type.name))
+            and claim.requirements.conflict(instance_type.requirements) is None
             for offering in instance_type.offerings
             if (zones is None or zones.has(offering.zone))
             and (capacity_types is None or capacity_types.has(offering.capacity_type))

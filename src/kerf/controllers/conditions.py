@@ -3,16 +3,17 @@
 `lastPodEventTime` starts the clock of consolidateAfter, as in Karpenter; a start of ours does not reset it.
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.targets import pool_problem
-from kerf.model.nodeclaim import CONSOLIDATABLE, FALSE, INITIALIZED, READY, TRUE, Condition, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, FALSE, INITIALIZED, PODS_SEEN, READY, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.quantities import NODES, Resources
-from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
+from kerf.model.snapshot import Event, NodeClass, Synced, Upserted, Watched
 from kerf.state import ClusterState
 
 _POD_EVENT_STEP_S = 10.0
@@ -20,7 +21,11 @@ _POD_EVENT_STEP_S = 10.0
 
 
 class PodEvents:
-    """Notes on a claim when a pod came to its node or left it."""
+    """Notes on a claim when a pod came to its node or left it.
+
+    Which pods were there is noted as well, as a digest: a pod that leaves while Kerf is down leaves no other trace, and
+    the node would seem to have been idle all the time.
+    """
 
     name = "pod-events"
 
@@ -28,26 +33,35 @@ class PodEvents:
         self._state, self._ports = state, ports
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Claims to whose nodes a pod was bound, or which it left; daemons do not count."""
-        if isinstance(event, Synced) or not isinstance(event.value, Pod) or event.value.is_daemon:
+        """Claims on whose nodes something happened to a pod; all of them at the start."""
+        if isinstance(event, Synced):
+            return tuple(claim.name for claim in self._state.claims())
+        if not isinstance(event.value, Pod) or event.value.is_daemon or not event.value.node_name:
             return ()
-        pod, before = event.value, previous if isinstance(previous, Pod) else None
-        came = isinstance(event, Upserted) and pod.node_name and (before is None or not before.node_name)
-        left = isinstance(event, Deleted) or (pod.is_ended and before is not None and not before.is_ended)
-        node = self._state.node(pod.node_name) if came or left else None
+        node = self._state.node(event.value.node_name)
         claim = self._state.claim_of(node) if node is not None else None
         return (claim.name,) if claim is not None else ()
 
     async def reconcile(self, key: str) -> Result:
-        """Write the time, unless it was written a moment ago."""
+        """Compare the pods with those noted; write the time, at most once in ten seconds, then the new note."""
         claim, now = self._state.claim(key), self._ports.clock.now_s()
-        if claim is None or claim.is_deleting:
+        if claim is None or claim.is_deleting or not claim.node_name:
             return DONE
-        if now - (claim.last_pod_event_s or 0) < _POD_EVENT_STEP_S:
+        pods = digest(pod.uid for pod in self._state.pods_on(claim.node_name) if not pod.is_daemon)
+        if pods == claim.annotations.get(PODS_SEEN, ""):
             return DONE
-        changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
-        self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(changed)))
+        if now - (claim.last_pod_event_s or 0) >= _POD_EVENT_STEP_S:
+            changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
+            claim = await self._ports.writer.update_node_claim_status(changed)
+        noted = replace(claim, annotations={**claim.annotations, PODS_SEEN: pods})
+        self._state.apply(Upserted(await self._ports.writer.update_node_claim(noted)))
         return DONE
+
+
+def digest(uids: Iterable[str]) -> str:
+    """A short text that is equal for equal sets of pods; empty for none."""
+    held = sorted(uids)
+    return hashlib.sha256("|".join(held).encode()).hexdigest()[:12] if held else ""
 
 
 class Consolidatable:

@@ -108,7 +108,7 @@ def _takers(shape: Shape, pool: NodePool, situation: "Situation") -> list[Candid
 def _raise_limit(pool: NodePool, resource: str, situation: "Situation") -> Advice:
     if pool.name + resource in situation._advice:
         return situation._advice[pool.name + resource]
-    found = _smallest_limits(pool, situation)
+    found, left = _smallest_limits(pool, situation)
     if not found:
         advice = Advice(f"raise limit {resource} of NodePool {pool.name}")
     else:
@@ -116,7 +116,7 @@ def _raise_limit(pool: NodePool, resource: str, situation: "Situation") -> Advic
         texts = ", ".join(
             f"{quantity_text(name, amount)} is the smallest {name} limit" for name, amount in found.items()
         )
-        everyone = "the pod" if pods == 1 else f"all {pods} pods"
+        everyone = f"{pods - left} of {pods} pods" if left else "the pod" if pods == 1 else f"all {pods} pods"
         limits = {name: quantity_text(name, amount) for name, amount in found.items()}
         advice = Advice(
             f"{texts} of NodePool {pool.name} that places {everyone}", _patch_pool(pool, {"limits": limits})
@@ -125,31 +125,32 @@ def _raise_limit(pool: NodePool, resource: str, situation: "Situation") -> Advic
     return advice
 
 
-def _smallest_limits(pool: NodePool, situation: "Situation") -> dict[str, int]:
-    """The limits of the pool that must rise for all pods to be placed, each to the least that does it."""
+def _smallest_limits(pool: NodePool, situation: "Situation") -> tuple[dict[str, int], int]:
+    """The limits of the pool that must rise for as many pods as without limits, each to the least that does it.
+
+    Also how many pods are left even so, because of something else.
+    """
     limits = pool.limits or Resources()
-    needed = _used_with(pool, None, situation)
-    if needed is None:
-        return {}
+    least, needed = _bought_with(pool, None, situation)
     rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
     if sum(len(s) for s in situation.shapes) > _MOST_SEARCHED:
-        return rising
+        return rising, least
     for name in sorted(rising):
         low, high = limits[name] + 1, rising[name]
         while low < high:
             middle = (low + high) // 2
-            enough = _used_with(pool, limits.replaced({**rising, name: middle}), situation) is not None
+            enough = _bought_with(pool, limits.replaced({**rising, name: middle}), situation)[0] <= least
             low, high = (low, middle) if enough else (middle + 1, high)
         rising[name] = high
-    return rising
+    return rising, least
 
 
-def _used_with(pool: NodePool, limits: Resources | None, situation: "Situation") -> Resources | None:
-    """What the pool counts when all pods are planned under other limits; None when some pod is still left."""
+def _bought_with(pool: NodePool, limits: Resources | None, situation: "Situation") -> tuple[int, Resources]:
+    """How many pods are left under other limits of the pool, and what it counts then."""
     pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
     ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
     purchase = cheapest_nodes(situation.shapes, situation.supply.candidates, ledger)
-    return None if any(purchase.left) else ledger.used(pool.name)
+    return sum(purchase.left), ledger.used(pool.name)
 
 
 def _tolerate(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:

@@ -56,6 +56,8 @@ def cheapest_nodes(shapes: Sequence[Shape], candidates: Sequence[Candidate], led
 def _by_tier(filler: Filler, candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
     purchase = Purchase(left=[len(shape) for shape in filler.shapes])
     for weight in sorted({c.pool.weight for c in candidates}, reverse=True):
+        if not any(purchase.left):
+            break
         tier = [c for c in candidates if c.pool.weight == weight]
         bought = _buy_in_tier(filler, tier, purchase.left, ledger)
         for load, times in bought.loads:

@@ -99,7 +99,8 @@ def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind |
         if not isinstance(text, str) or form.fullmatch(text) is None:
             raise DecodeError(field, "text such as v1 or Pod", shown(text), place=place((field,)))
     name, (group, _, version) = raw["kind"], _split(raw["apiVersion"])
-    _refuse_retired(name, group, raw["apiVersion"], place(("kind",)))
+    if name in _RETIRED and "karpenter" in group:
+        raise _retired(name, raw["apiVersion"], place(("kind",)))
     if name.endswith("NodeClass") and ("karpenter" in group or group == "eks.amazonaws.com"):
         return _NODE_CLASS
     kind = _KINDS.get(name)
@@ -119,13 +120,10 @@ def _split(version: str) -> tuple[str, str, str]:
     return ("", "", version) if "/" not in version else version.partition("/")
 
 
-def _refuse_retired(name: str, group: str, version: str, place: str) -> None:
-    if name in _RETIRED and "karpenter" in group:
-        today = _RETIRED[name]
-        hint = f"`kerf migrate` rewrites it to {today}"
-        raise DecodeError(
-            "kind", f"a kind of today such as {today}", f"<retired {version} {name}>", place=place, hint=hint
-        )
+def _retired(name: str, version: str, place: str) -> DecodeError:
+    today = _RETIRED[name]
+    expected, got = f"a kind of today such as {today}", f"<retired {version} {name}>"
+    return DecodeError("kind", expected, got, place=place, hint=f"`kerf migrate` rewrites it to {today}")
 
 
 def read(kind: Kind, raw: Object, report: Report, admission: Admission, source: str) -> Value | None:

@@ -31,6 +31,8 @@ PREDICTED_DEVICES = "kerf.dev/predicted-devices"
 """Annotation of a claim: the cards its node must register; JSON `[{"model", "registeredAs", "memoryMiB"}]`."""
 FOLLOW = "kerf.dev/follow"
 """Annotation of a claim: `replay`, `nominate` or `pin`."""
+PODS_SEEN = "kerf.dev/pods-seen"
+"""Annotation of a claim: a digest of the pods that were on its node at the last pod event."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"
 """Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
 

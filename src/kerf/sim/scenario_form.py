@@ -98,7 +98,7 @@ class _OneOf:
         found = [name for name in self._names if value.get(name) is not None]
         if len(found) != 1:
             expected = f"one {self._what} ({', '.join(self._names)})"
-            report.problem(path, expected, f"<{' and '.join(found)}>" if found else None)
+            report.problem(path, expected, " and ".join(found) or None)
 
 
 class _Form(NamedTuple):

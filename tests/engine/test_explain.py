@@ -1,0 +1,330 @@
+"""Why a pod has no place, and the smallest change that helps: every patch is applied and planned again."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, a_slice, only_unplaced, planned, some
+
+from kerf.engine.provisioning import plan
+from kerf.manifests.decode import decode
+from kerf.manifests.read import parse
+from kerf.manifests.workloads import expand
+from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
+from kerf.model.market import BackOff, Market, SoldOut
+from kerf.model.plan import Misfit, Patch, Plan, Stage, Unplaced
+from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+
+Object = dict[str, Any]
+TYPE, ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
+L40S = an_instance_type("g6e.xlarge", devices=cards(1, 45458, "L40S"), price="1.861")
+
+
+def requirement(key: str, operator: str, *values: str) -> Object:
+    """One entry of a list of requirements."""
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def a_pool_manifest(*types: str, labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    """NodePool `blue`; `template` holds further fields of its template's spec."""
+    template: Object = {
+        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+        "requirements": [requirement("karpenter.sh/capacity-type", "In", "on-demand"), *spec.pop("requirements", [])],
+        **spec.pop("template", {}),
+    }
+    if types:
+        template["requirements"].append(requirement(TYPE, "In", *types))
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "blue"},
+        "spec": {"template": {"metadata": {"labels": labels or {}}, "spec": template}, **spec},
+    }
+
+
+def a_workload(kind: str = "Deployment", replicas: int = 1, *, limits: Object | None = None, **spec: Any) -> Object:
+    """Workload `web` whose pods have this spec."""
+    container = {"name": "main", "image": "x", "resources": {"limits": limits or {"cpu": "1"}}}
+    pod_spec: Object = {"containers": [container], **spec}
+    template: Object = {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec}
+    if kind == "Pod":
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": pod_spec}
+    if kind == "Job":
+        pod_spec["restartPolicy"] = "Never"
+        job = {"parallelism": replicas, "completions": replicas, "template": template}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "web"}, "spec": job}
+    workload = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": workload}
+
+
+def plan_of(objects: list[Object], market: Market) -> Plan:
+    """The plan for these manifests."""
+    decoded = decode(parse("\n---\n".join(map(json.dumps, objects))))
+    return plan(a_snapshot(pools=decoded.node_pools, pods=expand(decoded)), market)
+
+
+def merged(target: Any, change: Any) -> Any:
+    """RFC 7386, save that containers are merged by name, as kubectl's strategic patch does."""
+    if not isinstance(change, dict):
+        return deepcopy(change)
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        elif key in ("containers", "initContainers"):
+            wanted = {entry["name"]: entry for entry in value}
+            result[key] = [merged(held, wanted.get(held["name"], {})) for held in result[key]]
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def patched(objects: list[Object], patch: Patch | None) -> list[Object]:
+    """The manifests with a patch applied to the object that it is for."""
+    assert patch is not None
+    hit = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (patch.kind, patch.name)]
+    assert 1 == len(hit)
+    return [merged(o, json.loads(patch.text)) if o is hit[0] else o for o in objects]
+
+
+HAMI_POOL = a_pool_manifest("g5.xlarge", labels={"gpu": "on"})
+SLICE: Object = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
+TERM = {"matchExpressions": [requirement(ARCH, "In", "arm64"), {"key": "x", "operator": "DoesNotExist"}]}
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}}
+CASES: dict[str, tuple[Stage, list[Object], str]] = {
+    "limit": (
+        Stage.LIMITS,
+        [a_pool_manifest("g5.2xlarge", limits={"cpu": "10"}), a_workload(replicas=5, limits={"nvidia.com/gpu": 1})],
+        "40 is the smallest cpu limit of NodePool blue that places all 5 pods",
+    ),
+    "two limits": (
+        Stage.LIMITS,
+        [a_pool_manifest("m5.xlarge", limits={"cpu": "4", "nodes": 1}), a_workload(replicas=3, limits={"cpu": "4"})],
+        "12 is the smallest cpu limit, 3 is the smallest nodes limit of NodePool blue that places all 3 pods",
+    ),
+    "taint": (
+        Stage.TAINTS,
+        [
+            a_pool_manifest("m5.xlarge", template={"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}),
+            a_workload("StatefulSet", tolerations=[{"key": "other", "operator": "Exists"}]),
+        ],
+        "add a toleration for team=a:NoSchedule to the pod",
+    ),
+    "selector": (
+        Stage.REQUIREMENTS,
+        [a_pool_manifest("m5.xlarge", labels={"team": "b"}), a_workload("Job", nodeSelector={"team": "a"})],
+        'the NodePool has team In [b]: let the pod ask team "b"',
+    ),
+    "affinity": (
+        Stage.REQUIREMENTS,
+        [a_pool_manifest("m5.xlarge", requirements=[requirement(ARCH, "In", "amd64")]), a_workload(affinity=AFFINITY)],
+        'the NodePool has kubernetes.io/arch In [amd64]: let the pod ask kubernetes.io/arch "amd64"',
+    ),
+    "label": (
+        Stage.REQUIREMENTS,
+        [a_pool_manifest("m5.xlarge"), a_workload("Pod", nodeSelector={"team": "a"})],
+        'add the label team: "a" to the template of NodePool blue, if its nodes deserve it',
+    ),
+    "size": (
+        Stage.RESOURCES,
+        [a_pool_manifest("m5.xlarge"), a_workload(limits={"cpu": "7"})],
+        "allow instance type m5.2xlarge (0.384 USD/h) in NodePool blue",
+    ),
+    "card": (
+        Stage.DEVICES,
+        [HAMI_POOL, a_workload(limits={"nvidia.com/gpu": 1, "nvidia.com/gpumem": 40000})],
+        "allow instance type g6e.xlarge (1.861 USD/h) with 45458 MiB a GPU in NodePool blue",
+    ),
+    "cards": (
+        Stage.DEVICES,
+        [a_pool_manifest("g5.xlarge"), a_workload(limits={"nvidia.com/gpu": 3})],
+        "allow instance type g5.12xlarge (5.672 USD/h) with 22888 MiB a GPU in NodePool blue",
+    ),
+    "family": (
+        Stage.DEVICES,
+        [a_pool_manifest("g5.xlarge"), a_workload(limits=SLICE)],
+        'add the label gpu: "on" to the template of NodePool blue',
+    ),
+    "scheduler": (
+        Stage.SCHEDULER,
+        [HAMI_POOL, a_workload(limits=SLICE, schedulerName="volcano")],
+        "set schedulerName: hami-scheduler, or leave it out",
+    ),
+    "unit": (
+        Stage.INVALID,
+        [HAMI_POOL, a_workload(limits={"nvidia.com/gpu": 1, "nvidia.com/gpumem": "4Gi"})],
+        "write nvidia.com/gpumem: 4096",
+    ),
+}
+TYPES: tuple[InstanceType, ...] = (
+    M5,
+    an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384"),
+    G5,
+    G5_2X,
+    G5_12X,
+    L40S,
+)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_patch_is_applied_and_helps(name: str) -> None:
+    """The hint says it in words; with the patch nothing is left over."""
+    stage, objects, hint = CASES[name]
+    unplaced = plan_of(objects, a_market(*TYPES)).unplaced
+
+    assert {(stage, hint)} == {(u.stage, u.hint) for u in unplaced}
+    assert () == plan_of(patched(objects, unplaced[0].patch), a_market(*TYPES)).unplaced
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "StatefulSet", "Job"])
+def test_the_patch_is_for_the_object_that_makes_the_pods(kind: str) -> None:
+    """Not for a pod that its controller would make anew without it."""
+    objects = [a_pool_manifest("m5.xlarge", labels={"team": "b"}), a_workload(kind, nodeSelector={"team": "a"})]
+
+    patch = plan_of(objects, a_market(M5)).unplaced[0].patch
+
+    assert patch is not None
+    assert (kind, "web", "default") == (patch.kind, patch.name, patch.namespace)
+    assert () == plan_of(patched(objects, patch), a_market(M5)).unplaced
+
+
+def test_no_patch_is_given_that_would_not_help() -> None:
+    """A pod that fails a second check after the first gets the hint alone."""
+    pool = a_pool_manifest("m5.xlarge", labels={"team": "b"})
+    workload = a_workload(nodeSelector={"team": "a"}, limits={"cpu": 99})
+
+    assert plan_of([pool, workload], a_market(M5)).unplaced[0].patch is None
+
+
+def test_one_less_than_the_smallest_limit_is_too_little() -> None:
+    """The named limit is 40; under 39 one pod is left."""
+    pool = a_pool_manifest("g5.2xlarge", limits={"cpu": "39"})
+    workload = a_workload(replicas=5, limits={"nvidia.com/gpu": 1})
+
+    assert 1 == len(plan_of([pool, workload], a_market(G5_2X)).unplaced)
+
+
+def test_a_limit_is_still_searched_where_another_pod_fits_nowhere() -> None:
+    """What the limit keeps out and what no machine holds are two matters."""
+    pods = [*some(3, cpu=4), a_pod("huge", cpu=99)]
+
+    unplaced = {u.pod: u for u in planned(pods, [a_pool("blue", limits={"cpu": 4})], [M5]).unplaced}
+
+    assert "12 is the smallest cpu limit of NodePool blue that places 3 of 4 pods" == unplaced["default/p-1"].hint
+    assert Stage.RESOURCES == unplaced["default/huge"].stage
+
+
+def test_one_row_a_pool_and_one_for_the_nearest_node() -> None:
+    """The reason is the nearest pool's; the stage the furthest that anything reached."""
+    pools = [a_hami_pool("slices", types=["g5.xlarge"]), a_pool("tainted", types=["m5.xlarge"])]
+    pod = a_slice(gpumem=40000, cpu=1)
+
+    unplaced = only_unplaced(planned([pod], pools, [M5, G5], nodes=[a_node("n-1"), a_node("n-2", taints=())]))
+
+    assert {"NodePool slices/g5.xlarge", "NodePool tainted/m5.xlarge"} < {m.target for m in unplaced.misfits}
+    assert 3 == len(unplaced.misfits)
+    assert "needs 40000 MiB on one GPU" in unplaced.reason
+    assert Stage.DEVICES == unplaced.stage
+
+
+def the_misfit(unplaced: Unplaced) -> Misfit:
+    """Its only row."""
+    assert 1 == len(unplaced.misfits)
+    return unplaced.misfits[0]
+
+
+def test_missing_quantity_of_a_card() -> None:
+    """40000 of 22888: 17112 MiB are missing on one GPU."""
+    misfit = the_misfit(only_unplaced(planned([a_slice(gpumem=40000)], [a_hami_pool()], [G5, G5_12X])))
+
+    assert ("CardInsufficientMemory", "17112 MiB") == (misfit.reason, misfit.missing)
+
+
+def test_without_a_pool_every_pod_says_so() -> None:
+    """Nothing can be bought; the hint is to apply one."""
+    unplaced = planned(some(2), [], [M5]).unplaced
+
+    assert {("there is no NodePool, so that nothing can be bought", "apply a NodePool")} == {
+        (u.reason, u.hint) for u in unplaced
+    }
+
+
+def test_a_gated_pod_is_held() -> None:
+    """Whoever set the gate must remove it; nothing is bought."""
+    unplaced = only_unplaced(planned([a_pod(scheduling_gates=("quota", "review"))], [a_pool()], [M5]))
+
+    assert (Stage.HELD, "held back by scheduling gates: quota, review") == (unplaced.stage, unplaced.reason)
+
+
+def test_an_invalid_pod_says_what_the_api_would() -> None:
+    """Decode found it; the plan repeats it, and plans the others."""
+    decided = planned([a_pod("bad", invalid="requests exceed limits"), a_pod("good")], [a_pool()], [M5])
+
+    assert (Stage.INVALID, "requests exceed limits") == (only_unplaced(decided).stage, only_unplaced(decided).reason)
+    assert 1 == len(decided.launches)
+
+
+def test_a_pool_that_takes_no_nodes_says_why() -> None:
+    """A NodeClass that is not there is the answer, not a lack of machines."""
+    decided = planned([a_pod()], [a_pool("blue")], [M5], assume_node_classes=False)
+
+    assert "NodePool blue takes no nodes: NodeClassNotFound: EC2NodeClass default" == only_unplaced(decided).reason
+
+
+@pytest.mark.parametrize(
+    "market, reason",
+    [
+        (
+            a_market(M5, sold_out=(SoldOut(OfferingKey("m5.xlarge", "us-east-1a", ON_DEMAND), NOON_S),)),
+            "m5.xlarge is sold out (on-demand)",
+        ),
+        (
+            a_market(M5, back_offs=(BackOff("blue", "m5.xlarge", NOON_S, "never registered"),)),
+            "m5.xlarge backs off in NodePool blue: never registered",
+        ),
+    ],
+)
+def test_what_cannot_be_had_now_is_stage_offerings(market: Market, reason: str) -> None:
+    """The pod would fit: the cloud, or our own back-off, has nothing for it."""
+    unplaced = only_unplaced(planned([a_pod()], [a_pool("blue")], market=market))
+
+    assert Stage.OFFERINGS == unplaced.stage
+    assert unplaced.reason.startswith(reason)
+    assert unplaced.hint.startswith("allow further instance types, zones or capacity types in NodePool blue")
+
+
+@pytest.mark.parametrize(
+    "named, market, reason",
+    [
+        ("m5.xlrge", a_market(M5), "unknown instance type m5.xlrge (nearest known: m5.xlarge)"),
+        ("zz", a_market(M5), "unknown instance type zz"),
+        ("p9", a_market(M5, not_sold={"p9": "it has no price here"}), "p9: it has no price here"),
+        ("g5.xlarge", a_market(G5), "g5.xlarge does not satisfy the other requirements"),
+    ],
+)
+def test_a_pool_that_offers_nothing_names_the_culprit(named: str, market: Market, reason: str) -> None:
+    """A misspelt type, one that is not sold here, or one that the other requirements exclude."""
+    capacity_types = ("spot",) if named == "g5.xlarge" else (ON_DEMAND,)
+
+    pool = a_pool("blue", types=[named], capacity_types=capacity_types)
+    unplaced = only_unplaced(planned([a_pod()], [pool], market=market))
+
+    assert f"NodePool blue offers no instance type: {reason}" == unplaced.reason
+
+
+def test_a_pool_whose_requirements_nothing_satisfies_says_so() -> None:
+    """Without a named type there is no culprit to name."""
+    pool = a_pool("blue", capacity_types=["spot"])
+
+    assert "no instance type here satisfies the requirements of NodePool blue" == (
+        only_unplaced(planned([a_pod()], [pool], [M5])).reason
+    )
+
+
+def test_a_pod_too_large_for_everything_is_told_to_ask_for_less() -> None:
+    """Where no type is sold that holds it, no type is named."""
+    decided = planned([a_pod(cpu=999)], [a_pool("blue", types=["m5.xlarge"])], [M5, G5])
+
+    assert "no instance type that is sold here holds the pod; ask for less" == only_unplaced(decided).hint
+    assert only_unplaced(decided).reason.startswith("Insufficient cpu: needs 999 cpu, 4 free, 995 cpu missing")

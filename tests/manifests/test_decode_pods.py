@@ -1,0 +1,322 @@
+"""Pods: what they ask for, what the API server would add, and what it would refuse."""
+
+import pytest
+from tests.manifests.texts import decoded, pod, pod_text, refusal, resources_pod
+
+from kerf.errors import DecodeError
+from kerf.manifests.decode import decode_object
+from kerf.model.constraints import Requirement, Requirements, Toleration
+from kerf.model.pods import HostPort, Owner, Pod
+from kerf.model.quantities import Resources
+
+SLICE = Resources({"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 1000})
+
+
+@pytest.mark.parametrize(
+    "requests, limits, expected",
+    [
+        ("", "nvidia.com/gpu: 1", {"nvidia.com/gpu": 1}),
+        ("", "cpu: 500m, memory: 1Gi", {"cpu": 500, "memory": 2**30}),
+        ("cpu: 100m", "cpu: 1, memory: 1Gi", {"cpu": 100, "memory": 2**30}),
+        ("cpu: 1.5", "", {"cpu": 1500}),
+        ("cpu: 1e3m", "", {}),
+    ],
+)
+def test_requests_default_to_limits(requests: str, limits: str, expected: dict[str, int]) -> None:
+    """The API server completes requests; document 004's pods state limits only."""
+    if not expected:
+        assert "expected a quantity, got '1e3m'" in refusal(
+            pod_text(f"containers: [{{name: a, resources: {{requests: {{{requests}}}}}}}]")
+        )
+        return
+    assert Resources(expected) == resources_pod(requests, limits).spec.containers[0].requests
+
+
+def test_hami_slices_are_read_as_they_are_written() -> None:
+    """003-1: one GPU, half of its cores, 1000 MiB."""
+    text = "nvidia.com/gpu: 1, nvidia.com/gpucores: 50, nvidia.com/gpumem: 1000"
+    container = resources_pod(text, text).spec.containers[0]
+
+    assert (SLICE, SLICE) == (container.requests, container.limits)
+
+
+@pytest.mark.parametrize(
+    "requests, limits, why",
+    [
+        ("cpu: 2", "cpu: 1", "container main: the request of cpu (2) is above its limit (1)"),
+        ("memory: 2Gi", "memory: 2G", "container main: the request of memory (2Gi) is above its limit (2G)"),
+        (
+            "nvidia.com/gpu: 1",
+            "nvidia.com/gpu: 2",
+            "container main: request (1) and limit (2) of nvidia.com/gpu differ",
+        ),
+        ("", "nvidia.com/gpu: 0.5", "container main: nvidia.com/gpu must be a whole number, got 0.5"),
+        ("", "nvidia.com/gpu: 1500m", "container main: nvidia.com/gpu must be a whole number, got 1500m"),
+        ("nvidia.com/gpu: 1", "", "container main: nvidia.com/gpu is requested without a limit"),
+        ("cpu: 1", "cpu: 1", ""),
+        ("", "nvidia.com/gpumem: 4Gi", ""),
+    ],
+)
+def test_what_the_api_server_would_refuse_makes_a_pod_invalid(requests: str, limits: str, why: str) -> None:
+    """Such a pod decodes, so that the others are planned. (Whether 4Gi of gpumem makes sense is HAMi's to say.)"""
+    assert resources_pod(requests, limits).invalid.startswith(why)
+    assert bool(why) == bool(resources_pod(requests, limits).invalid)
+
+
+def test_a_live_pod_is_never_invalid() -> None:
+    """The API server has accepted it; later releases may accept more."""
+    assert "" == resources_pod("cpu: 2", "cpu: 1", metadata="uid: u").invalid
+
+
+@pytest.mark.parametrize(
+    "spec, why",
+    [
+        ("containers: []", "it has no containers"),
+        ("restartPolicy: Never", "it has no containers"),
+        ("containers: [{name: a}, {name: a}]", "two containers are named a"),
+        ("containers: [{name: a}]\ninitContainers: [{name: a}]", "two containers are named a"),
+    ],
+)
+def test_a_pod_without_sensible_containers_is_invalid(spec: str, why: str) -> None:
+    """As the API server's validation has it."""
+    assert why == pod(spec).invalid
+
+
+LIMIT_RANGE = """
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults, namespace: default}
+spec:
+  limits:
+    - {type: Container, default: {cpu: 2, memory: 1Gi}, defaultRequest: {cpu: 500m}, min: {ephemeral-storage: 1Gi}}
+    - {type: Pod, max: {cpu: 64}}
+"""
+
+
+def test_limit_range_defaults_reach_new_pods() -> None:
+    """Request from defaultRequest, else from default, else from min; what the container states stays."""
+    assert Resources({"cpu": 500, "memory": 2**30, "ephemeral-storage": 2**30}) == (
+        resources_pod("", "", LIMIT_RANGE).spec.containers[0].requests
+    )
+    assert Resources({"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}) == (
+        resources_pod("cpu: 1", "", LIMIT_RANGE).spec.containers[0].requests
+    )
+
+
+@pytest.mark.parametrize("metadata", ["uid: u", "namespace: elsewhere"])
+def test_limit_range_defaults_leave_live_pods_and_other_namespaces_alone(metadata: str) -> None:
+    """A live pod shows what it really got."""
+    assert Resources() == resources_pod("", "", LIMIT_RANGE, metadata=metadata).spec.containers[0].requests
+
+
+PRIORITIES = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high-priority}
+value: 1000
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: usual}
+value: 7
+globalDefault: true
+"""
+
+
+@pytest.mark.parametrize(
+    "spec, metadata, expected",
+    [
+        ("containers: [{name: a}]\npriorityClassName: high-priority", "", (1000, "high-priority")),
+        ("containers: [{name: a}]", "", (7, "usual")),
+        (
+            "containers: [{name: a}]\npriorityClassName: system-node-critical",
+            "",
+            (2_000_001_000, "system-node-critical"),
+        ),
+        ("containers: [{name: a}]\npriorityClassName: high-priority\npriority: 5", "uid: u", (5, "high-priority")),
+        ("containers: [{name: a}]", "uid: u", (0, "")),
+    ],
+)
+def test_priority_comes_from_the_class_or_the_global_default(
+    spec: str, metadata: str, expected: tuple[int, str]
+) -> None:
+    """001's PriorityClass; a live pod carries its number itself."""
+    read = pod(spec, metadata, "", PRIORITIES).spec
+
+    assert expected == (read.priority, read.priority_class)
+
+
+def test_a_pod_is_read_whole() -> None:
+    """Everything scheduling depends on."""
+    spec = pod(
+        """
+        containers: [{name: a, ports: [{containerPort: 80, hostPort: 8080}], securityContext: {privileged: true}}]
+        initContainers: [{name: b, restartPolicy: Always}, {name: c}]
+        nodeSelector: {beta.kubernetes.io/arch: arm64}
+        tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}, {operator: Exists}]
+        overhead: {cpu: 250m}
+        schedulerName: hami-scheduler
+        schedulingGates: [{name: wait}]
+        terminationGracePeriodSeconds: 0
+        volumes: [{name: v, persistentVolumeClaim: {claimName: data}}, {name: w, emptyDir: {}}]
+        """
+    ).spec
+
+    assert ([True, False], True) == ([c.is_sidecar for c in spec.init_containers], spec.containers[0].is_privileged)
+    assert (HostPort(8080),) == spec.host_ports
+    assert Requirements.of_labels({"kubernetes.io/arch": "arm64"}) == spec.node_selector
+    assert (Toleration("gpu", "Exists", "", "NoSchedule"), Toleration("", "Exists")) == spec.tolerations
+    assert (Resources({"cpu": 250}), "hami-scheduler", ("wait",)) == (
+        spec.overhead,
+        spec.scheduler_name,
+        spec.scheduling_gates,
+    )
+    assert (0, ("data",)) == (spec.termination_grace_s, spec.claims)
+
+
+def test_pods_on_the_network_of_the_node_take_its_ports() -> None:
+    """The API server sets hostPort to containerPort for them."""
+    read = pod("containers: [{name: a, ports: [{containerPort: 53, protocol: UDP}]}]\nhostNetwork: true")
+
+    assert (HostPort(53, "UDP"),) == read.spec.host_ports
+
+
+def affinity_text(required: str, preferred: str = "") -> str:
+    """A pod spec with these node affinity terms."""
+    terms = f"requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{required}]}}"
+    wishes = f", preferredDuringSchedulingIgnoredDuringExecution: [{preferred}]" if preferred else ""
+    return f"containers: [{{name: a}}]\naffinity: {{nodeAffinity: {{{terms}{wishes}}}}}"
+
+
+def test_node_affinity_terms_are_alternatives() -> None:
+    """Terms are or-ed, the expressions of one and-ed; preferred ones keep their weight."""
+    one = "matchExpressions: [{key: a, operator: In, values: [x]}, {key: b, operator: Gt, values: ['3']}]"
+    two = "matchExpressions: [{key: a, operator: NotIn, values: [y]}]"
+    spec = pod(affinity_text(f"{{{one}}}, {{{two}}}", f"{{weight: 5, preference: {{{two}}}}}")).spec
+    not_y = Requirements([Requirement.of("a", "NotIn", ["y"])])
+
+    assert (
+        Requirements([Requirement.of("a", "In", ["x"]), Requirement.of("b", "Gt", ["3"])]),
+        not_y,
+    ) == spec.affinity
+    assert ((5, not_y),) == spec.preferred
+
+
+def test_an_empty_affinity_term_selects_nothing() -> None:
+    """Beside another term it does not count; alone no node will do."""
+    term = "matchExpressions: [{key: a, operator: Exists}]"
+
+    assert 1 == len(pod(affinity_text(f"{{}}, {{{term}}}")).spec.affinity)
+    assert all(alternative.unsatisfied_by({"a": "b"}) for alternative in pod(affinity_text("{}")).spec.alternatives)
+
+
+def test_constraints_that_are_not_planned_for_are_named() -> None:
+    """The engine says so beside its plan instead of passing over them."""
+    spec = """
+        containers: [{name: a}]
+        topologySpreadConstraints: [{maxSkew: 1}]
+        resourceClaims: [{name: gpu}]
+        affinity:
+          podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}
+          podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}
+          nodeAffinity:
+            requiredDuringSchedulingIgnoredDuringExecution:
+              nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n]}]}]
+    """
+
+    assert ("matchFields", "podAffinity", "podAntiAffinity", "resourceClaims", "topologySpreadConstraints") == (
+        pod(spec).spec.not_planned
+    )
+
+
+def test_the_state_of_a_live_pod_is_read() -> None:
+    """Times are seconds; the controller is the owner; the scheduler's message is kept."""
+    read = pod(
+        "containers: [{name: a}]\ninitContainers: [{name: s, restartPolicy: Always}, {name: i}]",
+        "uid: u, creationTimestamp: 2026-01-05T07:00:00Z, deletionTimestamp: '2026-01-05T08:00:30+01:00',"
+        " ownerReferences: [{kind: Foo, name: f}, {kind: ReplicaSet, name: r, uid: x, controller: true}]",
+        """
+        phase: Pending
+        nominatedNodeName: n
+        startTime: 2026-01-05T07:00:01.5Z
+        conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]
+        initContainerStatuses:
+          - {name: s, state: {running: {}}}
+          - {name: i, state: {terminated: {exitCode: 0}}}
+        """,
+    )
+
+    assert (30, 1.5) == (
+        read.deleted_s and read.deleted_s - read.created_s,
+        read.started_s and read.started_s - read.created_s,
+    )
+    assert (Owner("ReplicaSet", "r", "x"), "0/3 nodes", "n", True) == (
+        read.owner,
+        read.unschedulable,
+        read.nominated_node,
+        read.initialised,
+    )
+
+
+def test_equal_specs_are_one_object() -> None:
+    """A hundred thousand pods of one workload must not cost a hundred thousand specs."""
+    first, second = (pod(metadata=f"labels: {{n: '{n}'}}") for n in (1, 2))
+
+    assert first.spec is second.spec
+
+
+def test_live_pods_share_a_spec_although_token_volumes_differ() -> None:
+    """Every live pod has a volume and mounts of its own name, and its node."""
+
+    def live(suffix: str) -> Pod:
+        mounts = f"volumeMounts: [{{name: kube-api-access-{suffix}}}]"
+        volumes = f"volumes: [{{name: kube-api-access-{suffix}, projected: {{}}}}]"
+        return pod(f"containers: [{{name: a, {mounts}}}]\n{volumes}\nnodeName: node-{suffix}", "uid: u")
+
+    first, second = live("abc"), live("def")
+
+    assert first.spec is second.spec
+    assert ("node-abc", "node-def") == (first.node_name, second.node_name)
+
+
+@pytest.mark.parametrize(
+    "spec, expected",
+    [
+        ("containers: main", "in.yaml:5:15: spec.containers: expected a list, got 'main'"),
+        ("containers: [{image: x}]", "spec.containers[0].name: expected a value, got <nothing>"),
+        ("containers: [{name: a, resources: {limits: {nvidia.com/gpu: -1}}}]", 'limits["nvidia.com/gpu"]: expected'),
+        ("containers: [{name: a, resources: {limits: {cpu: [1]}}}]", "expected a quantity, got <a list of 1>"),
+        ("containers: [{name: a, ports: [{containerPort: 99999}]}]", "expected a whole number from 1 to 65535"),
+        ("containers: [{name: a}]\nnodeSelector: {gpu: on}", 'got True (hint: quote it: "on")'),
+        ("containers: [{name: a}]\nnodeSelector: {a: x y}", "expected text that is a label value"),
+        ("containers: [{name: a}]\ntolerations: [{operator: In}]", "expected one of Equal, Exists, got 'In'"),
+        ("- a", "spec: expected a mapping, got <a list of 1>"),
+        (affinity_text("{matchExpressions: [{key: a, operator: Gte, values: ['1']}]}"), "expected one of In, NotIn"),
+        (affinity_text("{matchExpressions: [{key: a, operator: Lt, values: [few]}]}"), "exactly one whole number"),
+    ],
+)
+def test_a_pod_of_the_wrong_form_is_refused(spec: str, expected: str) -> None:
+    """The path leads through the template to the value."""
+    assert expected in refusal(pod_text(spec))
+
+
+def test_unknown_fields_of_equal_specs_are_warned_about_each_time() -> None:
+    """Although the spec is decoded once; and never for a live pod, whose server knows more than we do."""
+    spec = "containers: [{name: a, imagee: x}]"
+    other = pod_text(spec).replace("name: p", "name: q")
+    warning = "spec.containers[0].imagee: unknown field, ignored; is `image` meant?"
+
+    assert (f"in.yaml:5:26: {warning}", f"in.yaml:11:26: {warning}") == decoded(pod_text(spec), other).warnings[:2]
+    assert () == decoded(pod_text(spec, "uid: u")).warnings
+
+
+def test_an_object_of_a_live_api_is_decoded_or_refused_by_name() -> None:
+    """Kinds that nobody follows are None."""
+    live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "uid": "u"}, "spec": {"containers": []}}
+    read = decode_object(live)
+    with pytest.raises(DecodeError, match=r"^Pod p: spec.containers: expected a list, got 'x'$"):
+        decode_object({**live, "spec": {"containers": "x"}})
+
+    assert isinstance(read, Pod)
+    assert None is decode_object({"apiVersion": "v1", "kind": "Service"})
+    assert None is decode_object({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}})

@@ -1,0 +1,170 @@
+"""Workloads become the pods that their controllers would make."""
+
+import pytest
+from tests.manifests.texts import decoded, pod_text, refusal
+
+from kerf.errors import InputError
+from kerf.manifests.workloads import expand, with_replicas
+from kerf.model.constraints import Taint
+from kerf.model.pods import Owner
+
+TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main}]}}"
+VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1"}
+
+
+def workload(kind: str, spec: str = "", metadata: str = "", template: str = TEMPLATE) -> str:
+    """A workload `default/w` in YAML."""
+    body = ", ".join(part for part in (spec, template) if part)
+    version = VERSIONS.get(kind, "apps/v1")
+    return f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: w, {metadata}}}\nspec: {{{body}}}"
+
+
+def names(*texts: str) -> list[str]:
+    """The names of all pods after expansion."""
+    return [pod.key for pod in expand(decoded(*texts))]
+
+
+@pytest.mark.parametrize(
+    "kind, spec, expected",
+    [
+        ("Deployment", "replicas: 3", ["default/w-0", "default/w-1", "default/w-2"]),
+        ("Deployment", "", ["default/w-0"]),
+        ("Deployment", "replicas: 0", []),
+        ("ReplicaSet", "replicas: 2", ["default/w-0", "default/w-1"]),
+        ("StatefulSet", "replicas: 2, ordinals: {start: 5}", ["default/w-5", "default/w-6"]),
+        ("Job", "", ["default/w-0"]),
+        ("Job", "parallelism: 2, completions: 5", ["default/w-0", "default/w-1"]),
+        ("Job", "parallelism: 5, completions: 2", ["default/w-0", "default/w-1"]),
+        ("Job", "parallelism: 2", ["default/w-0", "default/w-1"]),
+        ("Job", "parallelism: 2, suspend: true", []),
+    ],
+)
+def test_a_workload_has_as_many_pods_as_its_controller_keeps(kind: str, spec: str, expected: list[str]) -> None:
+    """Named in order, as `default/w-0`, `-1`, ..."""
+    assert expected == names(workload(kind, spec))
+
+
+def test_a_finished_part_of_a_job_is_not_run_again() -> None:
+    """Of five completions four are done."""
+    assert ["default/w-0"] == names(workload("Job", "parallelism: 3, completions: 5") + "\nstatus: {succeeded: 4}")
+
+
+def test_a_cron_job_has_no_pods_until_it_is_asked() -> None:
+    """Its schedule is a matter of time, which a plan does not look at."""
+    template = f"schedule: 0 8 * * *, jobTemplate: {{spec: {{{TEMPLATE}}}}}"
+    read = decoded(workload("CronJob", template=template))
+
+    assert ([], ["w-0", "w-1"]) == (
+        list(expand(read)),
+        [pod.name for pod in expand(with_replicas(read, "cronjob/default/w=2"))],
+    )
+
+
+def test_expanded_pods_carry_template_owner_and_place() -> None:
+    """They have no uid, so that admission is emulated for them."""
+    (pod,) = expand(decoded(workload("Deployment", metadata="namespace: ns, uid: d")))
+
+    assert ("ns", {"app": "a"}, Owner("Deployment", "w", "d"), "", "in.yaml:1:1") == (
+        pod.namespace,
+        pod.labels,
+        pod.owner,
+        pod.uid,
+        pod.source,
+    )
+
+
+def test_a_daemon_set_is_no_pod_and_tolerates_starting_nodes() -> None:
+    """It takes room on every node instead."""
+    read = decoded(workload("DaemonSet"))
+    tolerations = read.daemon_sets[0].pod.spec.tolerations
+
+    assert () == expand(read)
+    assert read.daemon_sets[0].pod.is_daemon
+    assert any(t.tolerates(Taint("node.kubernetes.io/not-ready", "", "NoExecute")) for t in tolerations)
+
+
+def live(name: str, owner: str, more: str = "") -> str:
+    """A live pod with this owner."""
+    metadata = f"uid: {name}, ownerReferences: [{{{owner}, controller: true}}], {more}"
+    return pod_text(metadata=metadata).replace("name: p", f"name: {name}")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [
+            workload("ReplicaSet", "replicas: 3", "ownerReferences: [{kind: Deployment, name: w}]").replace(
+                "name: w, ", "name: w-5f, ", 1
+            )
+        ],
+        [],
+    ],
+)
+def test_live_pods_are_not_expanded_again(others: list[str]) -> None:
+    """Deployment, its ReplicaSet (given or not) and two of three pods: one pod is missing."""
+    texts = [live(f"w-5f-{n}", "kind: ReplicaSet, name: w-5f", "labels: {pod-template-hash: 5f}") for n in "ab"]
+
+    assert ["default/w-5f-a", "default/w-5f-b", "default/w-0"] == names(
+        workload("Deployment", "replicas: 3"), *texts, *others
+    )
+
+
+def test_pods_that_go_or_have_ended_are_replaced() -> None:
+    """A StatefulSet's names that still exist are not given twice."""
+    going = live("w-0", "kind: StatefulSet, name: w", "deletionTimestamp: 2026-01-05T07:00:00Z")
+
+    assert ["default/w-0", "default/w-1"] == names(workload("StatefulSet", "replicas: 1"), going)
+
+
+def test_a_selector_that_does_not_select_the_template_makes_the_pods_invalid() -> None:
+    """The API server would refuse the Deployment."""
+    (pod,) = expand(decoded(workload("Deployment", "selector: {matchLabels: {app: b}}")))
+
+    assert "the selector of its Deployment does not select its labels" == pod.invalid
+
+
+def test_claim_templates_are_named_as_not_planned() -> None:
+    """Their volumes' zones are not looked at."""
+    (pod,) = expand(decoded(workload("StatefulSet", "volumeClaimTemplates: [{}]")))
+
+    assert ("volumeClaimTemplates",) == pod.spec.not_planned
+
+
+def test_errors_in_a_template_name_the_whole_path() -> None:
+    """From the root of the document."""
+    broken = TEMPLATE.replace("[{name: main}]", "[{name: 3}]")
+
+    assert (
+        'spec.template.spec.containers[0].name: expected text that is not empty, got 3 (hint: quote it: "3")'
+        in refusal(workload("Deployment", template=broken))
+    )
+    assert "spec.jobTemplate.spec.template.spec.containers[0].name" in refusal(
+        workload("CronJob", template=f"schedule: '@daily', jobTemplate: {{spec: {{{broken}}}}}")
+    )
+
+
+@pytest.mark.parametrize(
+    "setting, expected",
+    [
+        ("deployment/default/w=many", "expected KIND/NAMESPACE/NAME=NUMBER, got 'many'"),
+        ("deployment/default/w", "expected KIND/NAMESPACE/NAME=NUMBER"),
+        ("deployment/default/w=-1", "got '-1'"),
+        (
+            "deployment/default/v=1",
+            "expected one of the workloads of the input (deployment/default/w), got 'deployment/default/v'",
+        ),
+    ],
+)
+def test_replicas_of_nothing_or_no_number_are_refused(setting: str, expected: str) -> None:
+    """The error lists what there is."""
+    with pytest.raises(InputError) as error:
+        with_replicas(decoded(workload("Deployment")), setting)
+
+    assert expected in str(error.value)
+
+
+def test_replicas_change_one_workload() -> None:
+    """003 is scaled 0 -> 3 in this way; the kind may be written as users write it."""
+    read = with_replicas(decoded(workload("Deployment", "replicas: 0")), "Deployment/default/w=3")
+
+    assert ["w-0", "w-1", "w-2"] == [pod.name for pod in expand(read)]

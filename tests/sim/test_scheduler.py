@@ -1,0 +1,215 @@
+"""kube-scheduler's stand-in: order of the queue, filters and their words, scores, nominations, back-off."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.sim.cluster import Cluster, cpu_pod, ready_node
+
+from kerf.sim.objects import Json
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """An empty cluster; its loop is closed after the test."""
+    built = Cluster()
+    yield built
+    built.loop.close()
+
+
+def message(cluster: Cluster, name: str = "web") -> str:
+    """What the scheduler says of a pod."""
+    conditions: list[Json] = cluster.pod(name)["status"].get("conditions") or []
+    return next((str(c["message"]) for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), "")
+
+
+def affinity(kind: str, *terms: Json) -> Json:
+    """A node affinity of required terms, each of one expression or field."""
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{kind: [t]} for t in terms]}
+            }
+        }
+    }
+
+
+def test_the_emptier_node_wins_and_equal_ones_go_by_name(cluster: Cluster) -> None:
+    """LeastAllocated spreads; the first pod goes to the first node by name."""
+    cluster.create(ready_node("b"), ready_node("a"), cpu_pod("p0"), cpu_pod("p1"), cpu_pod("p2"))
+
+    assert {"p0": "a", "p1": "b", "p2": "a"} == cluster.placed()
+
+
+def test_higher_priority_goes_first(cluster: Cluster) -> None:
+    """Priority before creation before name; PriorityClass gives the number."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    cluster.create(high, cpu_pod("a", "3"), cpu_pod("z", "3", priorityClassName="high"), ready_node("n"))
+
+    assert {"a": "", "z": "n"} == cluster.placed()
+
+
+NODE_TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("node", "pod", "said"),
+    [
+        ({}, {"cpu": "5"}, "1 Insufficient cpu"),
+        ({"unschedulable": True}, {}, "1 node(s) were unschedulable"),
+        ({"taints": [NODE_TAINT]}, {}, "1 node(s) had untolerated taint {gpu: yes}"),
+        ({}, {"nodeSelector": {"a": "b"}}, "1 node(s) didn't match Pod's node affinity/selector"),
+        (
+            {},
+            affinity("matchExpressions", {"key": "a", "operator": "In", "values": ["b"]}),
+            "1 node(s) didn't match Pod's node affinity/selector",
+        ),
+        (
+            {},
+            affinity("matchFields", {"key": "metadata.name", "operator": "In", "values": ["other"]}),
+            "1 node(s) didn't match Pod's node affinity/selector",
+        ),
+    ],
+)
+def test_a_refusal_is_in_kube_scheduler_s_words(
+    cluster: Cluster, node: dict[str, Any], pod: dict[str, Any], said: str
+) -> None:
+    """The message that people know from `kubectl describe`."""
+    cluster.create(ready_node("n", **node), cpu_pod("web", **pod))
+
+    assert f"0/1 nodes are available: {said}." == message(cluster)
+
+
+def test_reasons_are_counted_over_nodes(cluster: Cluster) -> None:
+    """One message for all nodes, reasons in the order of their text."""
+    cluster.create(ready_node("a"), ready_node("b"), ready_node("c", taints=[NODE_TAINT]), cpu_pod("web", "5"))
+
+    said = "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 2 Insufficient cpu."
+    assert said == message(cluster)
+
+
+def test_without_nodes_there_is_nothing_to_say(cluster: Cluster) -> None:
+    """kube-scheduler's own words for an empty cluster."""
+    cluster.create(cpu_pod("web"))
+
+    assert "no nodes available to schedule pods" == message(cluster)
+
+
+def test_a_full_node_takes_no_more_pods(cluster: Cluster) -> None:
+    """`pods` is a resource too: ten on this node."""
+    cluster.create(ready_node("n"), *(cpu_pod(f"p{i:02}", "1m") for i in range(11)))
+
+    assert "0/1 nodes are available: 1 Too many pods." == message(cluster, "p10")
+
+
+def test_a_port_of_the_node_is_taken_once(cluster: Cluster) -> None:
+    """Two pods of one host port need two nodes."""
+    ports: Json = {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+    cluster.create(ready_node("n"), cpu_pod("a", **ports), cpu_pod("web", **ports))
+
+    said = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
+    assert said == message(cluster)
+
+
+def test_a_toleration_opens_a_tainted_node(cluster: Cluster) -> None:
+    """Also a cordoned one, as for DaemonSets."""
+    anything: Json = {"tolerations": [{"operator": "Exists"}]}
+    cluster.create(ready_node("n", taints=[NODE_TAINT], unschedulable=True), cpu_pod("web", **anything))
+
+    assert {"web": "n"} == cluster.placed()
+
+
+def test_a_soft_taint_and_a_preference_only_weigh(cluster: Cluster) -> None:
+    """PreferNoSchedule loses to a clean node, and a preferred label wins over an emptier node."""
+    soft = {"key": "old", "effect": "PreferNoSchedule"}
+    term = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}}
+    wish: Json = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    cluster.create(ready_node("a", taints=[soft]), ready_node("b"), ready_node("c", labels={"disk": "ssd"}))
+    cluster.create(cpu_pod("any"), cpu_pod("picky", **wish))
+
+    assert {"any": "b", "picky": "c"} == cluster.placed()
+
+
+def test_a_pod_with_gates_is_left(cluster: Cluster) -> None:
+    """Nothing is said of it either: it is not in the queue."""
+    cluster.create(ready_node("n"), cpu_pod("web", schedulingGates=[{"name": "hold"}]))
+
+    assert ({"web": ""}, "") == (cluster.placed(), message(cluster))
+
+
+def test_another_scheduler_s_pod_is_left(cluster: Cluster) -> None:
+    """Only the profiles that are played here."""
+    cluster.create(ready_node("n"), cpu_pod("web", schedulerName="volcano"))
+
+    assert {"web": ""} == cluster.placed()
+
+
+def test_a_new_node_lets_a_waiting_pod_in(cluster: Cluster) -> None:
+    """After the back-off of one second since the failure."""
+    cluster.create(cpu_pod("web"))
+    cluster.at(0.5, lambda: cluster.api.create(ready_node("n")))
+    assert {"web": ""} == cluster.placed()
+
+    cluster.at(1.1)
+    assert {"web": "n"} == cluster.placed()
+
+
+def test_back_off_doubles_to_ten_seconds(cluster: Cluster) -> None:
+    """Failures at 0, 1, 3, 7 and 15 s: the next try is not before 25 s."""
+    cluster.create(cpu_pod("web", "5"))
+    for after_s, name in ((0.1, "a"), (1.1, "b"), (3.1, "c"), (7.1, "d"), (15.2, "e")):
+        cluster.at(after_s, partial(cluster.api.create, ready_node(name)))
+    cluster.at(15.3, lambda: cluster.api.create(ready_node("large", cpu="8")))
+
+    cluster.at(24.9)
+    assert {"web": ""} == cluster.placed()
+    cluster.at(25.2)
+    assert {"web": "large"} == cluster.placed()
+
+
+def test_a_pod_that_ends_makes_room(cluster: Cluster) -> None:
+    """What has succeeded holds nothing."""
+    short = cpu_pod("a", "3", restartPolicy="Never")
+    short["metadata"]["annotations"] = {"kerf.dev/run-for": "1m"}
+    cluster.create(ready_node("n"), short, cpu_pod("b", "3"))
+    assert {"a": "n", "b": ""} == cluster.placed()
+
+    cluster.at(65)
+    assert {"a": "n", "b": "n"} == cluster.placed()
+
+
+def nominate(cluster: Cluster, name: str, node: str) -> None:
+    """What Kerf writes on a pod."""
+    status = {"nominatedNodeName": node}
+    cluster.api.patch("Pod", "default", name, {"status": status}, subresource="status")
+
+
+def test_a_nomination_is_honoured(cluster: Cluster) -> None:
+    """Of two equal nodes the nominated one, although the other is first by name."""
+    cluster.create(cpu_pod("web"))
+    cluster.at(0.1, lambda: nominate(cluster, "web", "b"))
+    cluster.at(2, lambda: [cluster.api.create(ready_node("a")), cluster.api.create(ready_node("b"))])
+
+    cluster.at(3)
+    assert {"web": "b"} == cluster.placed()
+
+
+def test_a_nomination_reserves_room(cluster: Cluster) -> None:
+    """Others of no higher priority stay off a node that is promised."""
+    cluster.create(cpu_pod("a", "3"), cpu_pod("z", "3"))
+    cluster.at(0.1, lambda: nominate(cluster, "z", "n"))
+    cluster.at(2, lambda: cluster.api.create(ready_node("n")))
+
+    cluster.at(3)
+    assert {"a": "", "z": "n"} == cluster.placed()
+
+
+def test_a_failed_attempt_clears_the_nomination(cluster: Cluster) -> None:
+    """As tried with kube-scheduler 1.36: whoever nominates early nominates in vain."""
+    cluster.create(cpu_pod("web", "3"))
+    cluster.at(0.1, lambda: nominate(cluster, "web", "n"))
+    cluster.at(2, lambda: cluster.api.create(ready_node("n", taints=[NODE_TAINT])))
+
+    cluster.at(3)
+    assert "nominatedNodeName" not in cluster.pod("web")["status"]
