@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kerf.errors import CloudError
-from kerf.model.instancetypes import InstanceType, OfferingKey
+from kerf.model.instancetypes import InstanceType, OfferingKey, offerings_text
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import NOTHING, Resources
@@ -24,7 +24,7 @@ class InsufficientCapacity(CloudError):
 
     def __init__(self, offerings: Sequence[OfferingKey], detail: str = "insufficient capacity") -> None:
         self.offerings = tuple(sorted(offerings))
-        super().__init__(f"{detail}: {', '.join(map(str, self.offerings))}")
+        super().__init__(f"{detail}: {offerings_text(self.offerings)}")
 
 
 class NodeClassNotReady(CloudError):

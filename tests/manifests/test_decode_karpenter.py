@@ -89,8 +89,8 @@ def test_a_pool_is_read_whole() -> None:
         (
             "requirements: [{key: accelerator, operator: In, values: [nvidia.com/gpu]}]",
             "",
-            "values[0]: expected text that is a label value (at most 63 letters, digits, -, _ and .; no slash),"
-            " got 'nvidia.com/gpu'",
+            "values[0]: expected text that is a label value (at most 63 letters, digits, -, _ and .),"
+            " got 'nvidia.com/gpu' (hint: requirements compare labels; a resource such as nvidia.com/gpu is",
         ),
         ("requirements: [{key: karpenter.sh/nodepool, operator: Exists}]", "", "karpenter.sh, which is reserved"),
         ("requirements: [{key: kubernetes.io/hostname, operator: Exists}]", "", "a label other than the node's name"),

@@ -11,9 +11,20 @@ NOTHING_SPENT = Cost("USD", 0, 0)
 
 def test_stages_are_ranked_as_a_pod_meets_them() -> None:
     """Invalid first, windows last (contracts: plan)."""
-    expected = (
-        "invalid held scheduler volumes taints requirements topology resources devices limits offerings windows"
-    ).split()
+    expected = [
+        "invalid",
+        "held",
+        "scheduler",
+        "volumes",
+        "taints",
+        "requirements",
+        "topology",
+        "resources",
+        "devices",
+        "limits",
+        "offerings",
+        "windows",
+    ]
 
     assert expected == [str(stage) for stage in sorted(Stage, key=lambda stage: stage.rank)]
 

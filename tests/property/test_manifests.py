@@ -160,7 +160,7 @@ def claims(draw: Callable[..., Any]) -> NodeClaim:
         name="claim",
         node_pool="pool",
         node_class=NodeClassRef("g.example", "KindNodeClass", "n"),
-        requirements=Requirements(draw(st.lists(requirement(), max_size=4))),
+        requirements=Requirements(draw(st.lists(requirement(), unique_by=lambda one: one.key))),
         requests=Resources(draw(AMOUNTS)),
         taints=tuple(draw(st.lists(TAINTS, max_size=2))),
         startup_taints=tuple(draw(st.lists(TAINTS, max_size=2))),

@@ -70,7 +70,7 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     if flags["selector"] is not None:
         found.extend(_selected([pod.key for pod in world.pods if is_meant(pod, namespace, asked)], answers))
     data = {"apiVersion": API_VERSION, "kind": "ExplanationList", "items": [one.data for one in found]}
-    emit(flags["output"], data, lambda: _lines(found))
+    emit(flags["output"], lambda: data, lambda: _lines(found))
     return LOOK if any(one.needs_look for one in found) else DONE
 
 

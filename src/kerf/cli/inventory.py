@@ -31,7 +31,7 @@ def gpus(**flags: Any) -> int:
     cards = [(node, card) for node in world.snapshot.nodes for card in cards_of(node, world.snapshot)]
     is_wide = flags["output"] == "wide"
     data = {"apiVersion": API_VERSION, "kind": "GPUInventory", "items": [_card_object(*card) for card in cards]}
-    emit(flags["output"], data, lambda: _card_lines(cards, is_wide))
+    emit(flags["output"], lambda: data, lambda: _card_lines(cards, is_wide))
     return DONE
 
 
@@ -44,7 +44,7 @@ def nodes(**flags: Any) -> int:
     world = _selected(read_world(Source.of(flags)), flags["selector"])
     items = [_node_object(node, world) for node in world.snapshot.nodes]
     data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": world.market.currency, "items": items}
-    emit(flags["output"], data, lambda: _node_lines(world, flags["output"] == "wide"))
+    emit(flags["output"], lambda: data, lambda: _node_lines(world, flags["output"] == "wide"))
     return DONE
 
 

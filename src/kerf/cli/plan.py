@@ -46,7 +46,11 @@ def plan(**flags: Any) -> int:
         made = with_deletions(made, world)
     watch.lap("plan_s")
     output = flags["output"]
-    emit(output, plan_object(made, world.snapshot), lambda: plan_lines(made, world.snapshot, is_wide=output == "wide"))
+    emit(
+        output,
+        lambda: plan_object(made, world.snapshot),
+        lambda: plan_lines(made, world.snapshot, is_wide=output == "wide"),
+    )
     watch.lap("render_s")
     watch.tell(pods=len(world.snapshot.pending), shapes=len(group(world.snapshot.pending)))
     return LOOK if made.unplaced else DONE

@@ -25,10 +25,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "
     ]
 
 
-def emit(output: str, data: Mapping[str, Any], text: Callable[[], Iterable[str]]) -> None:
-    """Write `data` as JSON or YAML, or the lines of `text`, to stdout."""
+def emit(output: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], Iterable[str]]) -> None:
+    """Write what `data` gives as JSON or YAML, or the lines of `text`, to stdout; the other is not computed."""
     if output in ("json", "yaml"):
-        encoded = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+        encoded = msgspec.json.format(msgspec.json.encode(data()), indent=2).decode()
         click.echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
         return
     click.echo("\n".join(text()))

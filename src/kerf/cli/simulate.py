@@ -7,7 +7,7 @@ import click
 
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs import output_option, progress
-from kerf.cli.plan_json import API_VERSION
+from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_text
@@ -34,10 +34,14 @@ def simulate(scenarios: tuple[str, ...], output: str, chart: str | None) -> int:
     reports = [_report(scenario) for scenario in read]
     if chart is not None:
         _draw(reports[0], chart)
-    objects = [report.to_object() for report in reports]
-    several = {"apiVersion": API_VERSION, "kind": "ReportList", "items": objects}
-    emit(output, objects[0] if len(objects) == 1 else several, lambda: _lines(reports))
+    emit(output, lambda: _data(reports), lambda: _lines(reports))
     return LOOK if any(_needs_look(report) for report in reports) else DONE
+
+
+def _data(reports: Sequence[Report]) -> Json:
+    """One report as it is, several as a list."""
+    objects = [report.to_object() for report in reports]
+    return objects[0] if len(objects) == 1 else {"apiVersion": API_VERSION, "kind": "ReportList", "items": objects}
 
 
 def _report(scenario: Scenario) -> Report:

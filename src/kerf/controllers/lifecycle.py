@@ -16,6 +16,7 @@ from kerf.controllers.stages import initialization_gap, wall_time
 from kerf.controllers.termination import Termination
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.instancetypes import offerings_text
 from kerf.model.nodeclaim import (
     FALSE,
     INITIALIZED,
@@ -104,8 +105,7 @@ class Lifecycle:
             return DONE
         if instance.sold_out:
             self._book.mark_sold_out(instance.sold_out)
-            passed = ", ".join(map(str, instance.sold_out))
-            text = f"insufficient capacity: {passed}; launched {instance.offering} instead"
+            text = f"insufficient capacity: {offerings_text(instance.sold_out)}; launched {instance.offering} instead"
             self._ports.recorder.record(events.insufficient_capacity(name, text))
         labels = {**claim.labels, **instance.labels}
         claim = await self._ports.writer.update_node_claim(replace(claim, labels=labels))

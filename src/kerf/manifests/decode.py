@@ -140,7 +140,7 @@ def _refuse_second(collected: _Collected, raw: Object, document: Document) -> No
 
 
 def _error(problem: Problem, place: str, written: str) -> DecodeError:
-    hint = problem.hint or (f'quote it: "{written}"' if problem.is_unquoted and written else "")
+    hint = f'quote it: "{written}"' if problem.is_unquoted and written else problem.hint
     return DecodeError(path_text(problem.path), problem.expected, problem.got, place=place, hint=hint)
 
 

@@ -13,8 +13,8 @@ from kerf.manifests.schema import (
     FILLED,
     INSTANT,
     LABEL_KEY,
-    LABEL_VALUE,
     QUANTITIES,
+    REQUIRED_VALUE,
     TEXT,
     ListOf,
     Record,
@@ -35,7 +35,7 @@ _ADJUSTMENT = re.compile(r"[+-][0-9]{1,15}(?:\.[0-9]{1,15})?%?", re.ASCII)
 _REQUIREMENT: dict[str, Schema] = {
     "key": LABEL_KEY,
     "operator": one_of(*OPERATORS),
-    "values": ListOf(LABEL_VALUE),
+    "values": ListOf(REQUIRED_VALUE),
 }
 _REQUIREMENTS = ListOf(Record({**_REQUIREMENT, "minValues": whole(1, 50)}, ("key", "operator")), 0, _MOST)
 _NODE_CLASS_REF = Record(

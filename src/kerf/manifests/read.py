@@ -150,16 +150,16 @@ def _several_json(text: str, name: str) -> Documents:
 def _yaml(text: str, name: str) -> Documents:
     entries: list[Document | InputError] = []
     cuts = [0, *(match.start() for match in _CUT.finditer(text)), len(text)]
+    first_line = 0
     for start, end in pairwise(cuts):
-        part, first_line = text[start:end], text.count("\n", 0, start)
-        if _DIRECTIVES_ONLY.fullmatch(part):
-            continue
+        part = text[start:end]
         try:
-            for root in compose(part):
+            for root in () if _DIRECTIVES_ONLY.fullmatch(part) else compose(part):
                 entries.extend(_flattened(YamlDocument(name, root, first_line)))
         except YamlError as error:
             place = f"{name}:{first_line + error.line + 1}:{error.column + 1}"
             entries.append(DecodeError("", "YAML", f"<{error.problem}>", place=place))
+        first_line += part.count("\n")
     return Documents(tuple(entries))
 
 

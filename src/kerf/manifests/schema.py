@@ -262,8 +262,11 @@ DURATION = Scalar("a duration such as 30s, 10m or 1h30m", lambda value: _is_dura
 DURATION_OR_NEVER = Scalar("a duration such as 30s, 10m or 1h30m, or Never", lambda value: _is_duration(value))
 NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253))
 LABEL_KEY = Scalar("a label key such as example.com/name", _matches(_LABEL_KEY, 317))
-LABEL_VALUE = Scalar(
-    "text that is a label value (at most 63 letters, digits, -, _ and .; no slash)", _matches(_LABEL_VALUE, 63)
+LABEL_VALUE = Scalar("text that is a label value (at most 63 letters, digits, -, _ and .)", _matches(_LABEL_VALUE, 63))
+REQUIRED_VALUE = Scalar(
+    "text that is a label value (at most 63 letters, digits, -, _ and .)",
+    _matches(_LABEL_VALUE, 63),
+    "requirements compare labels; a resource such as nvidia.com/gpu is asked for in the limits of a pod",
 )
 LABELS = MapOf(LABEL_VALUE, LABEL_KEY)
 TEXTS = MapOf(TEXT)

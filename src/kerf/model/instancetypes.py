@@ -1,5 +1,6 @@
 """Instance types with their offerings, and the NodeOverlays that adjust them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,6 +26,17 @@ class OfferingKey:
 
     def __str__(self) -> str:
         return f"{self.instance_type} {self.capacity_type} in {self.zone}"
+
+
+def offerings_text(keys: Iterable[OfferingKey]) -> str:
+    """Offerings by type and capacity type, with their zones; only the number of zones beyond three."""
+    zones: dict[tuple[str, str], list[str]] = {}
+    for key in sorted(keys):
+        zones.setdefault((key.instance_type, key.capacity_type), []).append(key.zone)
+    return ", ".join(
+        f"{name} {capacity_type} in {', '.join(where) if len(where) <= 3 else f'{len(where)} zones'}"
+        for (name, capacity_type), where in zones.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from kerf.model.pods import Pod
 from kerf.model.quantities import NOTHING, Resources
 from kerf.ports import Clock
 from kerf.sharing.hami_records import parse_allocation
-from kerf.sim.api import DELETED, InMemoryApi
+from kerf.sim.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.books import Books
 from kerf.sim.objects import Json, annotations_of, condition_of, is_active, is_deleting, key_of, name_of, shown, uid_of
 
@@ -40,6 +40,7 @@ class Invariants:
 
     def __init__(self, api: InMemoryApi, clock: Clock, cloud: FakeCloud, books: Books) -> None:
         self._api, self._clock, self._cloud, self._books = api, clock, cloud, books
+        self._claims: dict[str, Json] = {}
         self._orphans: dict[str, float] = {}
         self._strays: dict[str, float] = {}
         self._homes: dict[str, str] = {}
@@ -61,8 +62,7 @@ class Invariants:
         kind = obj["kind"]
         if kind == "NodeClaim":
             self._look_for_orphans()
-            if type_ == "ADDED":
-                self._bought_once(obj)
+            self._claim(type_, obj)
         elif kind == "Node" and type_ == DELETED:
             now_s = self._clock.now_s()
             self._strays.update({pod.key: now_s for pod in self._books.pods_on(name_of(obj))})
@@ -82,13 +82,20 @@ class Invariants:
             if instance.claim_uid not in claims and not self._cloud.is_terminating(instance.provider_id)
         }
 
+    def _claim(self, type_: str, claim: Json) -> None:
+        if type_ == ADDED:
+            self._bought_once(claim)
+        self._claims[name_of(claim)] = claim
+        if type_ == DELETED:
+            del self._claims[name_of(claim)]
+
     def _bought_once(self, claim: Json) -> None:
         """A pod that waits for a node on its way is not a reason to buy another."""
         planned = planned_pods(claim)
-        for other in self._api.list("NodeClaim"):
+        for _, other in sorted(self._claims.items()):
             registered = condition_of(other, REGISTERED)
             is_on_its_way = not is_deleting(other) and (registered is None or registered["status"] != "True")
-            if name_of(other) != name_of(claim) and is_on_its_way:
+            if is_on_its_way:
                 twice = sorted(planned & planned_pods(other))
                 if twice:
                     text = f"bought for pods for which {name_of(other)} is on its way: {', '.join(twice)}"

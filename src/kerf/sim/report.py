@@ -95,7 +95,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything. `rows`, `samples` and `outcomes` are in time order."""
+    """Everything. `rows`, `samples` and `outcomes` are in time order; `events` is how often the API changed."""
 
     name: str
     start_s: float
@@ -106,6 +106,7 @@ class Report:
     samples: tuple[Sample, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     notes: tuple[str, ...] = ()
+    events: int = 0
 
     @property
     def is_met(self) -> bool:

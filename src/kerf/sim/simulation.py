@@ -188,6 +188,7 @@ class Simulation:
             samples=tuple(self._observer.samples),
             outcomes=tuple(self._outcomes),
             notes=tuple(self._scenario.warnings),
+            events=self._events,
         )
 
 

@@ -163,7 +163,7 @@ def a_claim(
         CAPACITY_TYPE: ON_DEMAND,
         **given.pop("labels", {}),
     }
-    conditions = tuple(Condition(stage, TRUE, stage) for stage in sorted(reached))
+    conditions = given.pop("conditions", tuple(Condition(stage, TRUE, stage) for stage in sorted(reached)))
     requirements = given.pop("requirements", Requirements.of_labels({INSTANCE_TYPE: instance_type}))
     node_class = given.pop("node_class", AWS_CLASS)
     return NodeClaim(name, pool, node_class, requirements, labels=labels, conditions=conditions, **given)

@@ -1,0 +1,66 @@
+"""`kerf gpus` and `kerf nodes` on a cluster with two pods on one card."""
+
+from tests.cli.program import CLUSTER, files, kerf
+
+from kerf.cli.cards import Holder, cards_of
+from kerf.model.gpu import DeviceState
+from kerf.model.snapshot import ClusterNode
+from kerf.testing.builders import a_node, a_pod, a_snapshot
+
+
+def test_each_card_tells_its_holders() -> None:
+    """A card, what is used of it, and each pod's part."""
+    lines = kerf("gpus", *files(CLUSTER)).stdout.splitlines()
+
+    assert ["NODE", "INDEX", "MODEL", "MEMORY", "USED", "CORES", "SLOTS", "HOLDERS"] == lines[0].split()
+    assert (
+        "ip-10-0-0-1  0      NVIDIA A10G  22888 MiB  12000 MiB  50/100  2/10   "
+        "default/chat-0 (8000 MiB, 30 cores), default/search-0 (4000 MiB, 20 cores)"
+    ) == lines[1]
+    assert "ip-10-0-0-2  0      NVIDIA A10G  22888 MiB  0 MiB      0/100   0/10   -" == lines[2]
+
+
+def test_the_parts_of_a_card_add_up_to_its_sums() -> None:
+    """What holders hold is what the state counts as used."""
+    items = kerf("gpus", *files(CLUSTER), "-o", "json").data["items"]
+
+    for item in items:
+        held = [(h["memoryMiB"], h["cores"], h["slots"]) for h in item["holders"]]
+        sums = tuple(sum(part) for part in zip(*held, strict=True)) or (0, 0, 0)
+        assert (item["usedMemoryMiB"], item["usedCores"], item["usedSlots"]) == sums
+
+
+def test_whole_cards_are_held_by_one_pod_each() -> None:
+    """Without sharing each pod holds the cards that its count takes, lowest index first."""
+    pods = [a_pod(name, gpu=1, node_name="node", phase="Running") for name in ("a", "b")]
+    cards = tuple(DeviceState(f"gpu-{i}", i, "A10G", 22888) for i in range(3))
+    snapshot = a_snapshot(pods=pods, nodes=[ClusterNode(a_node(), None, tuple(pods), cards, "whole")])
+
+    assert [(Holder("default/a", 22888, 100, 1),), (Holder("default/b", 22888, 100, 1),), ()] == [
+        card.holders for card in cards_of(snapshot.nodes[0], snapshot)
+    ]
+
+
+def test_each_node_tells_stage_age_and_price() -> None:
+    """A claim without a node is shown in brackets."""
+    lines = [line.split() for line in kerf("nodes", *files(CLUSTER)).stdout.splitlines()]
+    bought = ["g5", "g5.xlarge", "on-demand", "us-east-1a"]
+
+    assert ["NODE", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", "USD/H"] == lines[0]
+    assert ["(g5-starting)", *bought, "registering", "5m", "-", "0", "1.006"] == lines[1]
+    assert ["ip-10-0-0-1", *bought, "ready", "1h", "0.5242/1", "2", "1.006"] == lines[2]
+    assert ["3", "nodes,", "3.018", "USD/h"] == lines[-1]
+
+
+def test_a_selector_chooses_nodes() -> None:
+    """-l is matched with the labels of the nodes."""
+    items = kerf("nodes", *files(CLUSTER), "-l", "kubernetes.io/hostname=ip-10-0-0-2", "-o", "json").data["items"]
+
+    assert ["ip-10-0-0-2"] == [item["node"] for item in items]
+
+
+def test_an_input_without_nodes_is_no_error() -> None:
+    """Nothing to show is said in words."""
+    done = kerf("gpus", *files("examples/004-ack/nodepool.yaml"))
+
+    assert (0, "no GPU in the input\n") == (done.returncode, done.stdout)

@@ -1,0 +1,54 @@
+"""Tables, percentages, selectors and commands as text."""
+
+import pytest
+
+from kerf.cli.render import patch_command, percent_text, some, table
+from kerf.cli.selectors import parse_selector
+from kerf.model.plan import Patch
+
+
+def test_columns_are_two_spaces_apart_and_lines_end_clean() -> None:
+    """Cells are padded, the last one is not, and an empty last cell leaves no blanks."""
+    assert ["A    LONG", "bbb  c", "d"] == table(("A", "LONG"), [("bbb", "c"), ("d", "")])
+
+
+@pytest.mark.parametrize("part, whole, text", [(1, 4, "25 %"), (1, 3, "33.4 %"), (0, 5, "0 %"), (1, 100_000, "0.1 %")])
+def test_percentages_are_rounded_up(part: int, whole: int, text: str) -> None:
+    """A bound is never made to look better than it is."""
+    assert text == percent_text(part, whole)
+
+
+@pytest.mark.parametrize(
+    "patch, command",
+    [
+        (Patch("NodePool", "g5", "{}"), "kubectl patch nodepool g5 --type merge -p '{}'"),
+        (Patch("Deployment", "web", "{}", "a"), "kubectl patch deployment web -n a --type strategic -p '{}'"),
+        (Patch("Pod", "web", "{}", "a"), "kubectl patch --local -f MANIFEST --type strategic -p '{}' -o yaml"),
+    ],
+)
+def test_a_patch_is_a_ready_command(patch: Patch, command: str) -> None:
+    """Merge patches for our kinds, strategic ones for built-in kinds; a Pod is changed in its manifest."""
+    assert command == patch_command(patch)
+
+
+def test_names_are_cut_with_their_number() -> None:
+    """The first name and how many more."""
+    assert ("a", "a and 2 more") == (some(["a"]), some(["a", "b", "c"]))
+
+
+@pytest.mark.parametrize(
+    "text, labels, is_selected",
+    [
+        ("", {}, True),
+        ("app=web", {"app": "web"}, True),
+        ("app==web,tier!=db", {"app": "web"}, True),
+        ("app in (web, db)", {"app": "db"}, True),
+        ("app notin (web)", {"app": "web"}, False),
+        ("app", {}, False),
+        ("!app", {}, True),
+        ("app=web, zone in (a,b)", {"app": "web", "zone": "c"}, False),
+    ],
+)
+def test_selectors_select_as_kubectl_does(text: str, labels: dict[str, str], is_selected: bool) -> None:
+    """Equality, sets and presence, all of which must hold."""
+    assert is_selected == (parse_selector(text).unsatisfied_by(labels) is None)

@@ -1,0 +1,62 @@
+"""Every command in README and docs is run, and its output is what the page shows.
+
+`KERF_UPDATE=1` writes the outputs into the pages instead; the diff is then part of the review.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kerf.cli.main import run
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")) if "```console" in path.read_text())
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def shown(command: str) -> str:
+    """What a terminal shows: standard output and error, and the exit code where it is not 0."""
+    name, *arguments = shlex.split(command)
+    assert "kerf" == name, f"only kerf is run here, not {command}"
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), contextlib.chdir(ROOT):
+        code = run(arguments)
+    return out.getvalue() + (f"[exit {code}]\n" if code else "")
+
+
+def rendered(block: str) -> str:
+    """The block with the output of its commands as it is now; `\\` at the end of a line goes on."""
+    commands = [line for line in block.replace("\\\n", "\\\0").split("\n") if line.startswith("$ ")]
+    return "\n".join(f"{c.replace(chr(0), chr(10))}\n{shown(c[2:].replace(chr(92) + chr(0), ' '))}" for c in commands)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_shows_what_its_commands_print(page: Path) -> None:
+    """Each console block, command by command."""
+    text = page.read_text(encoding="utf-8")
+    now = BLOCK.sub(lambda match: f"```console\n{rendered(match.group(1))}```", text)
+
+    if os.environ.get("KERF_UPDATE"):
+        page.write_text(now, encoding="utf-8")
+    assert now == page.read_text(encoding="utf-8")
+
+
+def test_the_two_commands_of_the_readme_exist() -> None:
+    """`make demo` and `make test` are what a newcomer types first."""
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    """Links between the pages, and from the README to files of the project."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    links = [(p, link) for p in pages for link in re.findall(r"\]\((?!http|#)([^)#]+)", p.read_text(encoding="utf-8"))]
+
+    assert [] == [(str(p), link) for p, link in links if not (p.parent / link).exists()]

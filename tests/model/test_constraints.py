@@ -1,0 +1,160 @@
+"""Requirements as sets: laws of their algebra; taints and tolerations."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerf.model.constraints import OPERATORS, Requirement, Requirements, Taint, Toleration, untolerated
+
+VALUES = ("x", "y", "z", "0", "3", "7", "-1", "3.5")
+lawful = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+
+
+@st.composite
+def stated(draw: st.DrawFn) -> Requirement:
+    """A requirement on `k` as a manifest states it."""
+    operator = draw(st.sampled_from(OPERATORS))
+    if operator in ("In", "NotIn"):
+        return Requirement.of("k", operator, draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=4)))
+    if operator in ("Exists", "DoesNotExist"):
+        return Requirement.of("k", operator)
+    return Requirement.of("k", operator, [str(draw(st.integers(0, 8)))])
+
+
+@lawful
+@given(stated(), stated(), st.sampled_from(VALUES))
+def test_an_intersection_has_what_both_have(one: Requirement, other: Requirement, value: str) -> None:
+    """The definition of an intersection."""
+    assert (one.has(value) and other.has(value)) == one.intersect(other).has(value)
+
+
+@lawful
+@given(stated(), stated(), stated())
+def test_intersections_commute_and_associate(one: Requirement, two: Requirement, three: Requirement) -> None:
+    """So that the order in which pod, pool and type are met cannot matter."""
+    assert one.intersect(two) == two.intersect(one)
+    assert one.intersect(two).intersect(three) == one.intersect(two.intersect(three))
+    assert one == one.intersect(one)
+
+
+@lawful
+@given(stated(), stated())
+def test_an_empty_intersection_has_no_value(one: Requirement, other: Requirement) -> None:
+    """`is_empty` never hides a value that would do."""
+    both = one.intersect(other)
+
+    assert not (both.is_empty and any(both.has(value) for value in VALUES))
+
+
+@lawful
+@given(st.lists(stated(), max_size=3), st.lists(stated(), max_size=3), st.sampled_from((*VALUES, None)))
+def test_labels_that_satisfy_both_satisfy_the_intersection(
+    one: list[Requirement], other: list[Requirement], value: str | None
+) -> None:
+    """Also for a label that is absent, when each side allows that by itself."""
+    left, right = Requirements(one), Requirements(other)
+    labels = {} if value is None else {"k": value}
+    if left.unsatisfied_by(labels) is None and right.unsatisfied_by(labels) is None:
+        assert value is None or left.intersect(right).unsatisfied_by(labels) is None
+        assert left.conflict(right) is None
+
+
+@pytest.mark.parametrize(
+    "operator, values, allowed, absent",
+    [
+        ("In", ["3", "x"], {"3", "x"}, False),
+        ("NotIn", ["3", "x"], {"y", "z", "0", "7", "-1", "3.5"}, True),
+        ("Exists", [], set(VALUES), False),
+        ("DoesNotExist", [], set(), True),
+        ("Gt", ["3"], {"7"}, False),
+        ("Lt", ["3"], {"0", "-1"}, False),
+        ("Gte", ["3"], {"3", "7"}, False),
+        ("Lte", ["3"], {"0", "3", "-1"}, False),
+    ],
+)
+def test_operators_mean_what_kubernetes_says(operator: str, values: list[str], allowed: set[str], absent: bool) -> None:
+    """Which values, and whether a node without the label will do; a bound holds for integers only."""
+    requirement = Requirement.of("k", operator, values)
+
+    assert allowed == {value for value in VALUES if requirement.has(value)}
+    assert absent is requirement.allows_absence
+
+
+def test_old_spellings_of_labels_are_read_as_the_new_ones() -> None:
+    """A pod that says beta.kubernetes.io/arch means kubernetes.io/arch."""
+    assert "kubernetes.io/arch" == Requirement.of("beta.kubernetes.io/arch", "In", ["arm64"]).key
+
+
+def test_two_requirements_of_one_key_are_met_together() -> None:
+    """As two entries of one manifest are."""
+    both = Requirements([Requirement.of("k", "In", ["a", "b"]), Requirement.of("k", "NotIn", ["a"])])
+
+    assert {"k": "b"} == both.labels()
+
+
+def test_a_conflict_names_both_sides() -> None:
+    """The pair that explain shows, the first by key."""
+    pod = Requirements.of_labels({"zone": "c", "arch": "arm64"})
+    pool = Requirements.of_labels({"zone": "a", "arch": "amd64"})
+
+    assert (Requirement.of("arch", "In", ["arm64"]), Requirement.of("arch", "In", ["amd64"])) == pod.conflict(pool)
+
+
+@pytest.mark.parametrize(
+    "operator, is_undefined", [("In", True), ("Exists", True), ("Gt", True), ("NotIn", False), ("DoesNotExist", False)]
+)
+def test_an_undefined_label_refuses_only_what_needs_it(operator: str, is_undefined: bool) -> None:
+    """A new node has no label that neither its pool nor its type mentions."""
+    values = {"In": ["1"], "NotIn": ["1"], "Gt": ["1"]}.get(operator, [])
+    asked = Requirements([Requirement.of("example.com/k", operator, values)])
+
+    assert is_undefined is (asked.undefined(Requirements()) is not None)
+    assert asked.undefined(Requirements.of_labels({"example.com/k": "1"})) is None
+
+
+def test_the_stricter_number_of_distinct_values_stays() -> None:
+    """minValues of pool and claim."""
+    one, other = (Requirement.of("k", "In", ["a", "b"], least) for least in (1, 2))
+
+    assert 2 == one.intersect(other).min_values
+
+
+@pytest.mark.parametrize(
+    "requirement, text",
+    [
+        (Requirement.of("k", "In", ["b", "a"]), "k In [a, b]"),
+        (Requirement.of("k", "DoesNotExist"), "k DoesNotExist"),
+        (Requirement.of("k", "Exists"), "k Exists"),
+        (Requirement("k", True, frozenset({"5"}), 3, 9), "k Gte 3 and k Lte 9 and k NotIn [5]"),
+    ],
+)
+def test_a_requirement_reads_like_a_manifest(requirement: Requirement, text: str) -> None:
+    """In the same words for every hash seed."""
+    assert text == str(requirement)
+
+
+@pytest.mark.parametrize(
+    "toleration, is_tolerated",
+    [
+        (Toleration("gpu", "Equal", "a10", "NoSchedule"), True),
+        (Toleration("gpu", "Equal", "a10"), True),
+        (Toleration("gpu", "Exists"), True),
+        (Toleration("", "Exists"), True),
+        (Toleration("gpu", "Equal", "t4"), False),
+        (Toleration("gpu", "Exists", "", "NoExecute"), False),
+        (Toleration("cpu", "Exists"), False),
+        (Toleration("", "Equal", "a10"), False),
+    ],
+)
+def test_a_toleration_matches_key_value_and_effect(toleration: Toleration, is_tolerated: bool) -> None:
+    """core/v1: an empty effect means any; an empty key tolerates everything only with Exists."""
+    assert is_tolerated is toleration.tolerates(Taint("gpu", "a10", "NoSchedule"))
+
+
+def test_the_first_untolerated_taint_is_the_reason() -> None:
+    """In the order of their names; a preference keeps no pod off."""
+    taints = [Taint("z"), Taint("a", "", "PreferNoSchedule"), Taint("b")]
+
+    assert Taint("b") == untolerated(taints, [])
+    assert Taint("z") == untolerated(taints, [Toleration("b", "Exists")])
+    assert None is untolerated(taints, [Toleration("", "Exists")])

@@ -1,0 +1,172 @@
+"""A whole run: Kerf on the embedded cluster, what the scenario does to it, and the sums."""
+
+from pathlib import Path
+
+import pytest
+
+from kerf.errors import InputError
+from kerf.sim.report import Report, Waits
+from kerf.sim.scenario import Scenario, read_scenario
+from kerf.sim.simulation import run
+
+SCENARIO = """\
+apiVersion: kerf.dev/v1alpha1
+kind: Scenario
+metadata: {name: one-gpu}
+spec:
+  duration: 1h
+  cloud: {launch: 40s, register: 35s, ready: 5s, devicesReady: 50s, terminate: 5s}
+  objects:
+    - apiVersion: karpenter.sh/v1
+      kind: NodePool
+      metadata: {name: gpus}
+      spec:
+        template:
+          spec:
+            nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+            requirements:
+              - {key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarge]}
+              - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+    - apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: web}
+      spec:
+        replicas: 1
+        selector: {matchLabels: {app: web}}
+        template:
+          metadata: {labels: {app: web}}
+          spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+
+
+def scenario(directory: Path, *parts: str, text: str = SCENARIO) -> Scenario:
+    """The scenario with further parts of its spec."""
+    path = directory / "s.yaml"
+    path.write_text(text + "".join(parts), encoding="utf-8")
+    return read_scenario(str(path))
+
+
+def rows(report: Report, *what: str) -> list[tuple[float, str, str]]:
+    """The rows of some kinds, without their why."""
+    return [(row.at_s, row.what, row.object) for row in report.rows if row.what in what]
+
+
+def test_a_pod_gets_a_node_stage_by_stage(tmp_path: Path) -> None:
+    """1 s of batching, 40 s launch, 35 s to join, 5 s to get ready, 50 s for its card from registration on."""
+    report = run(scenario(tmp_path))
+
+    node = "node/ip-10-0-0-1"
+    assert [(81, "node ready", node), (126, "bound", "pod/default/web-0")] == rows(report, "node ready", "bound")
+    assert [1, 41, 76, 126] == [
+        row.at_s for row in report.rows if row.what in ("claim created", "Launched", "Registered", "Initialized")
+    ]
+
+
+def test_totals_are_sums_of_what_happened(tmp_path: Path) -> None:
+    """Paid from 1 s to 3600 s at 1.006 $/h; used from 126 s on; the pod waited 126 s."""
+    totals = run(scenario(tmp_path)).totals
+
+    assert round(1_006_000 * 3599 / 3600) == totals.cost_micro
+    assert (3599 / 3600, 3599 / 3600, 3474 / 3600) == (
+        totals.node_hours,
+        totals.gpu_hours_paid,
+        totals.gpu_hours_allocated,
+    )
+    assert (1, 0, Waits(126, 126, 126), 1, 0, 0) == (
+        totals.pods_placed,
+        totals.pods_unplaced,
+        totals.waits,
+        totals.launches,
+        totals.deletions,
+        totals.evictions,
+    )
+
+
+def test_slices_count_by_their_largest_share(tmp_path: Path) -> None:
+    """003-1: half of the cores and a 23rd of the memory is half a card."""
+    text = SCENARIO.replace(
+        "metadata: {name: gpus}\n      spec:\n        template:\n",
+        "metadata: {name: gpus}\n      spec:\n        template:\n          metadata: {labels: {gpu: 'on'}}\n",
+    )
+    sliced = text.replace("nvidia.com/gpu: 1", "nvidia.com/gpumem: 1000, nvidia.com/gpucores: 50")
+
+    assert 3474 / 3600 / 2 == pytest.approx(run(scenario(tmp_path, text=sliced)).totals.gpu_hours_allocated)
+
+
+def test_cost_per_hour_is_a_row_when_it_changes(tmp_path: Path) -> None:
+    """Up with the launch, down with the end of the instance."""
+    report = run(scenario(tmp_path, "  timeline: [{at: 30m, scale: {deployment: web, replicas: 0}}]\n"))
+
+    assert ["0.00 -> 1.006 USD/h", "1.006 -> 0.00 USD/h"] == [row.why for row in report.rows if row.what == "cost"]
+
+
+def test_samples_are_the_levels_of_the_chart(tmp_path: Path) -> None:
+    """A pod waits, a card is paid for, a node joins, the card is used."""
+    samples = run(scenario(tmp_path)).samples
+
+    assert [(0, 0, 0, 0, 1), (1, 0, 1, 0, 1), (76, 1, 1, 0, 1), (126, 1, 1, 10_000, 0)] == [
+        (s.at_s, s.nodes, s.gpus_paid, s.gpus_used, s.pending) for s in samples
+    ]
+
+
+def test_a_missed_expectation_shows_what_came(tmp_path: Path) -> None:
+    """In the form in which it was written."""
+    expect = "  expect: [{at: 30m, nodes: {nodePool: gpus, count: 2}}, {at: 30m, cost: {perHour: 1.006}}]\n"
+    report = run(scenario(tmp_path, expect))
+
+    assert [False, True] == [outcome.is_met for outcome in report.outcomes]
+    assert {"nodes": {"nodePool": "gpus", "count": 1}} == report.outcomes[0].got
+    assert not report.is_met
+
+
+def test_an_expectation_looks_before_the_step_of_its_time(tmp_path: Path) -> None:
+    """What is true when the time comes, not what comes of it."""
+    parts = (
+        "  timeline: [{at: 30m, delete: {kind: Deployment, name: web}}]\n  expect: [{at: 30m, pods: {running: 1}}]\n"
+    )
+
+    assert run(scenario(tmp_path, parts)).is_met
+
+
+def test_applied_objects_replace_and_appear(tmp_path: Path) -> None:
+    """`apply` changes what is there and creates what is not."""
+    more = SCENARIO[SCENARIO.index("    - apiVersion: apps/v1") :].replace("replicas: 1", "replicas: 2")
+    (tmp_path / "more.yaml").write_text("apiVersion: v1\nkind: List\nitems:\n" + more, encoding="utf-8")
+    report = run(scenario(tmp_path, "  timeline: [{at: 10m, apply: more.yaml}]\n"))
+
+    assert (2, 2) == (report.totals.pods_placed, report.totals.launches)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            "delete: {kind: Pod, name: web-7}",
+            "expected an object that is there then, got <Pod default/web-7 not found>",
+        ),
+        ("interrupt: {nodePool: gpus, nodes: 2}", "expected at least 2 running instances then, got 1"),
+    ],
+)
+def test_a_step_on_what_is_not_there_ends_the_run(tmp_path: Path, step: str, said: str) -> None:
+    """Only the run can tell; the error has the place of the step."""
+    with pytest.raises(InputError, match=r"s\.yaml:\d+:\d+: spec\.timeline\[0\]\.") as caught:
+        run(scenario(tmp_path, f"  timeline: [{{at: 10m, {step}}}]\n"))
+    assert said in str(caught.value)
+
+
+def test_kerf_can_be_killed_at_any_event(tmp_path: Path) -> None:
+    """The rest of the cluster goes on; the new Kerf takes up what it finds."""
+    read = scenario(tmp_path)
+    undisturbed = run(read)
+    for number in range(undisturbed.events):
+        totals = run(read, restart_at=number.__eq__).totals
+        assert (1, 1, 0) == (totals.pods_placed, totals.launches, totals.pods_unplaced)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    """For whoever watches a long run: never backwards, to the last event."""
+    heard: list[float] = []
+    report = run(scenario(tmp_path), progress=heard.append)
+
+    assert report.events == len(heard)
+    assert sorted(heard) == heard
