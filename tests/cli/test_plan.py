@@ -20,6 +20,10 @@ from tests.cli.program import (
     kerf,
 )
 
+from kerf.engine.provisioning import Options, bounded
+from kerf.engine.provisioning import plan as provision
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
+
 PLAN_STDIN = ("plan", "-o", "json", "-f", "-")
 KEYS = [
     "apiVersion",
@@ -180,3 +184,13 @@ def test_kinds_that_are_not_read_are_counted_on_stderr(tmp_path: Path) -> None:
     done = kerf("plan", *files(POOL_004, WORKLOAD_004, str(other)))
 
     assert (0, "note: kinds that Kerf does not read: Ingress (1)\n") == (done.returncode, done.stderr)
+
+
+def test_a_bound_that_comes_later_is_the_same() -> None:
+    """`bounded` gives a plan the bound that it would have had at once."""
+    market = a_market(an_instance_type("small", cpu=2, price="0.50"), an_instance_type("large", cpu=8, price="1.10"))
+    snapshot = a_snapshot(pools=[a_pool()], pods=[a_pod(f"p-{i}", cpu=1 + i % 2) for i in range(7)])
+    later = provision(snapshot, market, Options(with_bound=False))
+
+    assert provision(snapshot, market) == bounded(later, snapshot, market)
+    assert later.cost.bound_micro is None

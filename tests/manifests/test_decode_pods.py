@@ -289,7 +289,7 @@ def test_live_pods_share_a_spec_although_token_volumes_differ() -> None:
         ("containers: [{name: a, ports: [{containerPort: 99999}]}]", "expected a whole number from 1 to 65535"),
         ("containers: [{name: a}]\nnodeSelector: {gpu: on}", 'got True (hint: quote it: "on")'),
         ("containers: [{name: a}]\nnodeSelector: {a: x y}", "expected text that is a label value"),
-        ("containers: [{name: a}]\ntolerations: [{operator: In}]", "expected one of Equal, Exists, got 'In'"),
+        ("containers: [{name: a}]\ntolerations: [{operator: In}]", "expected one of Equal, Exists, Gt, Lt, got 'In'"),
         ("- a", "spec: expected a mapping, got <a list of 1>"),
         (affinity_text("{matchExpressions: [{key: a, operator: Gte, values: ['1']}]}"), "expected one of In, NotIn"),
         (affinity_text("{matchExpressions: [{key: a, operator: Lt, values: [few]}]}"), "exactly one whole number"),

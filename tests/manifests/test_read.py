@@ -178,3 +178,11 @@ def test_aliases_that_multiply_are_refused() -> None:
 def test_json_that_does_not_parse_names_line_and_column() -> None:
     """A file named .json is never tried as YAML."""
     assert "in.json:2:1: expected JSON, got <Expecting value>" == refusal('{"a":\n}', name="in.json")
+
+
+def test_the_errors_on_the_reference_page_are_the_real_ones() -> None:
+    """docs/reference/manifests.md shows a faulty pool and what is said about it."""
+    page = (Path(__file__).parents[2] / "docs/reference/manifests.md").read_text()
+    manifest, errors = (page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("yaml", "text"))
+
+    assert errors.strip() == refusal(manifest, name="pool.yaml")

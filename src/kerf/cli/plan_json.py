@@ -14,12 +14,16 @@ Json = dict[str, Any]
 
 def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
     """The whole plan, keys in the order of the reference."""
-    cost = plan.cost
+    cost, gpus = plan.cost, plan.gpus
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
         "strategy": plan.strategy,
-        "gpus": {"paid": plan.gpus.paid, "allocated": cards_number(plan.gpus.allocated), "kerf": plan.gpus.kerf},
+        "gpus": {
+            "paid": plan.gpus.paid,
+            "allocated": cards_number(plan.gpus.allocated),
+            "kerf": _whole(plan.gpus.kerf),
+        },
         "cost": {
             "currency": cost.currency,
             "perHourBefore": price_number(cost.before_micro),
@@ -39,6 +43,11 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
 def cards_number(ten_thousandths: int) -> float | int:
     """Parts of cards as a number of cards."""
     return ten_thousandths // 10_000 if ten_thousandths % 10_000 == 0 else ten_thousandths / 10_000
+
+
+def _whole(number: float) -> float | int:
+    """0 and not 0.0, so that the same value is always the same text."""
+    return int(number) if number == int(number) else number
 
 
 def launch_object(launch: Launch) -> Json:

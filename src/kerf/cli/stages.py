@@ -7,12 +7,12 @@ from kerf.cli.inputs import World
 from kerf.controllers.conditions import remaining_s
 from kerf.engine.disruption.candidates import allowed, blocked_by, candidates
 from kerf.engine.disruption.consolidation import relocation
-from kerf.engine.disruption.emptiness import duration_text
 from kerf.engine.pricing import node_price
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, STAGES, Condition
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
 from kerf.model.plan import Plan
 from kerf.model.snapshot import ClusterNode
+from kerf.model.times import duration_text
 
 _DOING = {LAUNCHED: "launching", REGISTERED: "registering", INITIALIZED: "initialising"}
 

@@ -12,7 +12,7 @@ from kerf.config import Settings
 from kerf.controllers.following import Following
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.controllers.stages import initialization_gap, wall_time
+from kerf.controllers.stages import initialization_gap
 from kerf.controllers.termination import Termination
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
@@ -34,6 +34,7 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodes import Node
 from kerf.model.snapshot import Event, Synced, Upserted, Watched
+from kerf.model.times import wall_time
 from kerf.ports import NotFound
 from kerf.state import ClusterState
 

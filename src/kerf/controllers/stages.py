@@ -5,7 +5,6 @@ there blocks scale-down for ever (document 003). Here kubelet-visible resources 
 as present when the device register holds at least the cards that were predicted, one by one.
 """
 
-import datetime
 from dataclasses import dataclass
 
 from kerf.model.nodeclaim import NodeClaim
@@ -62,8 +61,3 @@ def _devices_gap(claim: NodeClaim, node: Node, state: ClusterState) -> Gap:
     if not missing:
         return Gap()
     return Gap("DevicesNotRegistered", missing, concerns_devices=True, is_learnt="predicted" in missing)
-
-
-def wall_time(when_s: float) -> str:
-    """An instant as people read it, in UTC."""
-    return datetime.datetime.fromtimestamp(when_s, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

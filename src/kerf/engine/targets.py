@@ -25,6 +25,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, NodeClass
+from kerf.model.times import wall_time
 from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, owner_of
 
@@ -277,7 +278,8 @@ def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
 def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[str, float]:
     for held in market.back_offs:
         if (held.node_pool, held.instance_type) == (pool.name, kind.name):
-            return f"{kind.name} backs off in NodePool {pool.name}: {held.reason}", held.until_s
+            again = wall_time(held.until_s)
+            return f"{kind.name} backs off in NodePool {pool.name} until {again}: {held.reason}", held.until_s
     return "", 0
 
 
@@ -286,7 +288,9 @@ def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Ma
         return f"{kind.name} has no offering that the NodePool's zones and capacity types allow", 0
     until = [sold.until_s for sold in market.sold_out if sold.offering.instance_type == kind.name]
     capacity_types = ", ".join(sorted({o.capacity_type for o in allowed}))
-    return f"{kind.name} is sold out ({capacity_types})", min(until, default=0)
+    again_s = min(until, default=0)
+    when = f", tried again at {wall_time(again_s)}" if again_s else ""
+    return f"{kind.name} is sold out ({capacity_types}){when}", again_s
 
 
 def _empty_room(target: Target, kind: InstanceType, snapshot: ClusterSnapshot) -> Room:

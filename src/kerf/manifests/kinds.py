@@ -128,7 +128,7 @@ _TOLERATIONS = ListOf(
     Record(
         {
             "key": TEXT,
-            "operator": one_of("Equal", "Exists"),
+            "operator": one_of("Equal", "Exists", "Gt", "Lt"),
             "value": TEXT,
             "effect": one_of("", *EFFECTS),
             "tolerationSeconds": WHOLE,

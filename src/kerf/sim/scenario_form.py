@@ -206,23 +206,26 @@ _EXPECTATIONS: dict[str, _Form] = {
     ),
 }
 
-_CLOUD = Record(
-    {
-        "provider": one_of("aws", "alibaba", "kwok"),
-        "region": FILLED,
-        "catalog": FILLED,
-        **dict.fromkeys(("launch", "register", "ready", "devicesReady", "terminate", "jitter"), DURATION),
-    }
-)
+_LATENCIES = ("launch", "register", "ready", "devicesReady", "terminate", "jitter")
+_CLOUD: dict[str, Schema] = {
+    "provider": one_of("aws", "alibaba", "kwok"),
+    "region": FILLED,
+    "catalog": FILLED,
+    **dict.fromkeys(_LATENCIES, DURATION),
+}
+ACTION_NAMES = (*_ACTIONS, APPLY)
+EXPECTATION_NAMES = tuple(_EXPECTATIONS)
+CLOUD_NAMES = tuple(_CLOUD)
+
 _STEP = _OneOf(
     "action",
-    (*_ACTIONS, APPLY),
+    ACTION_NAMES,
     {"at": DURATION, APPLY: ANYTHING, **{name: form.schema for name, form in _ACTIONS.items()}},
     "at",
 )
 _EXPECTED = _OneOf(
     "expectation",
-    _EXPECTATIONS,
+    EXPECTATION_NAMES,
     {"at": DURATION, **{name: form.schema for name, form in _EXPECTATIONS.items()}},
     "at",
 )
@@ -236,7 +239,7 @@ SCENARIO = Record(
                 "start": INSTANT,
                 "duration": DURATION,
                 "seed": WHOLE,
-                "cloud": _CLOUD,
+                "cloud": Record(_CLOUD),
                 "objects": ListOf(ANYTHING),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
-from kerf.engine.disruption.emptiness import duration_text, propose
+from kerf.engine.disruption.emptiness import propose
 from kerf.model.nodepool import EMPTY, WHEN_EMPTY, Budget, Disruption
 from kerf.model.plan import Deletion, Plan
 from kerf.model.pods import Owner
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.times import duration_text
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.testing.builders import NOON_S, a_pool, cards
 

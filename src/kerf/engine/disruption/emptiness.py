@@ -10,6 +10,7 @@ from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import EMPTY
 from kerf.model.plan import Cost, Deletion, GpuUse, Plan
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.times import duration_text
 
 
 def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Plan]:
@@ -38,11 +39,3 @@ def deleting(snapshot: ClusterSnapshot, market: Market, deletions: tuple[Deletio
     cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
     cost = Cost(market.currency, before, before - sum(d.saved_micro for d in deletions))
     return Plan("cost", cost, GpuUse(paid - cards, allocated), deletions=deletions)
-
-
-def duration_text(seconds: float) -> str:
-    """A span as people write it: `10m`, `1h5m`, `45s`."""
-    whole = max(0, int(seconds))
-    hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
-    parts = [f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n]
-    return "".join(parts[:2]) or "0s"
