@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tests.cli.program import POOL_000, POOL_003, POOL_004, ROOT, WORKLOAD_000, WORKLOAD_003, files, kerf
 
 POOL = (ROOT / POOL_000).read_text(encoding="utf-8")

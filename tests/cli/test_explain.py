@@ -1,6 +1,7 @@
 """`kerf explain`: the verdict on each kind of object, and its exit code."""
 
 import pytest
+
 from tests.cli.program import (
     CLUSTER,
     POOL_000,

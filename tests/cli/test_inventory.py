@@ -1,11 +1,10 @@
 """`kerf gpus` and `kerf nodes` on a cluster with two pods on one card."""
 
-from tests.cli.program import CLUSTER, files, kerf
-
 from kerf.cli.cards import Holder, cards_of
 from kerf.model.gpu import DeviceState
 from kerf.model.snapshot import ClusterNode
 from kerf.testing.builders import a_node, a_pod, a_snapshot
+from tests.cli.program import CLUSTER, files, kerf
 
 
 def test_each_card_tells_its_holders() -> None:

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from kerf.engine.provisioning import Options, bounded
+from kerf.engine.provisioning import plan as provision
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.cli.program import (
     CLUSTER,
     POOL_000,
@@ -19,10 +23,6 @@ from tests.cli.program import (
     files,
     kerf,
 )
-
-from kerf.engine.provisioning import Options, bounded
-from kerf.engine.provisioning import plan as provision
-from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 
 PLAN_STDIN = ("plan", "-o", "json", "-f", "-")
 KEYS = [

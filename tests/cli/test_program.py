@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.program import POOL_000, ROOT, WORKLOAD_000, files, kerf
 
 from kerf.cli.main import COMMANDS
+from tests.cli.program import POOL_000, ROOT, WORKLOAD_000, files, kerf
 
 ENTRY = [sys.executable, "-c", "from kerf.cli.main import entry; entry()"]
 

@@ -281,7 +281,7 @@ def test_a_pool_that_takes_no_nodes_says_why() -> None:
         ),
         (
             a_market(M5, back_offs=(BackOff("blue", "m5.xlarge", NOON_S, "never registered"),)),
-            "m5.xlarge backs off in NodePool blue: never registered",
+            "m5.xlarge backs off in NodePool blue until 2026-01-05T12:00:00Z: never registered",
         ),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_type_that_is_sold_out_everywhere_is_kept_with_its_reason() -> None:
     offered = wares(a_pool(), types=[], market=a_market(M5, sold_out=gone))
 
     assert () == offered.candidates
-    assert [("m5.xlarge is sold out (on-demand)", NOON_S + 180)] == [
+    assert [("m5.xlarge is sold out (on-demand), tried again at 2026-01-05T12:03:00Z", NOON_S + 180)] == [
         (c.refused, c.retry_at_s) for c in offered.unavailable
     ]
 
@@ -127,7 +127,9 @@ def test_a_back_off_holds_for_its_pool_alone() -> None:
     offered = wares(a_pool("a"), a_pool("b"), types=[], market=a_market(M5, back_offs=(back_off,)))
 
     assert ["b"] == [c.pool.name for c in offered.candidates]
-    assert ["m5.xlarge backs off in NodePool a: never registered"] == [c.refused for c in offered.unavailable]
+    assert ["m5.xlarge backs off in NodePool a until 2026-01-05T12:05:00Z: never registered"] == [
+        c.refused for c in offered.unavailable
+    ]
 
 
 def test_candidates_stand_by_price_then_pool_then_type() -> None:

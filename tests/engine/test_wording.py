@@ -55,7 +55,7 @@ def test_what_was_passed_over_is_named() -> None:
 
     why = planned([a_pod(cpu=1)], [a_pool(capacity_types=())], market=a_market(kind, G5, sold_out=gone)).launches[0].why
 
-    assert why.endswith("; g5.2xlarge spot is sold out; g5.xlarge is sold out (on-demand)")
+    assert "; g5.2xlarge spot is sold out; g5.xlarge is sold out (on-demand), tried again at " in why
 
 
 def test_pods_that_ask_for_nothing_are_noted_with_their_owners() -> None:

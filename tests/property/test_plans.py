@@ -22,7 +22,7 @@ from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, a
 ZONES = ("us-east-1a", "us-east-1b")
 TAINT = Taint("dedicated")
 HAMI_SLOTS = 10
-BOUNDED = settings(max_examples=70, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 Draw = Callable[..., Any]
 
 

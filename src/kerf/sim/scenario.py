@@ -93,13 +93,11 @@ class _Inline:
 
     parent: Document
     path: Path
+    held: Json
 
     def value(self) -> Any:
         """See Document."""
-        value = self.parent.value()
-        for step in self.path:
-            value = value[step]
-        return value
+        return self.held
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """See Document."""
@@ -111,8 +109,7 @@ class _Inline:
 
     def may_be(self, kind: str) -> bool:
         """See Document."""
-        value = self.value()
-        return isinstance(value, dict) and value.get("kind") == kind
+        return bool(self.held.get("kind") == kind)
 
     @property
     def source(self) -> str:
@@ -220,7 +217,7 @@ class _Reading:
         items = entry.get("items")
         if str(entry.get("kind", "")).endswith("List") and isinstance(items, list):
             return self._documents(items, (*path, "items"))
-        return [_Inline(self._document, path)]
+        return [_Inline(self._document, path, entry)]
 
     def _file(self, name: str, path: Path) -> list[Document]:
         read = read_documents([os.path.join(self._directory, name)], StringIO())
@@ -238,6 +235,10 @@ class _Reading:
             self._errors += errors.errors
             return Decoded()
         self._names.update(_key(document.value()) for document in documents)
+        for pod in (*decoded.pods, *(workload.template for workload in decoded.workloads)):
+            if pod.invalid:
+                expected = "a pod that the API server accepts"
+                self._errors.append(DecodeError("spec", expected, f"<{pod.invalid}>", place=pod.source))
         return decoded
 
     # --- steps and expectations ------------------------------------------------------------------------------------

@@ -255,12 +255,17 @@ SCENARIO = Record(
 def action_of(raw: Json) -> Action | None:
     """The action of a checked timeline entry; None for `apply`."""
     name = next((name for name in _ACTIONS if raw.get(name) is not None), None)
-    action: Action | None = None if name is None else _ACTIONS[name].read(raw[name])
+    action: Action | None = None if name is None else _ACTIONS[name].read(_given(raw[name]))
     return action
 
 
 def expected_of(raw: Json) -> Expected:
     """What a checked entry of `expect` expects."""
     name = next(name for name in _EXPECTATIONS if raw.get(name) is not None)
-    expected: Expected = _EXPECTATIONS[name].read(raw[name])
+    expected: Expected = _EXPECTATIONS[name].read(_given(raw[name]))
     return expected
+
+
+def _given(raw: Json) -> Json:
+    """The fields that are given; `null` means that one is not."""
+    return {name: value for name, value in raw.items() if value is not None}
