@@ -5,8 +5,6 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
-from tests.clouds.market import G5_XLARGE, MARKET, claim
-from tests.sim.world import START_S, World
 
 from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
@@ -15,6 +13,8 @@ from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import NodeClaim
 from kerf.testing.builders import a_pool
 from kerf.testing.conformance import CHECKS, Bench
+from tests.clouds.market import G5_XLARGE, MARKET, claim
+from tests.sim.world import START_S, World
 
 SPOT_A = OfferingKey("g5.xlarge", "us-east-1a", "spot")
 SPOT_B = OfferingKey("g5.xlarge", "us-east-1b", "spot")

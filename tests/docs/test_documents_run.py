@@ -15,7 +15,7 @@ import pytest
 from kerf.cli.main import run
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")) if "```console" in path.read_text())
+PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "```console" in p.read_text()]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 

@@ -1,7 +1,6 @@
 """The lower bound: never above what a plan costs, and tight where cards decide."""
 
 import pytest
-from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, per_hour, planned, some, two_containers, wares
 
 from kerf.engine.bound import lower_bound
 from kerf.engine.provisioning import Options, plan
@@ -11,6 +10,7 @@ from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, per_hour, planned, some, two_containers, wares
 
 
 def bound_of(pods: list[Pod], pool: NodePool, *types: InstanceType) -> int | None:

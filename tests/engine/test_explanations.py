@@ -5,7 +5,6 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, a_slice, only_unplaced, planned, some
 
 from kerf.engine.provisioning import plan
 from kerf.manifests.decode import decode
@@ -15,6 +14,7 @@ from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
 from kerf.model.plan import Misfit, Patch, Plan, Stage, Unplaced
 from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, a_slice, only_unplaced, planned, some
 
 Object = dict[str, Any]
 TYPE, ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"

@@ -4,6 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
+from kerf.engine.fit import Placed, Room, fit, nearest, take
+from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
+from kerf.model.plan import Misfit, Stage
+from kerf.testing.builders import a_pod, a_pool, resources
 from tests.engine.worlds import (
     G5,
     G5_12X,
@@ -18,11 +23,6 @@ from tests.engine.worlds import (
     tried,
     two_containers,
 )
-
-from kerf.engine.fit import Placed, Room, fit, nearest, take
-from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
-from kerf.model.plan import Misfit, Stage
-from kerf.testing.builders import a_pod, a_pool, resources
 
 DEDICATED = Taint("dedicated", "gpu")
 TOLERATION = Toleration("dedicated", "Equal", "gpu")

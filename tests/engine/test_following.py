@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, some
 
 from kerf.engine.provisioning import Options, plan
 from kerf.model.instancetypes import InstanceType
@@ -11,6 +10,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.plan import NOMINATE, PIN, REPLAY
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_container, a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, some
 
 PAIR = an_instance_type("pair", cpu=16, memory="64Gi", devices=cards(2, 24576), price="2.00")
 """A machine of two cards of 24576 MiB."""

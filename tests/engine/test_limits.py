@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from tests.engine.worlds import G5, M5, M5_2X, bought, offer, only_unplaced, planned, refused, some
-
 from kerf.engine.limits import Ledger, usage
 from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
 from kerf.model.plan import Stage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
+from tests.engine.worlds import G5, M5, M5_2X, bought, offer, only_unplaced, planned, refused, some
 
 FULL: dict[str, Any] = {"cpu": 4}
 """A pod that fills an m5.xlarge."""

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, a_slice, bought, planned
 
 from kerf.engine.overlays import adjusted_price, apply, conflicts
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay
 from kerf.model.quantities import Resources
 from kerf.testing.builders import a_pool, an_instance_type
+from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, a_slice, bought, planned
 
 FUSE = "smarter-devices/fuse"
 POOL = a_pool()

@@ -3,6 +3,15 @@
 from dataclasses import replace
 
 import pytest
+
+from kerf.engine.filling import Filler
+from kerf.engine.packing import undominated
+from kerf.engine.shapes import group
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
+from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
+from kerf.model.pods import Pod
+from kerf.testing.builders import a_pod, a_pool, an_instance_type, cards
 from tests.engine.worlds import (
     G5,
     G5_2X,
@@ -18,15 +27,6 @@ from tests.engine.worlds import (
     some,
     wares,
 )
-
-from kerf.engine.filling import Filler
-from kerf.engine.packing import undominated
-from kerf.engine.shapes import group
-from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
-from kerf.model.gpu import NVIDIA_GPU
-from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
-from kerf.model.pods import Pod
-from kerf.testing.builders import a_pod, a_pool, an_instance_type, cards
 
 
 def test_two_one_gpu_pods_are_two_small_machines() -> None:

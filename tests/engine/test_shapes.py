@@ -2,10 +2,9 @@
 
 import random
 
-from tests.engine.worlds import some
-
 from kerf.engine.shapes import Shape, group, natural, queue_order, size_key
 from kerf.testing.builders import NOON_S, a_pod, resources
+from tests.engine.worlds import some
 
 
 def keys(shapes: tuple[Shape, ...]) -> list[list[str]]:

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, seen
 
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
@@ -20,6 +19,7 @@ from kerf.state import (
     predicted_shapes,
 )
 from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod, a_pool, cards
+from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, seen
 
 PREDICTED = {PREDICTED_DEVICES: devices_annotation(cards(1))}
 

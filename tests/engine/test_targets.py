@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, wares
 
 from kerf.engine.targets import fixed
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
@@ -14,6 +13,7 @@ from kerf.model.market import BackOff, SoldOut
 from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import NodeClass
 from kerf.testing.builders import AWS_CLASS, NOON_S, a_market, a_pool, an_instance_type, cards, resources
+from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, wares
 
 GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 FAMILY = "karpenter.k8s.aws/instance-family"

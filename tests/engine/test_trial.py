@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.engine.worlds import G5, HAMI, M5, a_daemon_set, a_hami_pool, bought, planned, port_spec, seen, some
 
 from kerf.engine.shapes import group
 from kerf.engine.trial import Trial, is_usable
@@ -27,6 +26,7 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import devices_annotation
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, cards, resources
+from tests.engine.worlds import G5, HAMI, M5, a_daemon_set, a_hami_pool, bought, planned, port_spec, seen, some
 
 MARKET = a_market(M5, G5)
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.engine.worlds import G5, G5_2X, M5, a_hami_pool, planned, shape_of, some
 
 from kerf.engine.wording import asked, counted
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering, OfferingKey
@@ -11,6 +10,7 @@ from kerf.model.market import SoldOut
 from kerf.model.pods import Owner
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.testing.builders import NOON_S, a_market, a_pod, a_pool, an_instance_type
+from tests.engine.worlds import G5, G5_2X, M5, a_hami_pool, planned, shape_of, some
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.manifests.texts import decoded, pod_text, pool_text, refusal
 
 from kerf.manifests.decode import decode
 from kerf.manifests.read import Documents
 from kerf.model.constraints import Taint
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
+from tests.manifests.texts import decoded, pod_text, pool_text, refusal
 
 NODE = """
 apiVersion: v1

@@ -1,12 +1,12 @@
 """NodePools, NodeClaims and NodeOverlays: what is read, and what their CRDs refuse."""
 
 import pytest
-from tests.manifests.texts import decoded, pool, pool_text, refusal
 
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements, Taint
 from kerf.model.nodeclaim import Condition, NodeClassRef
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.quantities import Resources
+from tests.manifests.texts import decoded, pool, pool_text, refusal
 
 
 def test_a_pool_has_the_defaults_of_its_crd() -> None:

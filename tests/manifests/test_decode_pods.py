@@ -1,13 +1,13 @@
 """Pods: what they ask for, what the API server would add, and what it would refuse."""
 
 import pytest
-from tests.manifests.texts import decoded, pod, pod_text, refusal, resources_pod
 
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.constraints import Requirement, Requirements, Toleration
 from kerf.model.pods import HostPort, Owner, Pod
 from kerf.model.quantities import Resources
+from tests.manifests.texts import decoded, pod, pod_text, refusal, resources_pod
 
 SLICE = Resources({"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 1000})
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.manifests.texts import refusal
 
 from kerf.errors import InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.read import Documents, parse, read_documents
+from tests.manifests.texts import refusal
 
 
 def read(*paths: object, stdin: str = "", recursive: bool = False) -> Documents:

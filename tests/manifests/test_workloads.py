@@ -1,12 +1,12 @@
 """Workloads become the pods that their controllers would make."""
 
 import pytest
-from tests.manifests.texts import decoded, pod_text, refusal
 
 from kerf.errors import InputError
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import Taint
 from kerf.model.pods import Owner
+from tests.manifests.texts import decoded, pod_text, refusal
 
 TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main}]}}"
 VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1"}

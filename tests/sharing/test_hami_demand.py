@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from tests.sharing.builders import cards, container, decided, pod
 
 from kerf.model.gpu import SliceRequest
 from kerf.model.pods import Pod, PodDemand
@@ -12,6 +11,7 @@ from kerf.sharing.family import NoFit, Refused
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import HamiConfig
 from kerf.sharing.hami_options import HamiOptions
+from tests.sharing.builders import cards, container, decided, pod
 
 
 def requested(asking: Pod, config: HamiConfig | None = None) -> list[SliceRequest | None]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sharing.builders import cards, container, decided, pod, registered
 
 from kerf.errors import DecodeError
 from kerf.model.gpu import DeviceState, Profile
@@ -16,6 +15,7 @@ from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, Occupant
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_records import allocation_annotations, parse_register, register_annotation
+from tests.sharing.builders import cards, container, decided, pod, registered
 
 TRANSCRIPT = Path(__file__).parent.parent / "data" / "hami" / "hami-bind.json"
 T4 = '{"id":"GPU-9a","count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true}'

@@ -4,13 +4,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from tests.sharing.builders import cards, container, decided, pod, registered, verdicts
 
 from kerf.model.gpu import DeviceState, Profile
 from kerf.model.pods import Pod
 from kerf.sharing.family import Fit, Occupant
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import HamiConfig
+from tests.sharing.builders import cards, container, decided, pod, registered, verdicts
 
 NO_MEMORY = "CardInsufficientMemory"
 BINPACK = {"hami.io/gpu-scheduler-policy": "binpack"}

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.sharing.builders import container, pod
 
 from kerf.model.gpu import DeviceShape, DeviceState, GPUModel, SliceRequest
 from kerf.model.nodes import Node
@@ -12,6 +11,7 @@ from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, NoFit, Occupant, Refused
 from kerf.sharing.registry import configured, family_named, owner_of
 from kerf.sharing.whole import Whole
+from tests.sharing.builders import container, pod
 
 WHOLE = Whole()
 A10G = DeviceShape(GPUModel("A10G", registered_as="NVIDIA A10G"), 22888)

@@ -3,9 +3,6 @@
 import asyncio
 from typing import Any
 
-from tests.clouds.market import MARKET
-from tests.sim.world import World
-
 from kerf.cloudprovider import Instance
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.model.nodeclaim import NodeClaim
@@ -14,6 +11,8 @@ from kerf.sim.device_plugins import DevicePlugins
 from kerf.sim.kubelet import Kubelets, NodeLatencies
 from kerf.sim.objects import Json
 from kerf.sim.scheduler import Scheduler
+from tests.clouds.market import MARKET
+from tests.sim.world import World
 
 LATENCIES = NodeLatencies(register_s=35, ready_s=5, devices_ready_s=50)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.sim.world import START_S, World, budget, config_map, node, pod
 
 from kerf.model import events as people
 from kerf.model.constraints import Requirements, Taint
@@ -18,6 +17,7 @@ from kerf.model.snapshot import Deleted, Event, Synced, Upserted, key_of
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, KubeReader, KubeWriter, NotFound, Recorder
 from kerf.sim.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.objects import Json
+from tests.sim.world import START_S, World, budget, config_map, node, pod
 
 NODE_CLASS = NodeClassRef("karpenter.k8s.aws", "EC2NodeClass", "default")
 CLAIM = NodeClaim("g5-abcde", "g5", NODE_CLASS, Requirements(), labels={"team": "ml"})

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.sim.world import World, budget, config_map, node, pod
 
 from kerf.errors import ApiError
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
 from kerf.sim.api import InMemoryApi
 from kerf.sim.objects import Json
+from tests.sim.world import World, budget, config_map, node, pod
 
 
 @pytest.fixture

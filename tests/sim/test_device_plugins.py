@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.clouds.market import claim
-from tests.sim.cluster import Cluster
 
 from kerf.sim.device_plugins import DeviceFault
+from tests.clouds.market import claim
+from tests.sim.cluster import Cluster
 
 NODE = "ip-10-0-0-1"
 REGISTER = "hami.io/node-nvidia-register"

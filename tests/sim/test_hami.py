@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.clouds.market import claim
-from tests.sim.cluster import Cluster, gpu_pod
 
 from kerf.errors import ApiError
 from kerf.sim.objects import Json
+from tests.clouds.market import claim
+from tests.sim.cluster import Cluster, gpu_pod
 
 ALLOCATED, PHASE = "hami.io/vgpu-devices-allocated", "hami.io/bind-phase"
 FIRST, SECOND = "ip-10-0-0-1", "ip-10-0-0-2"

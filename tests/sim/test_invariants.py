@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.clouds.market import claim
-from tests.sim.cluster import Cluster, cpu_pod, gpu_pod, ready_node
 
 from kerf.sim.books import Books
 from kerf.sim.invariants import InvariantBroken, Invariants
 from kerf.sim.objects import Json
+from tests.clouds.market import claim
+from tests.sim.cluster import Cluster, cpu_pod, gpu_pod, ready_node
 
 
 class Watched(Cluster):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.clouds.market import claim
-from tests.sim.cluster import Cluster, cpu_pod
 
 from kerf.sim.objects import Json
+from tests.clouds.market import claim
+from tests.sim.cluster import Cluster, cpu_pod
 
 NODE = "ip-10-0-0-1"
 

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.sim.cluster import Cluster, cpu_pod, ready_node
 
 from kerf.sim.objects import Json
+from tests.sim.cluster import Cluster, cpu_pod, ready_node
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.sim.world import START_S, Nodes, World, budget, node, pod, workload
 
 from kerf.errors import ApiError
 from kerf.sim.objects import Json
 from kerf.sim.replicas import DELETION_COST, deletion_order
 from kerf.sim.schedules import due_times
 from kerf.sim.workloads import Workloads
+from tests.sim.world import START_S, Nodes, World, budget, node, pod, workload
 
 
 class Managed(World):

@@ -13,7 +13,7 @@ from kerf.catalog.packaged import data
 from kerf.model.gpu import DeviceShape, GPUModel
 
 MARGIN_PERCENT = 92
-"""What is counted of the cloud API's figure where nothing else is known: measured cards register 91.7 % (L20) to 100 % of it."""
+"""What is counted of the cloud API's figure where nothing else is known: cards register 91.7 % (L20) to 100 % of it."""
 
 
 class Card(msgspec.Struct, frozen=True, array_like=True):

@@ -136,7 +136,7 @@ class FakeCloud:
         self._replies_to_lose = 0
         self._listeners: list[Callable[[CloudEvent], None]] = []
 
-    # --- what Kerf calls -------------------------------------------------------------------------------------------
+    # What Kerf calls.
 
     async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
         """Every type at its present price, by name; the same values until a price changes."""
@@ -176,7 +176,7 @@ class FakeCloud:
         self._refuse_when_throttled("list_instances")
         return tuple(machine.instance for _, machine in sorted(self._machines.items()))
 
-    # --- what its owner sets ---------------------------------------------------------------------------------------
+    # What its owner sets.
 
     def subscribe(self, listener: Callable[[CloudEvent], None]) -> None:
         """Tell `listener` of every event, at once."""
@@ -249,7 +249,7 @@ class FakeCloud:
         machine = self._machines.get(provider_id)
         return machine is None or machine.is_terminating
 
-    # --- how it works ----------------------------------------------------------------------------------------------
+    # How it works.
 
     def _refuse_when_throttled(self, call: str, claim_name: str = "") -> None:
         if self._clock.now_s() < self._throttled_until_s:

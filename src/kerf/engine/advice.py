@@ -90,8 +90,8 @@ def pod_patch(shape: Shape, text: str) -> Patch | None:
 
 
 def places(shape: Shape, pool: NodePool, situation: "Situation") -> bool:
-    """Whether the pool, as given, offers a type that takes the shape and can be bought."""
-    return bool(_takers(shape, pool, situation))
+    """Whether the pool, as given, offers a type that takes the shape, can be bought, and is within its limits."""
+    return any(situation.after.room_for(candidate) != 0 for candidate in _takers(shape, pool, situation))
 
 
 def _takers(shape: Shape, pool: NodePool, situation: "Situation") -> list[Candidate]:
@@ -100,7 +100,9 @@ def _takers(shape: Shape, pool: NodePool, situation: "Situation") -> list[Candid
     takers = []
     for candidate in offered:
         result = fit(candidate.target, candidate.room, shape)
-        if not isinstance(result, Misfit) and candidate.offering_for(result.room.requirements) is not None:
+        if isinstance(result, Misfit):
+            continue
+        if candidate.offering_for(result.room.requirements) is not None:
             takers.append(candidate)
     return takers
 

@@ -14,6 +14,8 @@ from kerf.sharing.family import Family, NoFit, Refused
 if TYPE_CHECKING:
     from kerf.engine.fit import Target
 
+_NO_QUANTITY = 1 << 40
+"""Shortfall of a refusal that no quantity would mend: farther than any that lacks some MiB."""
 _COUNTS = re.compile(r"\d+/\d+ ")
 
 
@@ -53,11 +55,18 @@ def place_on_devices(target: "Target", devices: tuple[DeviceState, ...], shape: 
     if demand.is_empty:
         return Taken(devices)
     if target.no_devices:
-        return Misfit(target.name, Stage.DEVICES, target.no_devices, shortfall=1)
+        return Misfit(target.name, Stage.DEVICES, target.no_devices, shortfall=_NO_QUANTITY)
     result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
     if isinstance(result, NoFit):
         codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
-        return Misfit(target.name, Stage.DEVICES, ", ".join(codes), result.missing, result.detail, result.shortfall)
+        return Misfit(
+            target.name,
+            Stage.DEVICES,
+            ", ".join(codes),
+            result.missing,
+            result.detail,
+            result.shortfall or _NO_QUANTITY,
+        )
     return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
 
 
@@ -80,4 +89,4 @@ def foreign(target: "Target", rightful: Family) -> Misfit:
         f"the pod asks for slices of {rightful.title}, whose device plugin does not select these nodes "
         f"(selector: {selector})"
     )
-    return Misfit(target.name, Stage.DEVICES, reason, detail=f"family:{rightful.name}", shortfall=1 << 40)
+    return Misfit(target.name, Stage.DEVICES, reason, detail=f"family:{rightful.name}", shortfall=2 * _NO_QUANTITY)

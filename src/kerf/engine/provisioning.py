@@ -14,6 +14,7 @@ from kerf.engine.firstfit import first_fit
 from kerf.engine.following import Bought, with_follow
 from kerf.engine.limits import Ledger
 from kerf.engine.packing import cheapest_nodes
+from kerf.engine.quotas import within_quotas
 from kerf.engine.shapes import Shape, group, queue_order
 from kerf.engine.targets import Candidate, Supply, supply
 from kerf.engine.trial import Trial
@@ -48,6 +49,7 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
     pods = [pod for pod in snapshot.pending if not pod.is_daemon]
     quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
     early, shapes = refused_early(group(pods, quota_namespaces), wares.families)
+    over_quota, shapes = within_quotas(shapes, snapshot.quotas, wares.families)
     trial = Trial(snapshot, market)
     placements, shapes = trial.place_as_planned(shapes)
     shapes = _place_on_existing(trial, shapes, placements)
@@ -57,7 +59,7 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
     purchase = buy(shapes, wares.candidates, ledger)
     launches = _launches(purchase, shapes, (wares, ledger), options)
     late = unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, tuple(shapes)))
-    unplaced = tuple(sorted((*early, *late), key=lambda u: u.pod))
+    unplaced = tuple(sorted((*early, *over_quota, *late), key=lambda u: u.pod))
     bound = _bound(purchase, shapes, wares, market) if options.with_bound and not placements else None
     return _assembled(
         snapshot,

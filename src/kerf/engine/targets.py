@@ -29,6 +29,9 @@ from kerf.model.times import wall_time
 from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, owner_of
 
+_KEPT = 16
+"""Answers of `supply` that one market keeps."""
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -109,7 +112,8 @@ class _Collected:
 def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     """What every usable pool offers. Cost: pools x types, once for equal pools and the same market.
 
-    The last answer is kept on the market: controllers plan every few seconds, and prices change every few hours.
+    The last answers are kept on the market: controllers plan every few seconds, prices change every few hours, and
+    advice asks for the same pools with one thing changed.
     """
     key = (
         tuple(pool.template() for pool in snapshot.node_pools),
@@ -120,11 +124,12 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
-    held: tuple[object, Supply] | None = market.__dict__.get("_supply")
-    if held is None or held[0] != key:
-        held = (key, _supply(snapshot, market))
-        market.__dict__["_supply"] = held
-    return held[1]
+    kept: dict[object, Supply] = market.__dict__.setdefault("_supply", {})
+    if key not in kept:
+        if len(kept) >= _KEPT:
+            kept.pop(next(iter(kept)))
+        kept[key] = _supply(snapshot, market)
+    return kept[key]
 
 
 def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:

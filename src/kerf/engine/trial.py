@@ -12,6 +12,7 @@ from kerf.engine.devices import only, reopened
 from kerf.engine.fit import Placed, Room, Target, admits, fit
 from kerf.engine.shapes import Shape
 from kerf.model.constraints import Requirements, Taint
+from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, PLANNED_OFFERING, PLANNED_PODS, NodeClaim
 from kerf.model.nodes import CORDONED_BY_KERF, is_ephemeral
@@ -140,7 +141,8 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
     held, claim = node.node, node.claim
     family = family_named(node.family, families) if node.family else owner_of(node.labels, {}, families)
     requirements = held.label_requirements if held is not None else promised(claim, market)
-    nothing = "" if node.devices else (f"{node.name} has registered no GPU")
+    devices = node.devices or _promised_devices(node, family, market)
+    nothing = "" if devices else f"{node.name} has registered no GPU"
     target = Target(
         f"node {node.name}",
         requirements,
@@ -162,7 +164,14 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
     if not node.is_initialized:
         for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
             free = free - daemon.pod.spec.requests.without(target.uncounted)
-    return Spot(node, target, Room(free, node.devices, tuple(ports)))
+    return Spot(node, target, Room(free, devices, tuple(ports)))
+
+
+def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
+    """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
+    claim = node.claim
+    kind = market.find(planned_type(claim)) if claim is not None and not node.is_initialized else None
+    return family.predict(kind.devices, {}) if kind is not None else ()
 
 
 def promised(claim: NodeClaim | None, market: Market) -> Requirements:

@@ -144,6 +144,10 @@ class Family(Protocol):
         """What pods of one namespace hold of the ResourceQuota keys that the family enforces."""
         ...
 
+    def quota_asked(self, demand: PodDemand) -> Resources:
+        """What one pod with this demand would count against a ResourceQuota's keys, by the family's admission."""
+        ...
+
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """Sort key among fitting nodes: the real scheduler takes the smallest."""
         ...

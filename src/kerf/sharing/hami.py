@@ -173,6 +173,14 @@ class Hami:
         memory, cores = sum(use[0] for use in uses), sum(use[1] for use in uses)
         return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
 
+    def quota_asked(self, demand: PodDemand) -> Resources:
+        """As HAMi's webhook counts it: the sum of its containers, or its largest init container; a percentage is 0."""
+        apps = [c.request for c in demand.containers if c.request is not None and not c.is_init]
+        first = [c.request for c in demand.containers if c.request is not None and c.is_init]
+        memory = max(sum(r.memory_mib * r.count for r in apps), *(r.memory_mib * r.count for r in first), 0)
+        cores = max(sum(r.cores * r.count for r in apps), *(r.cores * r.count for r in first), 0)
+        return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """HAMi takes the node with the highest score, or with the lowest where the policy is exactly `spread`."""
         options = demand.options if isinstance(demand.options, HamiOptions) else HamiOptions()

@@ -131,6 +131,11 @@ class Whole:
         del occupants
         return Resources()
 
+    def quota_asked(self, demand: PodDemand) -> Resources:
+        """Nothing: the API server itself counts `requests.nvidia.com/gpu`."""
+        del demand
+        return Resources()
+
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """No preference: kube-scheduler's own scores decide."""
         del demand, score

@@ -46,7 +46,7 @@ class Invariants:
         self._homes: dict[str, str] = {}
         self._running: dict[str, bool] = {}
 
-    # --- after each event ------------------------------------------------------------------------------------------
+    # After each event.
 
     def on_cloud(self, event: CloudEvent) -> None:
         """One claim, one instance."""
@@ -161,7 +161,7 @@ class Invariants:
             if now_s - since_s > STRAY_S:
                 self._break(f"Pod {key}", f"it is bound to a node that is gone since {instant_text(since_s)}")
 
-    # --- at the end ------------------------------------------------------------------------------------------------
+    # At the end.
 
     def at_end(self) -> None:
         """Every workload has its pods."""

@@ -68,7 +68,7 @@ class Kubelets:
         self._cloud.subscribe(self._on_cloud)
         self._api.subscribe(self._on_event)
 
-    # --- machines and nodes ----------------------------------------------------------------------------------------
+    # Machines and nodes.
 
     def _on_cloud(self, event: CloudEvent) -> None:
         if event.instance is None:
@@ -144,7 +144,7 @@ class Kubelets:
             gone = self._startup_taints(node)
             self._set_taints(name, lambda taint: _identity(taint) not in gone, [])
 
-    # --- pods ------------------------------------------------------------------------------------------------------
+    # Pods.
 
     def _on_event(self, what: str, obj: Json) -> None:
         if obj["kind"] == "Pod":
@@ -218,7 +218,7 @@ class Kubelets:
         pod = self._api.get("Pod", *key)
         return pod if pod is not None and uid_of(pod) == uid else None
 
-    # --- time ------------------------------------------------------------------------------------------------------
+    # Time.
 
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.now_s() + seconds, action)

@@ -95,7 +95,7 @@ class Observer:
         self._told: dict[str, str] = {}
         self._throttled_s = float("-inf")
 
-    # --- what it is told -------------------------------------------------------------------------------------------
+    # What it is told.
 
     def close(self) -> None:
         """Account for the time since the last event, at the levels that held in it."""
@@ -139,7 +139,7 @@ class Observer:
         self.close()
         self.rows.append(Row(self._clock.now_s() - self._start_s, what, regards, why))
 
-    # --- machines --------------------------------------------------------------------------------------------------
+    # Machines.
 
     def _launched(self, instance: Instance) -> None:
         claim = self._api.get("NodeClaim", "", instance.claim_name)
@@ -160,7 +160,7 @@ class Observer:
         if event.what in words:
             self.note(words[event.what], f"nodeclaim/{event.claim_name}", f"{instance.offering}: {event.detail}")
 
-    # --- rows ------------------------------------------------------------------------------------------------------
+    # Rows.
 
     def _say(self, event: Json) -> None:
         about = event["involvedObject"]
@@ -207,7 +207,7 @@ class Observer:
         before, self._told[uid] = self._told.get(uid), state
         return before != state
 
-    # --- levels ----------------------------------------------------------------------------------------------------
+    # Levels.
 
     def _count_used(self, name: str) -> None:
         node = self._books.node(name)

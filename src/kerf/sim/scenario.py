@@ -170,7 +170,7 @@ class _Reading:
             warnings=(*decoded.warnings, *_skipped(decoded)),
         )
 
-    # --- form ------------------------------------------------------------------------------------------------------
+    # Form.
 
     def _check_form(self) -> None:
         report = Report()
@@ -199,7 +199,7 @@ class _Reading:
         if self._errors:
             raise DecodeErrors(self._errors)
 
-    # --- objects ---------------------------------------------------------------------------------------------------
+    # Objects.
 
     def _documents(self, entries: Sequence[Any], path: Path) -> list[Document]:
         found: list[Document] = []
@@ -241,7 +241,7 @@ class _Reading:
                 self._errors.append(DecodeError("spec", expected, f"<{pod.invalid}>", place=pod.source))
         return decoded
 
-    # --- steps and expectations ------------------------------------------------------------------------------------
+    # Steps and expectations.
 
     def _step(self, index: int, raw: Json) -> Step:
         path: Path = ("spec", "timeline", index)
@@ -280,7 +280,7 @@ class _Reading:
         times: Any = given
         return CloudSettings(provider, raw.get("region"), catalog, **times)
 
-    # --- what steps name -------------------------------------------------------------------------------------------
+    # What steps name.
 
     def _check_references(self, steps: Sequence[Step], expectations: Sequence[Expectation]) -> None:
         for index, step in enumerate(steps):

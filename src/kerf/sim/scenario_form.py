@@ -54,17 +54,19 @@ APPLY = "apply"
 _SCALABLE = {"deployment": "Deployment", "statefulset": "StatefulSet", "replicaset": "ReplicaSet"}
 _CAPACITY_TYPE = one_of(RESERVED, SPOT, ON_DEMAND)
 _ONE_OR_MORE = whole(1)
+_REPLICAS = whole(0, 1_000_000)
+_MOST_MONEY = 1_000_000_000
 
 
 def money_micro(value: object) -> int:
-    """An amount such as 1.006 in millionths. Raises ValueError for what is no amount of at most six decimals."""
+    """An amount such as 1.006 in millionths. Raises ValueError for what is none, is a billion or more, or too fine."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(value)
     try:
         micro = Decimal(str(value)) * MICRO
     except InvalidOperation:
         raise ValueError(value) from None
-    if not micro.is_finite() or micro < 0 or micro != micro.to_integral_value():
+    if not micro.is_finite() or not 0 <= micro < _MOST_MONEY * MICRO or micro != micro.to_integral_value():
         raise ValueError(value)
     return int(micro)
 
@@ -156,7 +158,7 @@ _FAULT: dict[str, Schema] = {
 }
 
 
-_SCALE = _OneOf("workload", _SCALABLE, {**dict.fromkeys(_SCALABLE, _REFERENCE), "replicas": COUNT}, "replicas")
+_SCALE = _OneOf("workload", _SCALABLE, {**dict.fromkeys(_SCALABLE, _REFERENCE), "replicas": _REPLICAS}, "replicas")
 
 _ACTIONS: dict[str, _Form] = {
     "scale": _Form(_SCALE, _scale),

@@ -61,7 +61,7 @@ class Scheduler:
         """Watch pods and nodes from now on."""
         self._api.subscribe(self._on_event)
 
-    # --- what the API tells ----------------------------------------------------------------------------------------
+    # What the API tells.
 
     def _on_event(self, what: str, obj: Json) -> None:
         if obj["kind"] == "Node":
@@ -135,7 +135,7 @@ class Scheduler:
             room.drop(key)
         return True
 
-    # --- when a pod is tried ---------------------------------------------------------------------------------------
+    # When a pod is tried.
 
     def _wake(self) -> None:
         """Something changed that may let a pod in: try all that wait, each after its back-off."""
@@ -168,7 +168,7 @@ class Scheduler:
                 failed[alike] = message
                 self._fail(waiting, message)
 
-    # --- one attempt -----------------------------------------------------------------------------------------------
+    # One attempt.
 
     def _try(self, waiting: _Waiting) -> str:
         """Bind the pod, or say why not; empty when it is bound."""

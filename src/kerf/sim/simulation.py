@@ -50,7 +50,10 @@ def run(
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
         simulation = Simulation(loop, scenario, settings or Settings(), restart_at, progress)
-        return runner.run(simulation.run())
+        try:
+            return runner.run(simulation.run())
+        finally:
+            simulation.stop()
 
 
 class Simulation:
@@ -77,6 +80,7 @@ class Simulation:
         self._timeline = Timeline(self._api, self._clock, self._cloud, self._plugins, self._observer)
         self._outcomes: list[Outcome] = []
         self._events = 0
+        self._is_over = False
         self._kerf: Runtime | None = None
 
     async def run(self) -> Report:
@@ -89,11 +93,14 @@ class Simulation:
         await asyncio.wait((end, self._failure), return_when=asyncio.FIRST_COMPLETED)
         if self._failure.done():
             self._failure.result()
-        report = self._report()
+        self._invariants.at_end()
+        return self._report()
+
+    def stop(self) -> None:
+        """Kill Kerf for good: what the loop still has to do when it is closed starts it no more."""
+        self._is_over = True
         if self._kerf is not None:
             self._kerf.stop()
-        self._invariants.at_end()
-        return report
 
     def _begin(self) -> None:
         self._cloud.subscribe(self._observer.on_cloud)
@@ -137,9 +144,11 @@ class Simulation:
         verdict = "as expected" if outcome.is_met else f"expected {text_of(outcome.expected)}"
         self._observer.note("checked", " ".join(outcome.expected), f"{text_of(outcome.got)}, {verdict}")
 
-    # --- Kerf ------------------------------------------------------------------------------------------------------
+    # Kerf.
 
     def _start_kerf(self) -> None:
+        if self._is_over:
+            return
         if self._kerf is not None:
             self._kerf.stop()
         ports = Ports(
@@ -153,7 +162,7 @@ class Simulation:
         self._kerf = compose(ports, self._settings, assume_node_classes=True)
         self._kerf.start()
 
-    # --- watching --------------------------------------------------------------------------------------------------
+    # Watching.
 
     def _on_event(self, type_: str, obj: Json) -> None:
         self._observer.close()

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.engine.worlds import G5, M5, M5_2X
-
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED, NodeClaim
@@ -13,6 +11,7 @@ from kerf.model.nodes import Node
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot
+from tests.engine.worlds import G5, M5, M5_2X
 
 MARKET: Market = a_market(M5, M5_2X, G5)
 REACHED = (LAUNCHED, REGISTERED, INITIALIZED, READY, CONSOLIDATABLE)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours, pool_with
 
 from kerf.engine.disruption.candidates import Allowance, allowed, blocked_by, candidates, is_protected
 from kerf.model.constraints import Requirements
@@ -12,6 +11,7 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, Budget
 from kerf.model.pods import Owner, PodDisruptionBudget
 from kerf.testing.builders import NOON_S, a_node, a_pod, a_pool, a_snapshot
+from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours, pool_with
 
 PROTECTED = {DO_NOT_DISRUPT: "true"}
 HOUR_S = 3600

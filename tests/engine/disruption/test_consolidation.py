@@ -3,9 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
-from tests.engine.worlds import a_hami_node
-
 from kerf.engine.disruption import METHODS, consolidation, emptiness
 from kerf.engine.disruption.consolidation import propose, relocation
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
@@ -17,6 +14,8 @@ from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.sharing.hami_records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_pod
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
+from tests.engine.worlds import a_hami_node
 
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:

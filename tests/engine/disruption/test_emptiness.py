@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
 from kerf.engine.disruption.emptiness import propose
 from kerf.model.nodepool import EMPTY, WHEN_EMPTY, Budget, Disruption
@@ -13,6 +12,7 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.testing.builders import NOON_S, a_pool, cards
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:

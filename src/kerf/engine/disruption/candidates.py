@@ -56,13 +56,19 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
         pool = pools.get(claim.node_pool)
         if pool is None or not claim.is_true(CONSOLIDATABLE) or not claim.is_true(INITIALIZED):
             continue
-        moving = tuple(pod for pod in held.pods if not pod.is_daemon and not pod.is_ended)
+        moving = tuple(pod for pod in held.pods if _moves(pod))
         why = blocked_by(node, held.pods, snapshot)
         if why:
             blocked.append(Blocked(node.name, why))
         else:
             found.append(Candidate(held, node, claim, pool, moving))
     return tuple(found), tuple(blocked)
+
+
+def _moves(pod: Pod) -> bool:
+    """Whether the pod would need another place: of those that are ending only a StatefulSet's comes back by itself."""
+    comes_back = pod.owner is not None and pod.owner.kind == "StatefulSet"
+    return not pod.is_daemon and not pod.is_ended and (pod.deleted_s is None or comes_back)
 
 
 def blocked_by(node: Node, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> str:
@@ -119,7 +125,7 @@ def allowed(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> int | Non
     total = sum(1 for n in mine if n.is_initialized and not n.is_deleting)
     going = sum(1 for n in mine if n.is_deleting or (n.node is not None and n.is_initialized and not n.node.is_ready))
     counts = [
-        _of(budget, total + sum(1 for n in mine if n.is_deleting))
+        _of(budget, total)
         for budget in pool.disruption.budgets
         if (not budget.reasons or reason in budget.reasons) and _is_active(budget, snapshot.taken_at_s)
     ]
