@@ -86,6 +86,10 @@ class KubeWriter(Protocol):
         """Write a pool's counted resources and conditions."""
         ...
 
+    async def update_node_overlay_status(self, name: str, conditions: Sequence[Condition]) -> None:
+        """Write an overlay's conditions."""
+        ...
+
     async def annotate_node_pool(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of a pool; None removes one."""
         ...

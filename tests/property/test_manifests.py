@@ -15,11 +15,11 @@ from kerf.errors import InputError
 from kerf.manifests.decode import decode, decode_object
 from kerf.manifests.encode import node_claim_object
 from kerf.manifests.read import parse
-from kerf.manifests.times import duration_s, duration_text, instant_s, instant_text
 from kerf.manifests.workloads import expand
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
 from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.quantities import Resources
+from kerf.model.times import duration_s, duration_text, instant_s, instant_text
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("0*/*.yaml"))
 TEXTS = [path.read_text() for path in EXAMPLES]

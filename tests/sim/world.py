@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from kerf.manifests.times import instant_text
+from kerf.model.times import instant_text
 from kerf.sim.api import InMemoryApi
 from kerf.sim.clock import VirtualClock, VirtualLoop
 from kerf.sim.objects import Json

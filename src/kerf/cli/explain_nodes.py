@@ -12,11 +12,11 @@ from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.engine.disruption.candidates import allowed
 from kerf.engine.pricing import node_price
-from kerf.manifests.times import instant_text
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
 from kerf.model.snapshot import ClusterNode
+from kerf.model.times import instant_text
 
 _MOST_PODS = 5
 

@@ -12,12 +12,12 @@ from kerf.engine.disruption.candidates import allowed
 from kerf.engine.limits import usage
 from kerf.engine.pricing import node_price
 from kerf.engine.targets import Candidate, pool_problem, supply
-from kerf.manifests.times import duration_text
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
 from kerf.model.plan import Plan
 from kerf.model.quantities import NODES, Resources, quantity_text
+from kerf.model.times import duration_text
 
 _MOST_TYPES = 10
 

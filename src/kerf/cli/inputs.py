@@ -22,7 +22,6 @@ from kerf.errors import InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import read_documents
-from kerf.manifests.times import instant_s
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.market import Market
@@ -30,6 +29,7 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, N
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.model.times import instant_s
 from kerf.state import ClusterState, observed_memory
 
 FORMATS = ("table", "wide", "json", "yaml")

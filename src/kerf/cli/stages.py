@@ -42,7 +42,7 @@ def missing(node: ClusterNode) -> Condition | None:
 def age_text(seconds: float) -> str:
     """An age as kubectl shows it."""
     days = int(seconds) // 86400
-    return f"{days}d" if days > 1 else duration_text(seconds)
+    return f"{days}d" if days > 1 else duration_text(int(seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ def prospect(node: ClusterNode, world: World, plan: Plan) -> Prospect:
         return Prospect("stays", f"consolidateAfter of NodePool {pool.name} is Never")
     if quiet_s > 0:
         after = duration_text(pool.disruption.consolidate_after_s or 0)
-        why = f"consolidateAfter is {after}: it may go in {duration_text(quiet_s)}, unless a pod comes or goes on it"
+        why = (
+            f"consolidateAfter is {after}: it may go in {duration_text(int(quiet_s))}, unless a pod comes or goes on it"
+        )
         return Prospect("stays", why, quiet_s)
     return Prospect("stays", _why_kept(node, pool, world, plan), 0)
 

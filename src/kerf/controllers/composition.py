@@ -2,7 +2,7 @@
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator
-from kerf.controllers.conditions import Consolidatable, PodEvents, PoolStatus
+from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import Disruption
 from kerf.controllers.garbagecollection import GarbageCollection
 from kerf.controllers.lifecycle import Lifecycle
@@ -27,6 +27,7 @@ def compose(ports: Ports, settings: Settings, *, assume_node_classes: bool = Fal
         Pins(state, ports, settings),
         Consolidatable(state, ports),
         PoolStatus(state, ports),
+        OverlayStatus(state, ports, book),
         Provisioning(state, ports, book, actuator, settings),
         Disruption(state, ports, book, actuator, settings),
         GarbageCollection(state, ports, settings),

@@ -7,13 +7,26 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine import overlays
 from kerf.engine.targets import pool_problem
-from kerf.model.nodeclaim import CONSOLIDATABLE, FALSE, INITIALIZED, PODS_SEEN, READY, TRUE, Condition, NodeClaim
+from kerf.model.instancetypes import NodeOverlay
+from kerf.model.nodeclaim import (
+    CONSOLIDATABLE,
+    FALSE,
+    INITIALIZED,
+    PODS_SEEN,
+    READY,
+    TRUE,
+    VALIDATED,
+    Condition,
+    NodeClaim,
+)
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.quantities import NODES, Resources
-from kerf.model.snapshot import Event, NodeClass, Synced, Upserted, Watched
+from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
 from kerf.state import ClusterState
 
 _POD_EVENT_STEP_S = 10.0
@@ -141,4 +154,39 @@ class PoolStatus:
             ready = held
         if resources != pool.resources or ready is not held:
             await self._ports.writer.update_node_pool_status(key, resources, (ready,))
+        return DONE
+
+
+class OverlayStatus:
+    """Says of each NodeOverlay whether it is applied: one that conflicts with another before it is applied nowhere."""
+
+    name = "nodeoverlay-status"
+
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook) -> None:
+        self._state, self._ports, self._book = state, ports, book
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """One key: overlays are judged together, against all pools."""
+        if isinstance(event, Synced):
+            return ("overlays",)
+        value = event.value
+        changed = getattr(value, "generation", 0) != getattr(previous, "generation", None) or isinstance(event, Deleted)
+        return ("overlays",) if isinstance(value, NodeOverlay | NodePool) and changed else ()
+
+    async def reconcile(self, key: str) -> Result:
+        """Write the condition of every overlay whose verdict has changed."""
+        now = self._ports.clock.now_s()
+        snapshot = self._state.snapshot(now)
+        if not snapshot.overlays:
+            return DONE
+        market = await self._book.market(snapshot)
+        conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types)
+        for overlay in snapshot.overlays:
+            why = conflicting.get(overlay.name, "")
+            status, reason = (FALSE, "Conflict") if why else (TRUE, VALIDATED)
+            held = next((c for c in overlay.conditions if c.type == VALIDATED), None)
+            if held is None or (held.status, held.message) != (status, why):
+                condition = Condition(VALIDATED, status, reason, why, now)
+                ready = Condition(READY, status, reason if why else READY, why, now)
+                await self._ports.writer.update_node_overlay_status(overlay.name, (condition, ready))
         return DONE

@@ -34,7 +34,7 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodes import Node
 from kerf.model.snapshot import Event, Synced, Upserted, Watched
-from kerf.model.times import wall_time
+from kerf.model.times import instant_text
 from kerf.ports import NotFound
 from kerf.state import ClusterState
 
@@ -125,7 +125,7 @@ class Lifecycle:
         if node is None:
             if self._now() >= deadline:
                 return await self._give_up(claim, REGISTERED, "its node never registered with the cluster")
-            text = f"Node not registered with cluster; given up at {wall_time(deadline)}"
+            text = f"Node not registered with cluster; given up at {instant_text(deadline)}"
             await self._say(claim, Condition(REGISTERED, UNKNOWN, "NodeNotFound", text, self._now()))
             return Result(deadline - self._now())
         await self._adopt(claim, node)
@@ -162,7 +162,7 @@ class Lifecycle:
         if gap.reason:
             if self._now() >= deadline:
                 return await self._give_up(claim, INITIALIZED, gap.message, learnt=gap.is_learnt)
-            text = f"{gap.message}; given up at {wall_time(deadline)}"
+            text = f"{gap.message}; given up at {instant_text(deadline)}"
             await self._say(claim, Condition(INITIALIZED, UNKNOWN, gap.reason, text, self._now()))
             return Result(deadline - self._now())
         assert node is not None

@@ -25,7 +25,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, NodeClass
-from kerf.model.times import wall_time
+from kerf.model.times import instant_text
 from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, owner_of
 
@@ -283,7 +283,7 @@ def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
 def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[str, float]:
     for held in market.back_offs:
         if (held.node_pool, held.instance_type) == (pool.name, kind.name):
-            again = wall_time(held.until_s)
+            again = instant_text(held.until_s)
             return f"{kind.name} backs off in NodePool {pool.name} until {again}: {held.reason}", held.until_s
     return "", 0
 
@@ -294,7 +294,7 @@ def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Ma
     until = [sold.until_s for sold in market.sold_out if sold.offering.instance_type == kind.name]
     capacity_types = ", ".join(sorted({o.capacity_type for o in allowed}))
     again_s = min(until, default=0)
-    when = f", tried again at {wall_time(again_s)}" if again_s else ""
+    when = f", tried again at {instant_text(again_s)}" if again_s else ""
     return f"{kind.name} is sold out ({capacity_types}){when}", again_s
 
 

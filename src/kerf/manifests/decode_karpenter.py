@@ -3,12 +3,12 @@
 from typing import Any
 
 from kerf.manifests.decode_meta import Meta, conditions_of, instant, taints_of
-from kerf.manifests.times import duration_s
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim, NodeClassRef
 from kerf.model.nodepool import WHEN_EMPTY_OR_UNDERUTILIZED, Budget, Disruption, NodePool
 from kerf.model.quantities import Resources
+from kerf.model.times import duration_s
 
 
 def _requirements(raws: list[dict[str, Any]]) -> Requirements:
@@ -113,4 +113,5 @@ def node_overlay_of(raw: dict[str, Any]) -> NodeOverlay:
         capacity=Resources.parse(spec.get("capacity") or {}),
         weight=spec.get("weight") or 0,
         generation=meta.generation,
+        conditions=conditions_of(raw.get("status") or {}),
     )

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kerf.manifests.times import instant_s
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import Condition
 from kerf.model.pods import Owner
+from kerf.model.times import instant_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kerf.manifests.times import duration_text, instant_text
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.nodes import Node
 from kerf.model.quantities import Resources, quantity_text
+from kerf.model.times import duration_text, instant_text
 
 Object = dict[str, Any]
 _KARPENTER = "karpenter.sh/v1"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Protocol
 
-from kerf.manifests.times import duration_s, instant_s
 from kerf.model.quantities import quantity_of
+from kerf.model.times import duration_s, instant_s
 
 Path = tuple[str | int, ...]
 

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from kerf.model.constraints import Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
+from kerf.model.nodeclaim import Condition
 from kerf.model.quantities import NOTHING, Resources
 
 RESERVED, SPOT, ON_DEMAND = "reserved", "spot", "on-demand"
@@ -99,6 +100,7 @@ class NodeOverlay:
     capacity: Resources = NOTHING
     weight: int = 0
     generation: int = 0
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def order(self) -> tuple[int, tuple[int, ...]]:

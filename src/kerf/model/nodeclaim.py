@@ -14,6 +14,7 @@ CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
     "Drained",
     "InstanceTerminating",
 )
+VALIDATED = "ValidationSucceeded"
 STAGES = (LAUNCHED, REGISTERED, INITIALIZED)
 """The legal steps of a claim: each becomes True only after the one before it, and never goes back."""
 

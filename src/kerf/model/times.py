@@ -1,16 +1,43 @@
-"""Instants and spans as people read them."""
+"""Instants and durations as the Kubernetes API writes them.
 
-import datetime
+Instants are seconds since the epoch; durations whole seconds, None for `Never`.
+"""
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_DURATION = re.compile(r"(?:\d{1,9}[smh])+", re.ASCII)
+_PART = re.compile(r"(\d+)([smh])", re.ASCII)
+_UNIT_S = {"s": 1, "m": 60, "h": 3600}
 
 
-def wall_time(when_s: float) -> str:
-    """An instant as people read it, in UTC."""
-    return datetime.datetime.fromtimestamp(when_s, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+@lru_cache(maxsize=4096)
+def instant_s(text: str) -> float:
+    """Seconds since the epoch of an RFC 3339 instant. Raises ValueError."""
+    if _INSTANT.fullmatch(text) is None:
+        raise ValueError(text)
+    return datetime.fromisoformat(text.upper()).timestamp()
 
 
-def duration_text(seconds: float) -> str:
-    """A span as people write it: `10m`, `1h5m`, `45s`; its two largest units."""
-    whole = max(0, int(seconds))
-    hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
-    parts = [f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n]
-    return "".join(parts[:2]) or "0s"
+def instant_text(seconds: float) -> str:
+    """RFC 3339 in UTC and whole seconds, as the API server stores instants."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration_s(text: str) -> int | None:
+    """Seconds of `1h30m`; None for `Never`. Raises ValueError."""
+    if text == "Never":
+        return None
+    if _DURATION.fullmatch(text) is None:
+        raise ValueError(text)
+    return sum(int(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+
+
+def duration_text(seconds: int | None) -> str:
+    """The shortest such text; `Never` for None."""
+    if seconds is None:
+        return "Never"
+    parts = (f"{seconds // 3600}h", f"{seconds % 3600 // 60}m", f"{seconds % 60}s")
+    return "".join(part for part in parts if part[:-1] != "0") or "0s"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kerf.manifests.decode import decode_object
 from kerf.manifests.encode import (
+    condition_list,
     event_object,
     node_claim_object,
     node_claim_status,
@@ -138,6 +139,12 @@ class SimWriter:
         raw = self._found("NodePool", name)
         status = {**raw.get("status", {}), **node_pool_status(resources, conditions)}
         self._api.update({**raw, "status": status}, subresource="status")
+
+    async def update_node_overlay_status(self, name: str, conditions: Sequence[Condition]) -> None:
+        """Write an overlay's conditions."""
+        await asyncio.sleep(0)
+        raw = self._found("NodeOverlay", name)
+        self._api.update({**raw, "status": {"conditions": condition_list(conditions)}}, subresource="status")
 
     async def annotate_node_pool(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of a pool; None removes one."""

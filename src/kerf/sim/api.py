@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kerf.errors import ApiError
-from kerf.manifests.times import instant_s, instant_text
+from kerf.model.times import instant_s, instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.admission import Admission, limit_ranges, priority
 from kerf.sim.budgets import check_eviction

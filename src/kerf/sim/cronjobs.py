@@ -6,7 +6,7 @@ unless `startingDeadlineSeconds` has passed: the wave of pods an autoscaler sees
 
 from itertools import takewhile
 
-from kerf.manifests.times import instant_s, instant_text
+from kerf.model.times import instant_s, instant_text
 from kerf.sim.jobs import finished_at_s, is_complete
 from kerf.sim.objects import Json, JsonList, copied, is_deleting, name_of, owner_reference, uid_of
 from kerf.sim.reconcilers import Reconciler, created_s

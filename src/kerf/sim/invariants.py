@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from kerf.clouds.fake import LAUNCHED, CloudEvent, FakeCloud
 from kerf.errors import KerfError
-from kerf.manifests.times import instant_text
 from kerf.model.nodeclaim import PLANNED_PODS, REGISTERED
 from kerf.model.pods import Pod
 from kerf.model.quantities import NOTHING, Resources
+from kerf.model.times import instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami_records import parse_allocation
 from kerf.sim.api import ADDED, DELETED, InMemoryApi

@@ -8,7 +8,7 @@ Left out: a back-off limit per index, success policies, and `podReplacementPolic
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kerf.manifests.times import instant_s
+from kerf.model.times import instant_s
 from kerf.ports import Clock
 from kerf.sim.api import DELETED, Change, InMemoryApi
 from kerf.sim.kubelet import RUN_FOR

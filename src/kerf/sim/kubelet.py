@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from kerf.cloudprovider import Instance
 from kerf.clouds.fake import ENDED, RUNNING, CloudEvent, FakeCloud
-from kerf.manifests.times import duration_s, instant_text
 from kerf.model.constraints import HOSTNAME, NO_EXECUTE, NO_SCHEDULE, NODE_POOL
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT
 from kerf.model.quantities import Resources, quantity_text
+from kerf.model.times import duration_s, instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami_records import BIND_PHASE, TO_ALLOCATE
 from kerf.sim.api import InMemoryApi

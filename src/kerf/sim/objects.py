@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kerf.manifests.decode_pods import selector_of
-from kerf.manifests.times import instant_s
+from kerf.model.times import instant_s
 
 Json = dict[str, Any]
 JsonList = list[Json]

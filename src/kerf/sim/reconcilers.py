@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from kerf.errors import ApiError
-from kerf.manifests.times import instant_s, instant_text
+from kerf.model.times import instant_s, instant_text
 from kerf.ports import Clock
 from kerf.sim.api import Change, InMemoryApi
 from kerf.sim.objects import Json, JsonList, controller_of, copied, name_of, owner_reference, uid_of

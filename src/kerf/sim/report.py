@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kerf.manifests.times import duration_text, instant_text
 from kerf.model.instancetypes import price_number
+from kerf.model.times import duration_text, instant_text
 
 API_VERSION = "kerf.dev/v1alpha1"
 

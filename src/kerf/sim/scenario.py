@@ -19,8 +19,8 @@ from kerf.manifests.decoded import Decoded
 from kerf.manifests.documents import Document
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.schema import Path, Report, path_text
-from kerf.manifests.times import duration_s, instant_s
 from kerf.model.market import Market
+from kerf.model.times import duration_s, instant_s
 from kerf.sim.objects import Json, is_cluster_wide
 from kerf.sim.scenario_form import APPLY, KIND, SCENARIO, action_of, expected_of
 from kerf.sim.steps import (

@@ -25,8 +25,8 @@ from kerf.manifests.schema import (
     one_of,
     whole,
 )
-from kerf.manifests.times import duration_s
 from kerf.model.instancetypes import MICRO, ON_DEMAND, RESERVED, SPOT
+from kerf.model.times import duration_s
 from kerf.sim.device_plugins import FAULT_KINDS
 from kerf.sim.objects import Json, is_cluster_wide
 from kerf.sim.steps import (

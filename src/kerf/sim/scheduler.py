@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kerf.manifests.decode import decode_object
-from kerf.manifests.times import instant_text
 from kerf.model.nodes import Node
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER, Pod
 from kerf.model.snapshot import ResourceQuota
+from kerf.model.times import instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami_records import NODE
 from kerf.sim import hami

@@ -6,9 +6,9 @@ only the run can tell, because controllers give names.
 
 from kerf.clouds.fake import FakeCloud
 from kerf.errors import ApiError, DecodeError, InputError
-from kerf.manifests.times import duration_text
 from kerf.model.constraints import NODE_POOL
 from kerf.model.instancetypes import price_text
+from kerf.model.times import duration_text
 from kerf.ports import Clock, NotFound
 from kerf.sim.api import InMemoryApi
 from kerf.sim.device_plugins import DevicePlugins

@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from kerf.engine.disruption.emptiness import propose
 from kerf.model.nodepool import EMPTY, WHEN_EMPTY, Budget, Disruption
 from kerf.model.plan import Deletion, Plan
 from kerf.model.pods import Owner
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
-from kerf.model.times import duration_text
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.testing.builders import NOON_S, a_pool, cards
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
@@ -87,12 +84,3 @@ def test_cost_and_cards_fall_with_the_nodes() -> None:
 
     assert (1_198_000, 192_000) == (plan.cost.before_micro, plan.cost.after_micro)
     assert 0 == plan.gpus.paid
-
-
-@pytest.mark.parametrize(
-    "seconds, expected",
-    [(0, "0s"), (-5, "0s"), (45.9, "45s"), (600, "10m"), (3900, "1h5m"), (3661, "1h1m"), (86400, "24h")],
-)
-def test_spans_are_written_as_people_do(seconds: float, expected: str) -> None:
-    """Two units at most."""
-    assert expected == duration_text(seconds)

@@ -14,6 +14,7 @@ from kerf.model.nodepool import Budget, NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.times import duration_s
 
 _MACROS = {
     "@hourly": "0 * * * *",
@@ -99,21 +100,11 @@ def is_protected(pod: Pod, now_s: float) -> bool:
     value = pod.annotations.get(DO_NOT_DISRUPT, "")
     if value == "true":
         return True
-    seconds = _duration_s(value)
+    try:
+        seconds = duration_s(value)
+    except ValueError:
+        return False
     return seconds is not None and now_s < (pod.started_s or pod.created_s) + seconds
-
-
-def _duration_s(text: str) -> int | None:
-    units = {"h": 3600, "m": 60, "s": 1}
-    total, number = 0, ""
-    for letter in text:
-        if letter.isdigit():
-            number += letter
-        elif letter in units and number:
-            total, number = total + int(number) * units[letter], ""
-        else:
-            return None
-    return total if text and not number else None
 
 
 def allowed(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> int | None:

@@ -27,7 +27,7 @@ def _deletion(candidate: Candidate, market: Market, now_s: float) -> Deletion:
     saved = node_price(candidate.cluster_node, market)
     since = candidate.claim.condition(INITIALIZED)
     start = max(candidate.claim.last_pod_event_s or 0, since.since_s if since is not None else 0)
-    why = f"empty for {duration_text(now_s - start)}, saves {price_text(saved)} {market.currency}/h"
+    why = f"empty for {duration_text(max(0, int(now_s - start)))}, saves {price_text(saved)} {market.currency}/h"
     return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, saved, EMPTY, why)
 
 
