@@ -1,6 +1,6 @@
 """Events for people: one constructor each, with its text and the key by which repeats are dropped.
 
-Reasons and wording are Karpenter's where it has the event (docs: reference/events), and Cluster Autoscaler's for
+Reasons and wording are Karpenter's where it has the event (docs/reference/cluster.md), and Cluster Autoscaler's for
 `TriggeredScaleUp`, so that runbooks written for either keep working. Adapters only post them.
 """
 

@@ -1,0 +1,15 @@
+"""The fixture of all tests of controllers."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controllers.cluster import Cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """An empty cluster; whatever runs in it ends with the test."""
+    built = Cluster()
+    yield built
+    built.close()
