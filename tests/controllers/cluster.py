@@ -58,10 +58,10 @@ class Feed:
 class Cluster(World):
     """Launches take no time unless a test says so, terminations 5 s."""
 
-    def __init__(self) -> None:
+    def __init__(self, launch_s: float = 0) -> None:
         super().__init__()
         self.settings = Settings()
-        self.cloud = FakeCloud(MARKET, self.clock, latencies=Latencies(0, 5))
+        self.cloud = FakeCloud(MARKET, self.clock, latencies=Latencies(launch_s, 5))
         self.recorder, self.feed = SimRecorder(self.api, self.clock), Feed()
         writer = SimWriter(self.api)
         self.ports = Ports(self.clock, SimReader(self.api), writer, self.recorder, self.cloud, self.feed)

@@ -13,3 +13,11 @@ def cluster() -> Iterator[Cluster]:
     built = Cluster()
     yield built
     built.close()
+
+
+@pytest.fixture
+def slow_cluster() -> Iterator[Cluster]:
+    """The same with a cloud that takes 40 s for a launch."""
+    built = Cluster(launch_s=40)
+    yield built
+    built.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.sharing.pinning import is_pinned, pinned_since, unpinned
@@ -22,10 +23,12 @@ class Pins:
         self._state, self._ports, self._settings = state, ports, settings
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Pending pods that we have pinned or nominated."""
+        """Pending pods that we have pinned or nominated; those nominated to a node when it goes."""
         if isinstance(event, Synced):
             return tuple(pod.key for pod in self._state.pods() if _is_led(pod))
         value = event.value
+        if isinstance(value, Node) and isinstance(event, Deleted):
+            return tuple(p.key for p in self._state.pods() if _is_led(p) and p.nominated_node == value.name)
         return (value.key,) if isinstance(value, Pod) and not isinstance(event, Deleted) and _is_led(value) else ()
 
     async def reconcile(self, key: str) -> Result:

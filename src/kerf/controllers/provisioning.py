@@ -47,8 +47,8 @@ class Provisioning:
             return ("pods",)
         value = event.value
         if isinstance(value, Pod):
-            was_waiting = isinstance(previous, Pod) and bool(previous.unschedulable) and previous.is_pending
-            return ("pods",) if value.is_pending and value.unschedulable and not was_waiting else ()
+            was_waiting = isinstance(previous, Pod) and is_provisionable(previous)
+            return ("pods",) if is_provisionable(value) and not was_waiting else ()
         if isinstance(value, NodeClaim):
             # A claim that goes takes the places of the pods it was bought for along.
             return ("pods",) if value.is_deleting or isinstance(event, Deleted) else ()

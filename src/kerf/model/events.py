@@ -72,11 +72,6 @@ def disruption_blocked(kind: str, name: str, why: str) -> Occurrence:
     return _about(kind, name, NORMAL, "DisruptionBlocked", why)
 
 
-def unconsolidatable(node: str, why: str) -> Occurrence:
-    """A node stays because its pods have nowhere better to go; repeated after fifteen minutes."""
-    return _about("Node", node, NORMAL, "Unconsolidatable", why, 900)
-
-
 def evicted(pod_key: str, reason: str) -> Occurrence:
     """A pod was evicted from a node that goes."""
     return _about("Pod", pod_key, NORMAL, "Evicted", f"Evicted pod: {reason}")

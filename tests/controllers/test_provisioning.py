@@ -1,0 +1,185 @@
+"""When a batch of pods is planned for, which pods count, and what they are told."""
+
+import json
+
+import pytest
+
+from kerf.controllers.provisioning import Provisioning
+from kerf.sim.objects import Json
+from tests.controllers.cluster import Cluster, pod, pool
+
+
+def start(cluster: Cluster) -> None:
+    """Begin with nothing but a pool that sells g5.xlarge."""
+    cluster.put(pool())
+    parts = (cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
+    cluster.start(Provisioning(*parts))
+
+
+def planned_at(cluster: Cluster) -> list[float]:
+    """When plans were made."""
+    return [at_s for at_s, _ in cluster.feed.plans]
+
+
+def bought_for(cluster: Cluster) -> list[list[str]]:
+    """The pods of each claim."""
+    notes = [obj["metadata"]["annotations"]["kerf.dev/planned-pods"] for obj in cluster.api.list("NodeClaim")]
+    return [sorted(json.loads(note)) for note in notes]
+
+
+def appear(cluster: Cluster, *times: float) -> None:
+    """A refused pod at each of these times."""
+    for number, after_s in enumerate(times):
+        cluster.at(after_s)
+        cluster.put(pod(f"p{number}"))
+
+
+@pytest.mark.parametrize(
+    ("times", "closes_s"),
+    [
+        ((0,), 1),
+        ((0, 0.5), 1.5),
+        ((0, 0.75, 1.5, 2.25), 3.25),
+        ((0, 3), 1),
+        (tuple(number * 0.75 for number in range(20)), 10),
+    ],
+)
+def test_a_window_closes_a_second_after_the_last_new_pod(
+    cluster: Cluster, times: tuple[float, ...], closes_s: float
+) -> None:
+    """At the latest ten seconds after the first one."""
+    start(cluster)
+    appear(cluster, *times)
+    cluster.at(20)
+
+    assert closes_s == planned_at(cluster)[0]
+
+
+def test_the_same_pod_does_not_extend_the_window(cluster: Cluster) -> None:
+    """A scheduler refuses a waiting pod again and again; that is no news."""
+    start(cluster)
+    appear(cluster, 0)
+    for after_s in (0.4, 0.8):
+        cluster.at(after_s)
+        cluster.change("Pod", "p0", metadata={"labels": {"at": str(after_s)}})
+    cluster.at(5)
+
+    assert [1] == planned_at(cluster)
+
+
+def test_pods_that_wait_on_are_planned_for_again(cluster: Cluster) -> None:
+    """Every ten seconds and a window, as long as one waits; then no more."""
+    start(cluster)
+    appear(cluster, 0)
+    cluster.at(25)
+    cluster.remove("Pod", "p0")
+    cluster.at(100)
+
+    assert [1, 12, 23] == planned_at(cluster)
+
+
+def test_a_batch_is_planned_as_one_and_bought_once(cluster: Cluster) -> None:
+    """Two pods for a GPU each: two claims of one card, and later plans see that they are on their way."""
+    start(cluster)
+    appear(cluster, 0, 0.5)
+    cluster.at(30)
+
+    assert [["default/p0"], ["default/p1"]] == sorted(bought_for(cluster))
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        pod(refused=None),
+        pod(owner="DaemonSet"),
+        pod(nominated="node-1"),
+        pod(node="node-1"),
+    ],
+    ids=["not refused yet", "of a DaemonSet", "nominated", "bound"],
+)
+def test_only_pods_that_their_scheduler_refused_count(cluster: Cluster, left_out: Json) -> None:
+    """Who may still be placed, who comes with every node and who has a place waits for nothing we could buy."""
+    start(cluster)
+    cluster.put(left_out)
+    cluster.at(60)
+
+    assert ([], []) == (planned_at(cluster), cluster.names("NodeClaim"))
+
+
+def test_a_pod_counts_from_its_refusal_on(cluster: Cluster) -> None:
+    """Not from its creation: the scheduler may need its time."""
+    start(cluster)
+    cluster.put(pod(refused=None))
+    cluster.at(7)
+    cluster.change("Pod", "p", status={"conditions": [{"type": "PodScheduled", "status": "False", "message": "no"}]})
+    cluster.at(10)
+
+    assert [8] == planned_at(cluster)
+
+
+def test_a_pod_whose_nomination_is_taken_away_counts_again(cluster: Cluster) -> None:
+    """Its node is gone, so that it needs another one."""
+    start(cluster)
+    cluster.put(pod(nominated="node-1"))
+    cluster.at(5)
+    cluster.change("Pod", "p", status={"nominatedNodeName": None})
+    cluster.at(10)
+
+    assert [6] == planned_at(cluster)
+
+
+def test_a_claim_that_goes_takes_its_places_along(cluster: Cluster) -> None:
+    """The pod it was bought for gets another claim within a window, without waiting for the next plan."""
+    start(cluster)
+    appear(cluster, 0)
+    cluster.at(2)
+    (first,) = cluster.names("NodeClaim")
+    cluster.remove("NodeClaim", first)
+    cluster.at(4)
+
+    assert [1, 3] == planned_at(cluster)
+    assert [["default/p0"], ["default/p0"]] == bought_for(cluster)
+
+
+def test_a_new_pool_is_news(cluster: Cluster) -> None:
+    """Another generation of a pool too; its status is not."""
+    start(cluster)
+    appear(cluster, 0)
+    cluster.at(3)
+    cluster.change("NodePool", "gpu", status={"resources": {"cpu": "1"}})
+    cluster.at(5)
+    cluster.change("NodePool", "gpu", spec={"weight": 1})
+    cluster.at(8)
+
+    assert [1, 6] == planned_at(cluster)
+
+
+def test_a_pod_that_nothing_can_hold_is_told_why_and_what_would_help(cluster: Cluster) -> None:
+    """FailedScheduling, with the figures of the nearest miss and the smallest change."""
+    start(cluster)
+    cluster.put(pod(limits={"nvidia.com/gpu": "4"}))
+    cluster.at(2)
+
+    why = "needs 4 whole GPUs; 1 of 1 are idle (NodePool gpu/g5.xlarge)"
+    hint = "allow instance type g5.12xlarge (20.00 USD/h) with 22888 MiB a GPU in NodePool gpu"
+    assert [f"Failed to schedule pod, {why}; {hint}"] == cluster.said("FailedScheduling")
+
+
+def test_a_pod_that_will_fit_on_a_node_on_its_way_is_told_so(cluster: Cluster) -> None:
+    """Nothing is bought a second time; the pod hears on which claim it should schedule."""
+    start(cluster)
+    appear(cluster, 0)
+    cluster.at(13)
+
+    (claim,) = cluster.names("NodeClaim")
+    assert f"Pod should schedule on: nodeclaim/{claim}" == cluster.said("Nominated")[-1]
+
+
+def test_throttling_only_delays(cluster: Cluster) -> None:
+    """The market cannot be read for a while; the window's pods are not forgotten."""
+    start(cluster)
+    cluster.cloud.throttle(cluster.clock.now_s() + 8, retry_after_s=5)
+    appear(cluster, 0)
+    cluster.at(20)
+
+    assert 11 == planned_at(cluster)[0]
