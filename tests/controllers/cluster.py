@@ -36,7 +36,7 @@ from kerf.sim.objects import Json
 from kerf.state import ClusterState
 from kerf.testing.builders import a_claim, a_node
 from tests.clouds.market import MARKET
-from tests.sim.world import START_S, World
+from tests.sim.world import START_S, World, node, workload
 
 STAGES = (LAUNCHED, REGISTERED, INITIALIZED, READY)
 REFUSED = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
@@ -63,12 +63,24 @@ class Cluster(World):
         self.settings = Settings()
         self.cloud = FakeCloud(MARKET, self.clock, latencies=Latencies(launch_s, 5))
         self.recorder, self.feed = SimRecorder(self.api, self.clock), Feed()
-        writer = SimWriter(self.api)
-        self.ports = Ports(self.clock, SimReader(self.api), writer, self.recorder, self.cloud, self.feed)
+        self.ports = Ports(self.clock, SimReader(self.api), SimWriter(self.api), self.recorder, self.cloud, self.feed)
+        self._begin()
+
+    def _begin(self) -> None:
         self.state = ClusterState(assume_node_classes=True)
         self.book = MarketBook(self.cloud, self.clock, self.settings)
-        self.actuator = Actuator(self.state, writer, self.recorder, self.clock)
+        self.actuator = Actuator(self.state, self.ports.writer, self.recorder, self.clock)
         self.runtime = Runtime(self.ports, self.state, ())
+
+    def use(self, cloud: FakeCloud) -> None:
+        """Another cloud; before anything is started."""
+        self.cloud, self.ports = cloud, replace(self.ports, cloud=cloud)
+        self._begin()
+
+    def crash(self) -> None:
+        """Kerf dies and forgets all it knew; the cluster goes on."""
+        self.at(self.now_s, self.runtime.stop)
+        self._begin()
 
     # Time.
 
@@ -121,15 +133,22 @@ class Cluster(World):
     # What others do.
 
     def put(self, *objects: Json) -> None:
-        """Create objects, with the status that they state."""
+        """Create objects, with the status that they state, and first the owners that they name."""
 
         def create() -> None:
             for obj in objects:
+                for reference in obj["metadata"].get("ownerReferences", ()):
+                    reference["uid"] = self._owner(reference["kind"])["metadata"]["uid"]
                 made = self.api.create(obj)["metadata"]
                 status = {"status": obj.get("status", {})}
                 self.api.patch(obj["kind"], made.get("namespace", ""), made["name"], status, subresource="status")
 
         self.at(self.now_s, create)
+
+    def _owner(self, kind: str) -> Json:
+        # The API would take away what an owner that does not exist has left behind.
+        owner = node("web") if kind == "Node" else workload(kind)
+        return self.api.get(kind, owner["metadata"].get("namespace", ""), "web") or self.api.create(owner)
 
     def change(self, kind: str, name: str, *, status: Json | None = None, **patch: Any) -> None:
         """Merge something into an object; pods are those of the default namespace."""
@@ -159,7 +178,9 @@ class Cluster(World):
             instance = self.loop.run_until_complete(self.cloud.create(claim))
             claim = replace(claim, provider_id=instance.provider_id, capacity=instance.capacity)
         status = {"status": node_claim_status(claim)}
-        self.at(self.now_s, lambda: self.api.patch("NodeClaim", "", name, status, subresource="status"))
+        if held:
+            self.api.patch("NodeClaim", "", name, status, subresource="status")
+        self.at(self.now_s)
         return claim
 
     def joined(self, claim: NodeClaim, name: str = "node-1", **given: Any) -> None:
@@ -261,5 +282,5 @@ def pod(name: str = "p", *, node: str = "", refused: str | None = REFUSED, owner
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
-FRESH = {"taints": (UNREGISTERED_TAINT,)}
+FRESH: Json = {"taints": (UNREGISTERED_TAINT,)}
 """A node as it joins."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from kerf.cloudprovider import Instance, LaunchFailed
+from kerf.clouds.fake import FakeCloud
 from kerf.controllers.lifecycle import Lifecycle
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceState
@@ -16,11 +18,12 @@ from kerf.sim.objects import Json
 from kerf.state import devices_annotation
 from kerf.testing.builders import a_node, cards
 from tests.controllers.cluster import FRESH, Cluster, node_object, pool
+from tests.sim.world import START_S
 
 MINUTE = 60
 ON_ITS_WAY, JOINED = ("Launched",), ("Launched", "Registered")
 ONE_GPU = {"cpu": 4, "memory": "16Gi", "pods": 58, "nvidia.com/gpu": 1}
-PREDICTED = {"annotations": {"kerf.dev/predicted-devices": devices_annotation(cards(1))}}
+PREDICTED: Json = {"annotations": {"kerf.dev/predicted-devices": devices_annotation(cards(1))}}
 SPOT = (OfferingKey("g5.xlarge", "us-east-1a", "spot"), OfferingKey("g5.xlarge", "us-east-1b", "spot"))
 
 
@@ -53,7 +56,9 @@ def test_a_launched_claim_knows_its_instance(cluster: Cluster) -> None:
 
     claim, (instance,) = cluster.claim(), cluster.cloud.instances
     assert (instance.provider_id, instance.capacity) == (claim.provider_id, claim.capacity)
-    assert ("us-east-1a", "spot") == tuple(claim.labels[k] for k in ("topology.kubernetes.io/zone", "karpenter.sh/capacity-type"))
+    assert ("us-east-1a", "spot") == tuple(
+        claim.labels[k] for k in ("topology.kubernetes.io/zone", "karpenter.sh/capacity-type")
+    )
     assert ("True", "Launched", "") == cluster.condition("Launched")
     assert ["launched g5.xlarge spot in us-east-1a"] == cluster.said("Launched")
 
@@ -67,7 +72,9 @@ def test_a_sold_out_claim_goes_and_its_offerings_rest(cluster: Cluster) -> None:
 
     assert [] == cluster.names("NodeClaim")
     (said,) = cluster.said("InsufficientCapacityError")
-    assert said.startswith("NodeClaim gpu-1 event: insufficient capacity: g5.xlarge on-demand in us-east-1a, us-east-1b")
+    assert said.startswith(
+        "NodeClaim gpu-1 event: insufficient capacity: g5.xlarge on-demand in us-east-1a, us-east-1b"
+    )
     assert 4 == len(cluster.done(cluster.book.market(cluster.state.snapshot(0))).sold_out)
 
 
@@ -108,6 +115,28 @@ def test_a_failed_launch_says_why_and_is_given_up_after_five_minutes(cluster: Cl
     assert 1 == len(cluster.done(cluster.book.market(cluster.state.snapshot(cluster.clock.now_s()))).back_offs)
 
 
+class Wordy(FakeCloud):
+    """A cloud that refuses every launch, and words each refusal anew."""
+
+    tries = 0
+
+    async def create(self, claim: NodeClaim) -> Instance:
+        """Fail, with the number of the request."""
+        self.tries += 1
+        raise LaunchFailed(f"UnauthorizedOperation, request {self.tries}")
+
+
+def test_a_cloud_that_words_each_refusal_anew_is_not_pestered(cluster: Cluster) -> None:
+    """Our own note of a failure must not wake us before the back-off is over: the first words stay."""
+    cluster.use(cloud := Wordy((), cluster.clock))
+    start(cluster)
+    wanted(cluster)
+    cluster.at(60)
+
+    assert ("Unknown", "LaunchFailed", "UnauthorizedOperation, request 1") == cluster.condition("Launched")
+    assert 8 >= cloud.tries
+
+
 def test_a_throttled_launch_is_tried_again(cluster: Cluster) -> None:
     """When the cloud said."""
     cluster.cloud.throttle(cluster.clock.now_s() + 12, retry_after_s=5)
@@ -115,7 +144,7 @@ def test_a_throttled_launch_is_tried_again(cluster: Cluster) -> None:
     wanted(cluster)
     cluster.at(100)
 
-    assert [15] == [bill.from_s - cluster.clock.now_s() + 100 for bill in cluster.cloud.bills]
+    assert [15] == [bill.from_s - START_S for bill in cluster.cloud.bills]
 
 
 def test_a_claim_deleted_during_its_launch_leaves_no_instance(slow_cluster: Cluster) -> None:
@@ -151,14 +180,18 @@ def test_a_node_on_its_way_is_awaited_for_fifteen_minutes(cluster: Cluster) -> N
 def test_a_node_that_joins_gets_what_its_claim_promises(cluster: Cluster) -> None:
     """Labels, taints, startup taints, annotations and our finalizer; the unregistered taint goes."""
     team, cni, held = Taint("team"), Taint("cni"), Taint("cloud")
-    notes = {"labels": {"team": "ml"}, "annotations": {"note": "1"}, "taints": (team,), "startup_taints": (cni,)}
+    notes: Json = {"labels": {"team": "ml"}, "annotations": {"note": "1"}, "taints": (team,), "startup_taints": (cni,)}
     claim = cluster.claimed(reached=ON_ITS_WAY, **notes)
     start(cluster)
     cluster.joined(claim, taints=(UNREGISTERED_TAINT, held), is_ready=False)
 
     node = cluster.node()
     assert (held, team, cni) == node.taints
-    assert ("ml", "true", "1") == (node.labels["team"], node.labels["karpenter.sh/registered"], node.annotations["note"])
+    assert ("ml", "true", "1") == (
+        node.labels["team"],
+        node.labels["karpenter.sh/registered"],
+        node.annotations["note"],
+    )
     assert (("karpenter.sh/termination",), False) == (node.finalizers, node.is_unschedulable)
     assert ("node-1", True) == (cluster.claim().node_name, cluster.claim().is_true("Registered"))
 
@@ -187,7 +220,11 @@ def test_what_a_node_lacks_is_said_with_the_deadline(cluster: Cluster, node: Jso
     said = f"{message}; given up at 2026-01-05T07:15:00Z"
     assert ("Unknown", reason, said) == cluster.condition("Initialized")
     cluster.at(16 * MINUTE)
-    assert ([message], [], ()) == (cluster.said("InitializedTimedOut"), cluster.names("NodeClaim"), cluster.cloud.instances)
+    assert ([message], [], ()) == (
+        cluster.said("InitializedTimedOut"),
+        cluster.names("NodeClaim"),
+        cluster.cloud.instances,
+    )
 
 
 def test_a_node_without_startup_taints_is_initialised(cluster: Cluster) -> None:
@@ -211,7 +248,9 @@ def test_devices_are_awaited_for_ten_minutes_from_ready_on(cluster: Cluster) -> 
     cluster.joined(claim)
 
     said = "0 of 1 GPUs registered: the device plugin has not reported yet"
-    assert ("Unknown", "DevicesNotRegistered", f"{said}; given up at 2026-01-05T07:14:00Z") == cluster.condition("Initialized")
+    assert ("Unknown", "DevicesNotRegistered", f"{said}; given up at 2026-01-05T07:14:00Z") == cluster.condition(
+        "Initialized"
+    )
     cluster.at(15 * MINUTE)
     assert ([said], []) == (cluster.said("InitializedTimedOut"), cluster.names("NodeClaim"))
 
@@ -224,7 +263,9 @@ def test_what_was_requested_must_be_there_in_full(cluster: Cluster) -> None:
     cluster.joined(claim, allocatable={**ONE_GPU, "nvidia.com/gpu": 2})
 
     said = 'Resource "nvidia.com/gpu" was requested but not registered: 2 of 3'
-    assert ("Unknown", "ResourceNotRegistered", f"{said}; given up at 2026-01-05T07:10:00Z") == cluster.condition("Initialized")
+    assert ("Unknown", "ResourceNotRegistered", f"{said}; given up at 2026-01-05T07:10:00Z") == cluster.condition(
+        "Initialized"
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,7 +317,8 @@ def test_a_restart_goes_on_where_it_stood(cluster: Cluster) -> None:
     """Deadlines count from the conditions' own times: a second life gives up at the same second."""
     cluster.claimed(reached=ON_ITS_WAY)
     start(cluster)
-    cluster.at(10 * MINUTE, cluster.runtime.stop)
+    cluster.at(10 * MINUTE)
+    cluster.crash()
     cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
     cluster.at(15 * MINUTE)
 

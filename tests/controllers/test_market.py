@@ -1,5 +1,7 @@
 """What the controllers remember of a market, and for how long."""
 
+from itertools import pairwise
+
 import pytest
 
 from kerf.model.instancetypes import OfferingKey
@@ -75,7 +77,7 @@ def test_an_unchanged_market_is_the_same_object(cluster: Cluster) -> None:
     cluster.at(180)
     seen += [market(cluster)]
 
-    assert [True, False, True, False, True, False] == [a is b for a, b in zip(seen, seen[1:], strict=False)]
+    assert [True, False, True, False, True, False] == [a is b for a, b in pairwise(seen)]
 
 
 @pytest.mark.parametrize(

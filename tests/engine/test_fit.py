@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.fit import Placed, Room, fit, nearest, take
+from kerf.engine.fit import Placed, fit, nearest, take
+from kerf.engine.target import Room
 from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
 from kerf.model.plan import Misfit, Stage
 from kerf.testing.builders import a_pod, a_pool, resources

@@ -7,7 +7,7 @@ from typing import Any
 from kerf.engine.fit import Placed, fit
 from kerf.engine.provisioning import COST, Options, plan
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate, Supply, supply
+from kerf.engine.supply import Candidate, Supply, supply
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool

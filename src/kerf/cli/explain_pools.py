@@ -11,7 +11,7 @@ from kerf.cli.render import counted, table
 from kerf.engine.disruption.candidates import allowed
 from kerf.engine.limits import usage
 from kerf.engine.pricing import node_price
-from kerf.engine.targets import Candidate, pool_problem, supply
+from kerf.engine.supply import Candidate, pool_problem, supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool

@@ -10,7 +10,7 @@ from dataclasses import replace
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import overlays
-from kerf.engine.targets import pool_problem
+from kerf.engine.supply import pool_problem
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import (
     CONSOLIDATABLE,

@@ -39,6 +39,7 @@ from kerf.ports import NotFound
 from kerf.state import ClusterState
 
 _MESSAGE_LENGTH = 300
+_LAUNCH_FAILED = "LaunchFailed"
 
 
 class Lifecycle:
@@ -94,8 +95,11 @@ class Lifecycle:
             await self._writer_delete(claim)
             return DONE
         except LaunchFailed as error:
-            reason = Condition(LAUNCHED, UNKNOWN, "LaunchFailed", str(error)[:_MESSAGE_LENGTH], self._now())
-            await self._save(claim, claim.with_condition(reason))
+            # Once: a cloud words each failure anew (request ids), and our own write would wake us before the back-off.
+            held = claim.condition(LAUNCHED)
+            if held is None or held.reason != _LAUNCH_FAILED:
+                reason = Condition(LAUNCHED, UNKNOWN, _LAUNCH_FAILED, str(error)[:_MESSAGE_LENGTH], self._now())
+                await self._save(claim, claim.with_condition(reason))
             raise
         return await self._launched(claim.name, instance)
 

@@ -19,6 +19,8 @@ from kerf.ports import EvictionBlocked, NotFound
 from kerf.state import ClusterState
 
 _AGAIN_S = 5.0
+_STUCK_S = 60.0
+"""A pod that is still there so long after its grace has ended will not end by itself, as in Karpenter."""
 _CRITICAL = 2_000_000_000
 """Priority from which system-cluster-critical and system-node-critical begin."""
 
@@ -61,7 +63,8 @@ class Termination:
 
     async def _drain(self, claim: NodeClaim, node: Node) -> int:
         """Evict the next tier; the number of pods still there. A node that is not ready waits for nobody."""
-        pods = [pod for pod in self._state.pods_on(node.name) if _is_drained(pod)]
+        now = self._ports.clock.now_s()
+        pods = [pod for pod in self._state.pods_on(node.name) if _is_drained(pod, now)]
         if not pods or not node.is_ready:
             return 0
         deadline = _deadline_s(claim)
@@ -72,7 +75,7 @@ class Termination:
             if pod.deleted_s is not None:
                 continue
             try:
-                if deadline is not None and self._ports.clock.now_s() >= deadline - pod.spec.termination_grace_s:
+                if deadline is not None and now >= deadline - pod.spec.termination_grace_s:
                     await self._ports.writer.delete_pod(pod, pod.spec.termination_grace_s)
                 else:
                     await self._ports.writer.evict(pod)
@@ -109,9 +112,11 @@ class Termination:
             return
 
 
-def _is_drained(pod: Pod) -> bool:
-    """Whether a drain waits for the pod: not for static pods, nor for those that tolerate the disruption."""
+def _is_drained(pod: Pod, now_s: float) -> bool:
+    """Whether a drain waits for the pod: not for static and stuck ones, nor for those that tolerate the disruption."""
     if pod.owner is not None and pod.owner.kind == "Node":
+        return False
+    if pod.deleted_s is not None and now_s > pod.deleted_s + _STUCK_S:
         return False
     return not any(t.tolerates(DISRUPTED_TAINT) for t in pod.spec.tolerations)
 

@@ -5,25 +5,25 @@ A patch is only given when planning again with it places the pod.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 import yaml
 
 from kerf.engine.devices import rightful_family
+from kerf.engine.filling import Purchase
 from kerf.engine.fit import fit
 from kerf.engine.limits import Ledger
 from kerf.engine.packing import cheapest_nodes
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate, supply
+from kerf.engine.supply import Candidate, Supply, supply
+from kerf.engine.trial import Trial
 from kerf.model.constraints import INSTANCE_TYPE, Requirement, Requirements, untolerated
 from kerf.model.instancetypes import price_text
+from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage
 from kerf.model.quantities import Resources, quantity_text
-
-if TYPE_CHECKING:
-    from kerf.engine.explain import Situation
+from kerf.model.snapshot import ClusterSnapshot
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
@@ -46,7 +46,22 @@ class Advice:
     patch: Patch | None = None
 
 
-def advise(shape: Shape, misfit: Misfit, situation: "Situation") -> Advice:
+@dataclass(frozen=True)
+class Situation:
+    """What a plan knew when it was done: `before` and `after` are the limits without and with its launches."""
+
+    snapshot: ClusterSnapshot
+    market: Market
+    supply: Supply
+    trial: Trial
+    before: Ledger
+    after: Ledger
+    purchase: Purchase
+    shapes: tuple[Shape, ...]
+    _advice: dict[str, Advice] = field(default_factory=dict)
+
+
+def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     """What would help pods of the shape, judged by the misfit that came furthest."""
     pool = situation.snapshot.pool(misfit.target.removeprefix("NodePool ").partition("/")[0])
     if pool is None:
@@ -89,12 +104,12 @@ def pod_patch(shape: Shape, text: str) -> Patch | None:
     return Patch(kind, name, json.dumps({"spec": change}, sort_keys=True), shape.pod.namespace)
 
 
-def places(shape: Shape, pool: NodePool, situation: "Situation") -> bool:
+def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
     """Whether the pool, as given, offers a type that takes the shape, can be bought, and is within its limits."""
     return any(situation.after.room_for(candidate) != 0 for candidate in _takers(shape, pool, situation))
 
 
-def _takers(shape: Shape, pool: NodePool, situation: "Situation") -> list[Candidate]:
+def _takers(shape: Shape, pool: NodePool, situation: Situation) -> list[Candidate]:
     others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
     offered = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
     takers = []
@@ -107,7 +122,7 @@ def _takers(shape: Shape, pool: NodePool, situation: "Situation") -> list[Candid
     return takers
 
 
-def _raise_limit(pool: NodePool, resource: str, situation: "Situation") -> Advice:
+def _raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
     if pool.name + resource in situation._advice:
         return situation._advice[pool.name + resource]
     found, left = _smallest_limits(pool, situation)
@@ -127,7 +142,7 @@ def _raise_limit(pool: NodePool, resource: str, situation: "Situation") -> Advic
     return advice
 
 
-def _smallest_limits(pool: NodePool, situation: "Situation") -> tuple[dict[str, int], int]:
+def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, int], int]:
     """The limits of the pool that must rise for as many pods as without limits, each to the least that does it.
 
     Also how many pods are left even so, because of something else.
@@ -147,7 +162,7 @@ def _smallest_limits(pool: NodePool, situation: "Situation") -> tuple[dict[str, 
     return rising, least
 
 
-def _bought_with(pool: NodePool, limits: Resources | None, situation: "Situation") -> tuple[int, Resources]:
+def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation) -> tuple[int, Resources]:
     """How many pods are left under other limits of the pool, and what it counts then."""
     pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
     ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
@@ -155,7 +170,7 @@ def _bought_with(pool: NodePool, limits: Resources | None, situation: "Situation
     return sum(purchase.left), ledger.used(pool.name)
 
 
-def _tolerate(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
+def _tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), shape.spec.tolerations) is not None]
     added = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in missing]
     kept = [
@@ -168,7 +183,7 @@ def _tolerate(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
     return Advice(hint, pod_patch(shape, json.dumps({"spec": {"tolerations": tolerations}})))
 
 
-def _agree(pool: NodePool, key: str, shape: Shape, situation: "Situation") -> Advice:
+def _agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
     """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
     held = pool.template_requirements().get(key)
     if held is None:
@@ -186,7 +201,7 @@ def _agree(pool: NodePool, key: str, shape: Shape, situation: "Situation") -> Ad
     return _take_value(pool, held, shape, situation)
 
 
-def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: "Situation") -> Advice:
+def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: Situation) -> Advice:
     value = min(held.values)
     hint = f'the NodePool has {held}: let the pod ask {held.key} "{value}"'
     spec = shape.spec
@@ -242,7 +257,7 @@ def expressions_of(requirement: Requirement) -> list[dict[str, object]]:
     return found or [{"key": key, "operator": "Exists"}]
 
 
-def _select(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
+def _select(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     """The pool's nodes are not the family's: its label selects them."""
     rightful = rightful_family(shape, situation.supply.families)
     if rightful is None or rightful.selector is None:
@@ -254,7 +269,7 @@ def _select(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
     return Advice(hint, _patch_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}))
 
 
-def _larger_type(pool: NodePool, shape: Shape, situation: "Situation") -> Advice:
+def _larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     """The cheapest type of the whole market that would take the pod, were it allowed in the pool."""
     named = pool.requirements.get(INSTANCE_TYPE)
     if named is None or named.complement:

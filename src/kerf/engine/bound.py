@@ -15,7 +15,7 @@ from kerf.engine.devices import Taken, asks_devices, place_on_devices
 from kerf.engine.filling import Filler
 from kerf.engine.packing import undominated
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate
+from kerf.engine.supply import Candidate
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import MICRO
 from kerf.model.quantities import Resources

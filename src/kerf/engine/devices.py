@@ -2,17 +2,14 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from kerf.engine.shapes import Shape
+from kerf.engine.target import Target
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import PodDemand
 from kerf.sharing import registry
 from kerf.sharing.family import Family, NoFit, Refused
-
-if TYPE_CHECKING:
-    from kerf.engine.fit import Target
 
 _NO_QUANTITY = 1 << 40
 """Shortfall of a refusal that no quantity would mend: farther than any that lacks some MiB."""
@@ -44,7 +41,7 @@ class Taken:
     order: float = 0.0
 
 
-def place_on_devices(target: "Target", devices: tuple[DeviceState, ...], shape: Shape) -> Taken | Misfit:
+def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Shape) -> Taken | Misfit:
     """One pod of the shape on these devices, where the real scheduler would put it; or why no device takes it."""
     rightful = rightful_family(shape, target.families)
     if rightful is not None and rightful.name != target.family.name:
@@ -81,7 +78,7 @@ def reopened(devices: tuple[DeviceState, ...], before: tuple[DeviceState, ...]) 
     return tuple(replace(d, cordoned=cordoned[d.index]) for d in devices)
 
 
-def foreign(target: "Target", rightful: Family) -> Misfit:
+def foreign(target: Target, rightful: Family) -> Misfit:
     """The target's cards belong to another family than the one the pod asks."""
     label = rightful.selector
     selector = f'label {label[0]}: "{label[1]}"' if label else "its own label"

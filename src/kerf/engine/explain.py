@@ -6,38 +6,20 @@ nearest existing node, so that the answer cannot differ from the decision.
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kerf.engine import advice
+from kerf.engine.advice import Situation
 from kerf.engine.devices import demand_of, rightful_family
-from kerf.engine.filling import Purchase
 from kerf.engine.fit import fit, nearest
-from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate, Supply
-from kerf.engine.trial import Trial
+from kerf.engine.supply import Candidate
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.quantities import NODES, Resources, quantity_text
-from kerf.model.snapshot import ClusterSnapshot
 from kerf.sharing.family import Family, Refused
-
-
-@dataclass(frozen=True)
-class Situation:
-    """What a plan knew when it was done: `before` and `after` are the limits without and with its launches."""
-
-    snapshot: ClusterSnapshot
-    market: Market
-    supply: Supply
-    trial: Trial
-    before: Ledger
-    after: Ledger
-    purchase: Purchase
-    shapes: tuple[Shape, ...]
-    _advice: dict[str, advice.Advice] = field(default_factory=dict)
 
 
 def refused_early(

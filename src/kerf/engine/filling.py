@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.devices import Taken, asks_devices, demand_of, place_on_devices
-from kerf.engine.fit import Room, check_resources, check_taints, narrowed, take
+from kerf.engine.fit import check_resources, check_taints, narrowed, take
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate
+from kerf.engine.supply import Candidate
+from kerf.engine.target import Room
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import Misfit

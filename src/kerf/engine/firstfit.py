@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kerf.engine.filling import Load, Purchase
-from kerf.engine.fit import Room, fit
+from kerf.engine.fit import fit
 from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate
+from kerf.engine.supply import Candidate
+from kerf.engine.target import Room
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit
 from kerf.model.quantities import CPU, MEMORY, NODES, Resources

@@ -1,75 +1,23 @@
-"""May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity.
-
-A `Target` is a place that does not change during a plan (an existing node, or an instance type as one pool offers it);
-a `Room` is what is left of it after some placements, and is immutable, so that a search can go back for free.
-"""
+"""May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from kerf.engine.devices import place_on_devices
 from kerf.engine.shapes import Shape
+from kerf.engine.target import Room, Target
 from kerf.model.constraints import (
-    ANYTHING,
     CAPACITY_TYPE,
     HOSTNAME,
     WELL_KNOWN,
     ZONE,
     Requirement,
     Requirements,
-    Taint,
     untolerated,
 )
-from kerf.model.gpu import NVIDIA_GPU, DeviceState, Slice
-from kerf.model.nodes import Node
+from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit, Stage
-from kerf.model.pods import HostPort
-from kerf.model.quantities import NOTHING, Resources, quantity_text
-from kerf.model.snapshot import ResourceQuota
-from kerf.sharing.family import Family
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """A place for pods.
-
-    `requirements` hold the labels it has, or may get; `is_open` tells that values are still to be chosen (a node to
-    be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
-    `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
-    """
-
-    name: str
-    requirements: Requirements
-    taints: tuple[Taint, ...]
-    family: Family
-    families: tuple[Family, ...]
-    pool: str = ""
-    node: Node | None = None
-    is_open: bool = True
-    quotas: tuple[ResourceQuota, ...] = ()
-    no_devices: str = ""
-    sold: tuple[tuple[str, str], ...] = ()
-
-    @cached_property
-    def labels(self) -> dict[str, str]:
-        """The labels whose value is fixed."""
-        return self.requirements.labels()
-
-    @cached_property
-    def uncounted(self) -> frozenset[str]:
-        """Resources that no sum over the node decides: slices of any family, and cards."""
-        return frozenset({NVIDIA_GPU}).union(*(family.resources for family in self.families))
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What is left of a target. `requirements` are those of the pods that are there, where they narrow it."""
-
-    free: Resources
-    devices: tuple[DeviceState, ...] = ()
-    ports: tuple[HostPort, ...] = ()
-    requirements: Requirements = ANYTHING
+from kerf.model.quantities import NOTHING, quantity_text
 
 
 @dataclass(frozen=True, slots=True)

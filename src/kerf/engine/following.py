@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from kerf.engine.devices import asks_devices
 from kerf.engine.filling import Load
-from kerf.engine.fit import Placed, Room, fit
+from kerf.engine.fit import Placed, fit
 from kerf.engine.shapes import Shape, queue_order
+from kerf.engine.target import Room
 from kerf.model.plan import NOMINATE, PIN, REPLAY, Launch
 from kerf.model.pods import Pod
 

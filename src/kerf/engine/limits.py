@@ -6,7 +6,7 @@ offer never excludes it, and an over-full resource blocks only types that would 
 
 from collections.abc import Iterable, Mapping
 
-from kerf.engine.targets import Candidate
+from kerf.engine.supply import Candidate
 from kerf.engine.trial import planned_type
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool

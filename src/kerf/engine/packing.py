@@ -15,7 +15,7 @@ from kerf.engine.filling import Filler, Load, Purchase
 from kerf.engine.firstfit import first_fit
 from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Candidate
+from kerf.engine.supply import Candidate
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
 
 _PRECISION = 1 << 40

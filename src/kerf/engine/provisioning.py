@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine import pricing, wording
+from kerf.engine.advice import Situation
 from kerf.engine.bound import lower_bound
-from kerf.engine.explain import Situation, refused_early, unplaced_pods
+from kerf.engine.explain import refused_early, unplaced_pods
 from kerf.engine.filling import Filler, Load, Purchase
 from kerf.engine.firstfit import first_fit
 from kerf.engine.following import Bought, with_follow
@@ -16,7 +17,7 @@ from kerf.engine.limits import Ledger
 from kerf.engine.packing import cheapest_nodes
 from kerf.engine.quotas import within_quotas
 from kerf.engine.shapes import Shape, group, queue_order
-from kerf.engine.targets import Candidate, Supply, supply
+from kerf.engine.supply import Candidate, Supply, supply
 from kerf.engine.trial import Trial
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.market import Market

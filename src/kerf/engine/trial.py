@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.devices import only, reopened
-from kerf.engine.fit import Placed, Room, Target, admits, fit
+from kerf.engine.fit import Placed, admits, fit
 from kerf.engine.shapes import Shape
+from kerf.engine.target import Room, Target
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from kerf.engine.devices import demand_of
 from kerf.engine.filling import Load
 from kerf.engine.shapes import Shape
-from kerf.engine.targets import Supply
+from kerf.engine.supply import Supply
 from kerf.model.gpu import SliceRequest
 from kerf.model.market import Market
 from kerf.model.plan import Launch

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.targets import fixed
+from kerf.engine.supply import fixed
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey

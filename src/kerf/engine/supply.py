@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.engine import overlays
-from kerf.engine.fit import Room, Target, admits
+from kerf.engine.fit import admits
 from kerf.engine.shapes import Shape
+from kerf.engine.target import Room, Target
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,

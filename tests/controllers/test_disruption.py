@@ -1,0 +1,174 @@
+"""When a node is taken away: after a rest, when the decision comes out the same, one method at a time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kerf.clouds.fake import FakeCloud
+from kerf.controllers.disruption import Disruption
+from kerf.model.instancetypes import InstanceType
+from kerf.model.nodeclaim import DISRUPTED_TAINT
+from kerf.model.nodepool import NodePool
+from kerf.sim.objects import Json
+from tests.clouds.market import MARKET
+from tests.controllers.cluster import STAGES, Cluster, pod, pool
+
+MAY_GO: Json = {"reached": (*STAGES, "Consolidatable")}
+ANY_NUMBER: Json = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}
+
+
+def start(cluster: Cluster, *, idle: Sequence[int] = (), **disruption: Any) -> None:
+    """Nodes that are empty and may go, in a pool, and the controller."""
+    cluster.put(pool(disruption={**ANY_NUMBER, **disruption}))
+    for number in idle:
+        cluster.running(number, **MAY_GO)
+    begin(cluster)
+
+
+def begin(cluster: Cluster) -> None:
+    """The controller, also in a second life."""
+    parts = (cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
+    cluster.start(Disruption(*parts))
+
+
+def going(cluster: Cluster) -> list[str]:
+    """The claims that are being deleted."""
+    return [obj["metadata"]["name"] for obj in cluster.api.list("NodeClaim") if "deletionTimestamp" in obj["metadata"]]
+
+
+class Counting(FakeCloud):
+    """A cloud that counts how often its market is asked for."""
+
+    asked = 0
+
+    async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
+        """Count, and answer."""
+        self.asked += 1
+        return await super().instance_types(pool)
+
+
+def test_a_decision_rests_fifteen_seconds(cluster: Cluster) -> None:
+    """Then it comes out the same and is carried out; the plan is published."""
+    start(cluster, idle=[1])
+    cluster.at(14.5)
+    assert ([], []) == (going(cluster), cluster.feed.plans)
+
+    cluster.at(15)
+    assert (["gpu-1"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
+    assert ("True", "Empty") == cluster.condition("DisruptionReason")[:2]
+    assert [15] == [at_s for at_s, _ in cluster.feed.plans]
+
+
+def test_a_changed_decision_rests_anew(cluster: Cluster) -> None:
+    """A second node became empty meanwhile: both go, fifteen seconds after that was seen."""
+    start(cluster, idle=[1])
+    cluster.at(5)
+    cluster.running(2, **MAY_GO)
+    cluster.at(29.5)
+    assert [] == going(cluster)
+
+    cluster.at(30)
+    assert ["gpu-1", "gpu-2"] == going(cluster)
+
+
+def test_a_pod_that_comes_during_the_rest_keeps_the_node(cluster: Cluster) -> None:
+    """That is what the rest is for."""
+    start(cluster, idle=[1])
+    cluster.at(10)
+    cluster.put(pod(node="node-1"))
+    cluster.at(60)
+
+    assert [] == going(cluster)
+
+
+def test_a_restart_decides_once_more(cluster: Cluster) -> None:
+    """What rests is forgotten, which only costs another rest."""
+    start(cluster, idle=[1])
+    cluster.at(10)
+    cluster.crash()
+    begin(cluster)
+    cluster.at(24.5)
+    assert [] == going(cluster)
+
+    cluster.at(25)
+    assert ["gpu-1"] == going(cluster)
+
+
+def test_a_budget_lets_so_many_go_at_once(cluster: Cluster) -> None:
+    """One of three at a time; the next only when the first is gone."""
+    start(cluster, idle=[1, 2, 3], budgets=[{"nodes": "1"}])
+    cluster.at(100)
+
+    assert ["gpu-1"] == going(cluster)
+
+
+def test_the_first_method_with_a_plan_wins(cluster: Cluster) -> None:
+    """An empty node goes; the one whose pod would fit elsewhere waits for its turn."""
+    cluster.put(pod(node="node-1"))
+    start(cluster, idle=[1, 2, 3])
+    cluster.at(15)
+
+    assert ["gpu-2", "gpu-3"] == going(cluster)
+
+
+def test_pods_that_fit_on_other_nodes_make_a_node_superfluous(cluster: Cluster) -> None:
+    """Underutilized: its one pod asks for cpu only and the other node has room; the dearer or first one goes."""
+    cluster.put(pod("a", node="node-1", limits={"cpu": "1"}), pod("b", node="node-2", limits={"cpu": "1"}))
+    start(cluster, idle=[1, 2])
+    cluster.at(15)
+
+    assert ["gpu-1"] == going(cluster)
+    assert "Underutilized" == cluster.condition("DisruptionReason")[1]
+
+
+def test_a_settled_cluster_is_not_looked_at_twice(cluster: Cluster) -> None:
+    """While nothing changes the market is asked for every five minutes and not every ten seconds."""
+    cluster.use(cloud := Counting(MARKET, cluster.clock))
+    cluster.put(pod(node="node-1"))
+    start(cluster, idle=[1])
+    cluster.at(cluster.now_s + 299)
+    assert 1 == cloud.asked
+
+    cluster.change("Pod", "p", metadata={"labels": {"a": "b"}})
+    cluster.at(cluster.now_s + 15)
+    assert 2 == cloud.asked
+
+
+def test_time_alone_can_change_a_decision(cluster: Cluster) -> None:
+    """So a settled cluster is looked at again after five minutes."""
+    cluster.use(cloud := Counting(MARKET, cluster.clock))
+    cluster.put(pod(node="node-1"))
+    start(cluster, idle=[1])
+    cluster.at(cluster.now_s + 320)
+
+    assert 2 == cloud.asked
+
+
+def test_what_a_crash_left_closed_is_opened_again(cluster: Cluster) -> None:
+    """The taint was written, the deletion was not: the node is free for pods until it is decided on again."""
+    cluster.put(pod(node="node-1"))
+    cluster.put(pool(disruption=ANY_NUMBER))
+    cluster.running(1, node={"taints": (DISRUPTED_TAINT,)})
+    begin(cluster)
+
+    assert () == cluster.node().taints
+
+
+def test_a_node_that_goes_keeps_its_taint(cluster: Cluster) -> None:
+    """Its claim is being deleted: that is no leftover."""
+    cluster.put(pool(disruption=ANY_NUMBER))
+    cluster.running(1, node={"taints": (DISRUPTED_TAINT,)})
+    cluster.remove("NodeClaim", "gpu-1")
+    begin(cluster)
+    cluster.at(60)
+
+    assert (DISRUPTED_TAINT,) == cluster.node().taints
+
+
+def test_what_forbids_it_is_said(cluster: Cluster) -> None:
+    """DisruptionBlocked on the node, in Karpenter's words."""
+    cluster.put(pod(node="node-1", annotations={"karpenter.sh/do-not-disrupt": "true"}))
+    start(cluster, idle=[1])
+    cluster.at(60)
+
+    assert [] == going(cluster)
+    assert ['pod default/p has "karpenter.sh/do-not-disrupt" annotation'] == cluster.said("DisruptionBlocked")

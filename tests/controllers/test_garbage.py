@@ -1,0 +1,92 @@
+"""Claims and instances that have lost each other, and instances that the cloud takes back."""
+
+from kerf.controllers.garbagecollection import GarbageCollection
+from kerf.controllers.lifecycle import Lifecycle
+from tests.clouds.market import claim
+from tests.controllers.cluster import Cluster, pod, pool
+
+ORPHAN = claim("left-over", "uid-nobody", types=("g5.xlarge",))
+
+
+def start(cluster: Cluster) -> None:
+    """The collection alone."""
+    cluster.put(pool())
+    cluster.start(GarbageCollection(cluster.state, cluster.ports, cluster.settings))
+
+
+def test_an_instance_that_no_claim_asked_for_is_terminated(cluster: Cluster) -> None:
+    """Once it is thirty seconds old: a younger one may be a launch that is being written down."""
+    cluster.at(5)
+    cluster.done(cluster.cloud.create(ORPHAN))
+    cluster.at(10)
+    start(cluster)
+    (instance,) = cluster.cloud.instances
+    cluster.at(39.5)
+    assert not cluster.cloud.is_terminating(instance.provider_id)
+
+    cluster.at(46)
+    assert () == cluster.cloud.instances
+
+
+def test_an_instance_of_a_claim_that_is_being_launched_stays(cluster: Cluster) -> None:
+    """However long its launch takes: the claim's uid is on it."""
+    held = cluster.claimed(reached=())
+    cluster.done(cluster.cloud.create(held))
+    start(cluster)
+    cluster.at(1000)
+
+    assert [held.uid] == [instance.claim_uid for instance in cluster.cloud.instances]
+
+
+def test_a_claim_whose_instance_is_gone_is_deleted(cluster: Cluster) -> None:
+    """Somebody has terminated it behind our back."""
+    held = cluster.running(1)
+    start(cluster)
+    cluster.done(cluster.cloud.delete(held.provider_id))
+    cluster.at(30)
+
+    assert cluster.claim().is_deleting
+    assert ["its instance is gone"] == cluster.said("TerminatingOnInterruption")
+
+
+def test_a_claim_that_was_not_launched_has_no_instance_to_lose(cluster: Cluster) -> None:
+    """Its launch is the lifecycle's business."""
+    cluster.claimed(reached=())
+    start(cluster)
+    cluster.at(100)
+
+    assert not cluster.claim().is_deleting
+
+
+def test_an_interrupted_instance_is_drained_while_there_is_time(cluster: Cluster) -> None:
+    """Two minutes' notice: the claim is deleted at the next look, and its pods are evicted."""
+    cluster.put(pod(node="node-1"))
+    held = cluster.running(1)
+    collection = GarbageCollection(cluster.state, cluster.ports, cluster.settings)
+    cluster.start(collection, Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
+    cluster.at(10, lambda: cluster.cloud.interrupt(held.provider_id))
+    cluster.at(30)
+
+    assert (True, "Evicted pod: its node is terminated") == (cluster.claim().is_deleting, *cluster.said("Evicted"))
+    assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
+    assert cluster.pod().deleted_s is not None
+
+
+def test_it_looks_every_thirty_seconds_and_says_it_once(cluster: Cluster) -> None:
+    """A claim that goes already is left to its lifecycle."""
+    held = cluster.running(1)
+    start(cluster)
+    cluster.cloud.interrupt(held.provider_id)
+    cluster.at(300)
+
+    assert 1 == len(cluster.said("TerminatingOnInterruption"))
+
+
+def test_a_throttled_cloud_is_asked_again(cluster: Cluster) -> None:
+    """Nothing is taken for gone that was only not told."""
+    cluster.running(1)
+    cluster.cloud.throttle(cluster.clock.now_s() + 100)
+    start(cluster)
+    cluster.at(200)
+
+    assert not cluster.claim().is_deleting
