@@ -44,13 +44,13 @@ class Probe:
         return [at_s for at_s, _ in self.runs]
 
 
-def probe(cluster: Cluster, *outcomes: KerfError | Result) -> Probe:
+def probe(cluster: Cluster, *outcomes: Exception | Result) -> Probe:
     """A running probe with these outcomes one after the other, the last one for ever."""
     left = list(outcomes)
 
     async def work() -> Result:
         outcome = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(outcome, KerfError):
+        if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
@@ -95,13 +95,13 @@ def test_a_key_runs_once_at_a_time_and_again_when_it_was_touched(cluster: Cluste
         (CloudError("no"), [0, 1, 3, 7, 15, 31, 63, 123, 183]),
         (Conflict("old version"), [float(second) for second in range(200)]),
         (Throttled(70), [0, 70, 140]),
-        (NotFound("gone"), [0]),
+        (NotFound("gone"), [0, 1, 3, 7, 15, 31, 63, 123, 183]),
         (Result(60), [0, 60, 120, 180]),
         (DONE, [0]),
     ],
 )
 def test_when_a_key_is_looked_at_again(cluster: Cluster, outcome: KerfError | Result, times: list[float]) -> None:
-    """Errors back off from 1 to 60 s, a conflict waits a second, throttling as long as the cloud asks."""
+    """Errors and vanished objects back off from 1 to 60 s, a conflict waits a second, throttling as long as it says."""
     asked = probe(cluster, outcome)
     cluster.at(0, lambda: cluster.api.create(pod("a")))
     cluster.at(199.5)
@@ -159,3 +159,15 @@ def test_stop_ends_retries(cluster: Cluster) -> None:
     cluster.at(100)
 
     assert [0, 1, 3] == asked.times
+
+
+def test_a_mistake_of_ours_is_reported_and_tried_again(cluster: Cluster) -> None:
+    """An unexpected exception ends neither the loop of its key nor anybody else's; the loop's handler is told."""
+    told: list[object] = []
+    cluster.loop.set_exception_handler(lambda _, context: told.append(context["message"]))
+    asked = probe(cluster, RuntimeError("a mistake"))
+    cluster.at(0, lambda: cluster.api.create(pod("a")))
+    cluster.at(10)
+
+    assert [0, 1, 3, 7] == asked.times
+    assert "controller probe failed on 'default/a'" == told[0]

@@ -125,8 +125,8 @@ def test_a_claim_that_never_heard_of_its_launch_leaves_no_instance(cluster: Clus
     """The reply was lost and the claim deleted: the instance is found by the claim's uid."""
     claim = cluster.claimed(reached=())
     cluster.done(cluster.cloud.create(claim))
-    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
     cluster.remove("NodeClaim", "gpu-1")
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
     cluster.at(20)
 
     assert ([], ()) == (cluster.names("NodeClaim"), cluster.cloud.instances)

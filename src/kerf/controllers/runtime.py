@@ -89,18 +89,26 @@ class _Worker:
     async def _attempt(self, key: str) -> Result:
         try:
             result = await self._controller.reconcile(key)
-        except NotFound:
-            return DONE
         except Conflict:
             return Result(_FIRST_RETRY_S)
+        except NotFound:
+            # What it was about is gone: look again, and never end here, or a loop that polls would stop for good.
+            return self._backing_off(key)
         except Throttled as error:
             return Result(error.retry_after_s)
         except KerfError as error:
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
-            logger(self._controller.name).warning("reconcile failed", key=key, error=str(error), failures=failures)
-            return Result(min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** (failures - 1)))
+            logger(self._controller.name).warning("reconcile failed", key=key, error=str(error))
+            return self._backing_off(key)
+        except Exception as error:
+            # A mistake of ours on one key must not end the loop for that key, nor for the others.
+            report_bug(f"controller {self._controller.name} failed on {key!r}", error)
+            return self._backing_off(key)
         self._failures.pop(key, None)
         return result
+
+    def _backing_off(self, key: str) -> Result:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        return Result(min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** (failures - 1)))
 
     def _enqueue_at(self, key: str, when_s: float) -> None:
         if key in self._due and self._due[key] <= when_s:
@@ -127,6 +135,7 @@ class Runtime:
         self._ports, self._state = ports, state
         self._workers = [(controller, _Worker(controller, ports.clock)) for controller in controllers]
         self._reading: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     def start(self) -> None:
         """Begin on the running loop."""
@@ -134,6 +143,7 @@ class Runtime:
 
     def stop(self) -> None:
         """End at once, wherever everything is."""
+        self._is_stopped = True
         if self._reading is not None:
             self._reading.cancel()
         for _, worker in self._workers:
@@ -143,6 +153,19 @@ class Runtime:
         return asyncio.get_running_loop().create_task(work, name=name)
 
     async def _read(self) -> None:
+        try:
+            await self._follow()
+        except Exception as error:
+            # Without events the state would freeze and decisions go on: read everything again.
+            report_bug("reading the cluster failed", error)
+            again_s = self._ports.clock.now_s() + _FIRST_RETRY_S
+            self._ports.clock.call_at(again_s, self._read_again)
+
+    def _read_again(self) -> None:
+        if not self._is_stopped:
+            self._reading = self._spawn(self._read(), "state")
+
+    async def _follow(self) -> None:
         async for event in self._ports.reader.events():
             previous = None if isinstance(event, Synced) else self._state.find(*key_of(event.value))
             self._state.apply(event)
@@ -154,3 +177,8 @@ class Runtime:
         for controller, worker in self._workers:
             for key in controller.keys(event, previous):
                 worker.enqueue(key)
+
+
+def report_bug(message: str, error: Exception) -> None:
+    """Hand an unexpected exception to the loop's handler: the simulator stops, a cluster's log gets its traceback."""
+    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
