@@ -170,4 +170,4 @@ def test_a_mistake_of_ours_is_reported_and_tried_again(cluster: Cluster) -> None
     cluster.at(10)
 
     assert [0, 1, 3, 7] == asked.times
-    assert "controller probe failed on 'default/a'" == told[0]
+    assert "controller probe failed on 'a'" == told[0]
