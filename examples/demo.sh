@@ -21,5 +21,5 @@ show kerf simulate examples/003-hami/scenario.yaml
 
 echo
 echo "== 004: an ACK pool, 2 -> 3 -> 1 replicas, in CNY."
-show kerf plan -f examples/004-ack --catalog alibaba:cn-shanghai
+show kerf plan -f examples/004-ack/nodepool.yaml -f examples/004-ack/workload.yaml --catalog alibaba:cn-shanghai
 show kerf simulate examples/004-ack/scenario.yaml

@@ -233,19 +233,20 @@ def devices_annotation(shapes: Iterable[DeviceShape]) -> str:
 
 
 def observed_memory(pools: Iterable[NodePool], nodes: Iterable[ClusterNode]) -> dict[tuple[str, str], int]:
-    """The least memory in MiB that a card of each (pool, instance type) has registered: noted ones and present ones."""
-    least: dict[tuple[str, str], int] = {}
-    for pool in pools:
-        for name, memory in noted_observations(pool).items():
-            least[pool.name, name] = memory
+    """What to reckon with for a card of each (pool, instance type), in MiB before any scaling, where it is noted.
+
+    The note on the pool holds until a node of the type has initialised with more: one bad card must not speak for all.
+    """
+    known = {(pool.name, name): memory for pool in pools for name, memory in noted_observations(pool).items()}
     for node in nodes:
-        if node.claim is None or not node.devices_observed:
+        claim = node.claim
+        if claim is None or not node.is_initialized or node.is_deleting:
             continue
-        memories = [d.memory_mib for d in node.devices if d.memory_mib > 0 and d.healthy]
-        key = (node.claim.node_pool, node.labels.get(INSTANCE_TYPE, ""))
-        if memories:
-            least[key] = min(min(memories), least.get(key, min(memories)))
-    return least
+        key = (claim.node_pool, node.labels.get(INSTANCE_TYPE, ""))
+        proven = min((shape.memory_mib for shape in predicted_shapes(claim)), default=0)
+        if key in known:
+            known[key] = max(known[key], proven)
+    return known
 
 
 def noted_observations(pool: NodePool) -> Mapping[str, int]:

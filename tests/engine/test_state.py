@@ -192,24 +192,15 @@ def test_a_prediction_is_read_as_it_was_written() -> None:
     assert cards(2) == predicted_shapes(a_claim(annotations={PREDICTED_DEVICES: devices_annotation(cards(2))}))
 
 
-def test_the_least_memory_that_ever_registered_is_remembered() -> None:
-    """By pool and type: what the pool's annotation notes, and what nodes show now, whichever is less."""
+def test_what_a_card_registered_is_remembered_until_a_node_proves_more() -> None:
+    """The pool's note holds for its types; one initialised node with the full card outweighs it."""
     noted = a_hami_pool(own_annotations={OBSERVED_DEVICES: json.dumps({"m5.xlarge": 22500, "old": 1})})
-    nodes = seen(
-        a_hami_node(a_node("a", provider_id="i-1"), memory_mib=22000),
-        a_hami_node(a_node("b", provider_id="i-2"), memory_mib=22888),
-        a_claim("a", provider_id="i-1"),
-        a_claim("b", provider_id="i-2"),
-    ).nodes
+    proven = seen(a_hami_node(a_node("a", provider_id="i-1")), a_claim("a", provider_id="i-1", annotations=PREDICTED))
+    starting = seen(a_claim(reached=(), annotations=PREDICTED), a_hami_node(a_node("foreign")))
 
-    assert {("pool", "m5.xlarge"): 22000, ("pool", "old"): 1} == observed_memory([noted], nodes)
-
-
-def test_predicted_cards_are_no_observation() -> None:
-    """Only what registered counts, and only on nodes of ours."""
-    snapshot = seen(a_claim(reached=(), annotations=PREDICTED), a_hami_node(a_node("foreign")))
-
-    assert {} == observed_memory([], snapshot.nodes)
+    assert {("pool", "m5.xlarge"): 22500, ("pool", "old"): 1} == observed_memory([noted], starting.nodes)
+    assert {("pool", "m5.xlarge"): 22888, ("pool", "old"): 1} == observed_memory([noted], proven.nodes)
+    assert {} == observed_memory([], proven.nodes)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": "x"}', "3"])

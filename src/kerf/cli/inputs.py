@@ -157,7 +157,7 @@ def _tell(decoded: Decoded) -> None:
     for warning in decoded.warnings:
         click.echo(f"warning: {warning}", err=True)
     # A scenario stands beside its manifests and is for `kerf simulate`.
-    skipped = {kind: number for kind, number in decoded.skipped_kinds.items() if kind != "Scenario"}
+    skipped = dict(decoded.skipped_kinds)
     if skipped:
         kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(skipped.items()))
         click.echo(f"note: kinds that Kerf does not read: {kinds}", err=True)

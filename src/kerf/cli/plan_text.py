@@ -8,7 +8,7 @@ from itertools import groupby
 
 from kerf.cli.render import counted, patch_command, percent_text, some, table
 from kerf.model.instancetypes import price_text
-from kerf.model.plan import Deletion, Launch, Plan, Unplaced
+from kerf.model.plan import Deletion, Launch, Patch, Plan, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -106,9 +106,9 @@ def totals(plan: Plan) -> Iterator[str]:
     cost = plan.cost
     text = f"cost: {price_text(cost.before_micro)} -> {price_text(cost.after_micro)} {cost.currency}/h"
     bound = cost.bound_micro
-    if bound is not None and bound == cost.after_micro:
+    if plan.launches and bound is not None and bound == cost.after_micro:
         text += f"; lower bound {price_text(bound)}, so that nothing cheaper holds these pods"
-    elif bound:
+    elif plan.launches and bound:
         over = percent_text(cost.after_micro - bound, bound)
         text += f"; lower bound {price_text(bound)}, so that it is at most {over} above the cheapest possible"
     yield text
@@ -137,10 +137,10 @@ def _placement_lines(plan: Plan) -> Iterator[str]:
 
 def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
     """Pods without a place: those of one reason together, each reason with what would help."""
-    groups: dict[tuple[str, str, str], list[Unplaced]] = {}
+    groups: dict[tuple[str, str, str, Patch | None], list[Unplaced]] = {}
     for one in unplaced:
-        groups.setdefault((one.stage.value, one.reason, one.hint), []).append(one)
-    for (stage, reason, hint), pods in groups.items():
+        groups.setdefault((one.stage.value, one.reason, one.hint, one.patch), []).append(one)
+    for (stage, reason, hint, _), pods in groups.items():
         yield f"  {some([one.pod for one in pods])}  {stage}: {reason}"
         if hint:
             yield f"    hint: {hint}"

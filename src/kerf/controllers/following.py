@@ -79,10 +79,15 @@ class Following:
         pool = next((p for p in self._state.pools() if p.name == claim.node_pool), None)
         if node is None or pool is None or not shapes:
             return None
-        observed = self._state.family_of(node, claim).inventory(node) or ()
-        least = min((d.memory_mib for d in observed if d.healthy and d.memory_mib > 0), default=0)
+        family = self._state.family_of(node, claim)
+        cards = [d.memory_mib for d in family.inventory(node) or () if d.healthy and d.memory_mib > 0]
+        registered = min(cards, default=0)
+        smallest = min(shape.memory_mib for shape in shapes)
+        # A family may scale what it registers; the note is of the card itself, as the catalogue's figure is.
+        scaled = min(device.memory_mib for device in family.predict(shapes, claim.annotations))
+        least = registered * smallest // scaled if scaled else 0
         name, noted = claim.labels.get(INSTANCE_TYPE, ""), noted_observations(pool)
-        expected = min(noted.get(name, 1 << 62), min(shape.memory_mib for shape in shapes))
+        expected = min(noted.get(name, smallest), smallest)
         if not least or least >= expected:
             return None
         return {OBSERVED_DEVICES: json.dumps({**noted, name: least}, sort_keys=True)}

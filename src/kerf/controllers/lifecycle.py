@@ -36,7 +36,7 @@ from kerf.model.nodes import Node
 from kerf.model.snapshot import Event, Synced, Upserted, Watched
 from kerf.model.times import instant_text
 from kerf.ports import NotFound
-from kerf.state import ClusterState
+from kerf.state import ClusterState, predicted_shapes
 
 _MESSAGE_LENGTH = 300
 _LAUNCH_FAILED = "LaunchFailed"
@@ -72,6 +72,11 @@ class Lifecycle:
             return DONE
         if claim.is_deleting:
             return await self._termination.step(claim)
+        node = self._state.node_of(claim)
+        if node is not None and node.deleted_s is not None:
+            # Somebody deleted the node: its claim and instance go with it, as in Karpenter.
+            await self._writer_delete(claim)
+            return DONE
         if not claim.is_true(LAUNCHED):
             return await self._launch(claim)
         if not claim.is_true(REGISTERED):
@@ -188,12 +193,24 @@ class Lifecycle:
 
     async def _give_up(self, claim: NodeClaim, stage: str, why: str, *, learnt: bool = False) -> Result:
         """A stage has missed its deadline: the claim goes, and its type backs off unless the next plan knows better."""
-        if not learnt:
+        if not learnt or self._is_contradicted(claim):
             self._book.back_off(claim.node_pool, claim.labels.get(INSTANCE_TYPE, ""), why)
         await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", why, self._now())))
         self._ports.recorder.record(events.stage_overdue(claim.name, stage, why))
         await self._writer_delete(claim)
         return DONE
+
+    def _is_contradicted(self, claim: NodeClaim) -> bool:
+        """Whether another node of the type has initialised with no less than this one was to have.
+
+        The next plan goes by that one, and would buy the same again at once.
+        """
+        name, predicted = claim.labels.get(INSTANCE_TYPE, ""), _smallest_card(claim)
+        return any(
+            other.is_true(INITIALIZED) and not other.is_deleting and _smallest_card(other) >= predicted
+            for other in self._state.claims()
+            if (other.node_pool, other.labels.get(INSTANCE_TYPE, "")) == (claim.node_pool, name)
+        )
 
     async def _writer_delete(self, claim: NodeClaim) -> None:
         try:
@@ -220,3 +237,7 @@ class Lifecycle:
 
     def _now(self) -> float:
         return self._ports.clock.now_s()
+
+
+def _smallest_card(claim: NodeClaim) -> int:
+    return min((shape.memory_mib for shape in predicted_shapes(claim)), default=0)

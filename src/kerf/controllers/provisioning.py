@@ -13,6 +13,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import provisioning
 from kerf.model import events
+from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
@@ -40,6 +41,8 @@ class Provisioning:
     ) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         self._window = _Window()
+        # What the last plan was made from: while that is unchanged, so is the plan.
+        self._planned: tuple[int, Market] | None = None
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """One key: pods that wait, pools that change, claims that go."""
@@ -65,11 +68,16 @@ class Provisioning:
         if still_open_s > 0:
             return Result(still_open_s)
         snapshot = replace(self._state.snapshot(now), pending=waiting)
+        version = self._state.version
         market = await self._book.market(snapshot)
+        if self._planned == (version, market):
+            self._window = _Window()
+            return Result(self._settings.replan_s)
         options = provisioning.Options(self._settings.strategy, self._settings.follow, with_bound=False)
         plan = provisioning.plan(snapshot, market, options)
         self._ports.feed.publish(snapshot, plan)
         self._window = _Window()
+        self._planned = (version, market)
         await self._actuator.launch(plan, snapshot)
         self._tell(plan, snapshot)
         return Result(self._settings.replan_s)

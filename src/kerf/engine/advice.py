@@ -4,7 +4,7 @@ A patch is only given when planning again with it places the pod.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import yaml
@@ -17,7 +17,7 @@ from kerf.engine.packing import cheapest_nodes
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate, Supply, supply
 from kerf.engine.trial import Trial
-from kerf.model.constraints import INSTANCE_TYPE, Requirement, Requirements, untolerated
+from kerf.model.constraints import ARCH, INSTANCE_TYPE, WELL_KNOWN, Requirement, Requirements, untolerated
 from kerf.model.instancetypes import price_text
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -34,16 +34,26 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "StatefulSet": ("template", "spec"),
 }
 """Where the pod's spec stands in the spec of the object that makes it."""
+TYPO = "misspelt type: "
+"""Begin of a misfit's detail that names an unknown instance type and the nearest known one."""
 _MOST_SEARCHED = 2_000
 """Pods for which a smaller limit is searched for; beyond it the limit that the plan would use is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A hint, and the patch that carries it out; both may be missing."""
+    """A hint, and the patch that carries it out; both may be missing.
+
+    `change` is the pod's own change where the patch is of a pod: equal pods of another workload need it there.
+    """
 
     hint: str = ""
     patch: Patch | None = None
+    change: str = ""
+
+
+Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
+"""How nodes are chosen: the cheapest, or as Karpenter does."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,7 @@ class Situation:
     after: Ledger
     purchase: Purchase
     shapes: tuple[Shape, ...]
+    buy: Buy = cheapest_nodes
     _advice: dict[str, Advice] = field(default_factory=dict)
 
 
@@ -76,6 +87,8 @@ def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         return _select(pool, shape, situation)
     if misfit.stage in (Stage.DEVICES, Stage.RESOURCES):
         return _larger_type(pool, shape, situation)
+    if misfit.stage == Stage.OFFERINGS and misfit.detail.startswith(TYPO):
+        return _spelt_right(pool, shape, misfit.detail, situation)
     if misfit.stage == Stage.OFFERINGS:
         return Advice(
             "allow further instance types, zones or capacity types in NodePool "
@@ -102,6 +115,11 @@ def pod_patch(shape: Shape, text: str) -> Patch | None:
         change = {step: change}
     name = owner.name if owner is not None else shape.pod.name
     return Patch(kind, name, json.dumps({"spec": change}, sort_keys=True), shape.pod.namespace)
+
+
+def _changing_pod(hint: str, shape: Shape, change: Mapping[str, object]) -> Advice:
+    text = json.dumps({"spec": change})
+    return Advice(hint, pod_patch(shape, text), text)
 
 
 def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
@@ -166,7 +184,7 @@ def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation)
     """How many pods are left under other limits of the pool, and what it counts then."""
     pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
     ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
-    purchase = cheapest_nodes(situation.shapes, situation.supply.candidates, ledger)
+    purchase = situation.buy(situation.shapes, situation.supply.candidates, ledger)
     return sum(purchase.left), ledger.used(pool.name)
 
 
@@ -180,7 +198,7 @@ def _tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
     if not places(shape, replace(pool, taints=()), situation):
         return Advice(hint)
-    return Advice(hint, pod_patch(shape, json.dumps({"spec": {"tolerations": tolerations}})))
+    return _changing_pod(hint, shape, {"tolerations": tolerations})
 
 
 def _agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
@@ -188,7 +206,7 @@ def _agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advi
     held = pool.template_requirements().get(key)
     if held is None:
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
-        if asked is None or asked.complement or not asked.values:
+        if asked is None or asked.complement or not asked.values or key in WELL_KNOWN:
             return Advice(f"no node of NodePool {pool.name} has the label {key}")
         value = min(asked.values)
         labels = {**pool.labels, key: value}
@@ -223,7 +241,7 @@ def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: Situ
         changed = replace(spec, affinity=terms)
     again = Shape((replace(shape.pod, spec=changed),))
     works = places(again, pool, situation)
-    return Advice(hint, pod_patch(shape, json.dumps({"spec": change})) if works else None)
+    return _changing_pod(hint, shape, change) if works else Advice(hint)
 
 
 def _with_value(term: Requirements, key: str, value: str) -> Requirements:
@@ -277,7 +295,10 @@ def _larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
             f"no instance type that NodePool {pool.name} allows is large enough; ask for less or allow others"
         )
     opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
-    takers = _takers(shape, opened, situation)
+    # A pod's image is built for one architecture: stay with that of the types that are allowed now.
+    allowed = [kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None]
+    architectures = {value for kind in allowed for value in kind.requirements[ARCH].values}
+    takers = [c for c in _takers(shape, opened, situation) if c.kind.requirements[ARCH].values & architectures]
     if not takers:
         return Advice("no instance type that is sold here holds the pod; ask for less")
     best = min(takers, key=lambda c: c.order)
@@ -295,6 +316,23 @@ def _larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     return Advice(
         hint, _patch_pool(pool, {"template": {"spec": {"requirements": _requirements_of(widened)}}}) if works else None
     )
+
+
+def _spelt_right(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:
+    """An instance type that nobody sells, and the known name that is nearest."""
+    wrong, right = detail.removeprefix(TYPO).split(" -> ")
+    named = pool.requirements[INSTANCE_TYPE]
+    values = (named.values - {wrong}) | {right}
+    mended = replace(
+        pool,
+        requirements=pool.requirements.without((INSTANCE_TYPE,)).intersect(
+            Requirements([replace(named, values=frozenset(values))])
+        ),
+    )
+    works = places(shape, mended, situation)
+    change = {"template": {"spec": {"requirements": _requirements_of(mended)}}}
+    hint = f"write {right} instead of {wrong} in NodePool {pool.name}"
+    return Advice(hint, _patch_pool(pool, change) if works else None)
 
 
 def _requirements_of(pool: NodePool) -> list[dict[str, object]]:

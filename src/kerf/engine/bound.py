@@ -112,7 +112,7 @@ def _shares(filler: Filler, number: int, candidate: Candidate) -> dict[str, Frac
     shape, target = filler.shapes[number], candidate.target
     asked: Resources = shape.counted(target.uncounted)
     shares = {name: Fraction(amount, candidate.room.free[name]) for name, amount in asked.items() if amount > 0}
-    if asks_devices(shape, target.family):
+    if asks_devices(shape, target):
         shares.update(_card_shares(shape, candidate))
     return shares
 
@@ -122,7 +122,7 @@ def _counts_exactly(shape: Shape, candidate: Candidate) -> bool:
 
     Pods that take several cards in part may leave gaps when they come alone, which others' order would have avoided.
     """
-    if not asks_devices(shape, candidate.target.family):
+    if not asks_devices(shape, candidate.target):
         return True
     used = _used_cards(shape, candidate)
     return used is not None and (len(used) == 1 or all(_over_half(*card) for card in used))

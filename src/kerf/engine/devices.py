@@ -26,9 +26,12 @@ def rightful_family(shape: Shape, families: tuple[Family, ...]) -> Family | None
     return next((family for family in families if family.claims(shape.pod)), None)
 
 
-def asks_devices(shape: Shape, family: Family) -> bool:
-    """Whether pods of the shape need any device of this family."""
-    demand = demand_of(shape, family)
+def asks_devices(shape: Shape, target: Target) -> bool:
+    """Whether a pod of the shape must be asked about the target's devices: it needs some, or another family's."""
+    rightful = rightful_family(shape, target.families)
+    if rightful is not None and rightful.name != target.family.name:
+        return True
+    demand = demand_of(shape, target.family)
     return isinstance(demand, Refused) or not demand.is_empty
 
 

@@ -18,6 +18,7 @@ from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
+from kerf.model.pods import Owner, Pod
 from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.sharing.family import Family, Refused
 
@@ -79,12 +80,23 @@ def _explained(situation: Situation, shape: Shape) -> list[Unplaced]:
         misfits = [Misfit("the cluster", Stage.OFFERINGS, "no NodePool offers any instance type")]
     candidates = [m for m in by_pool if m is not None] or misfits
     worst = nearest(candidates)
-    help_ = advice.advise(shape, worst, situation)
     reason = _sentence(worst)
-    return [
-        Unplaced(pod.key, nearest(misfits).stage, reason, help_.hint, _for_pod(help_.patch, pod.name), tuple(misfits))
-        for pod in shape.pods
-    ]
+    help_ = advice.advise(shape, worst, situation)
+    stage, rows = nearest(misfits).stage, tuple(misfits)
+    found: list[Unplaced] = []
+    for pods in _by_owner(shape.pods):
+        # A patch of a workload is for the one that makes the pod, though equal pods come from several.
+        patch = advice.pod_patch(Shape(pods), help_.change) if help_.change else help_.patch
+        found.extend(Unplaced(pod.key, stage, reason, help_.hint, _for_pod(patch, pod.name), rows) for pod in pods)
+    return found
+
+
+def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:
+    """The pods of each workload, in their order."""
+    groups: dict[tuple[str, Owner | None], list[Pod]] = {}
+    for pod in pods:
+        groups.setdefault((pod.namespace, pod.owner), []).append(pod)
+    return [tuple(members) for members in groups.values()]
 
 
 def _for_pod(patch: Patch | None, name: str) -> Patch | None:
@@ -164,7 +176,7 @@ def _nothing_offered(pool: NodePool, market: Market) -> Misfit:
     where = f"NodePool {pool.name}"
     if named is None or named.complement:
         return Misfit(where, Stage.OFFERINGS, f"no instance type here satisfies the requirements of {where}")
-    texts = []
+    texts, detail = [], ""
     for name in sorted(named.values):
         if market.find(name) is not None:
             texts.append(f"{name} does not satisfy the other requirements")
@@ -173,4 +185,5 @@ def _nothing_offered(pool: NodePool, market: Market) -> Misfit:
         else:
             close = difflib.get_close_matches(name, [t.name for t in market.types], 1)
             texts.append(f"unknown instance type {name}" + (f" (nearest known: {close[0]})" if close else ""))
-    return Misfit(where, Stage.OFFERINGS, f"{where} offers no instance type: " + "; ".join(texts))
+            detail = detail or (f"{advice.TYPO}{name} -> {close[0]}" if close else "")
+    return Misfit(where, Stage.OFFERINGS, f"{where} offers no instance type: " + "; ".join(texts), detail=detail)

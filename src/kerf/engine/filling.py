@@ -124,7 +124,7 @@ class Filler:
         if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
             return room
         narrower = replace(room, requirements=requirements)
-        if not shape.spec.host_ports and not asks_devices(shape, target.family):
+        if not shape.spec.host_ports and not asks_devices(shape, target):
             requests = shape.counted(target.uncounted)
             times = requests.times_in(room.free)
             many = wanted if times is None else min(wanted, times)
@@ -147,7 +147,7 @@ class Filler:
 
 def count_on_idle_devices(shape: Shape, candidate: Candidate) -> int | None:
     """How many pods of the shape idle devices of the candidate hold; None when the pods ask for no device."""
-    if not asks_devices(shape, candidate.target.family):
+    if not asks_devices(shape, candidate.target):
         return None
     devices = candidate.room.devices
     demand = demand_of(shape, candidate.target.family)

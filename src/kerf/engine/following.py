@@ -44,10 +44,9 @@ def with_follow(
 
 def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:
     """Whether the node's cards are given out by the family's own scheduler, which no nomination binds."""
-    family = node.load.candidate.target.family
-    return bool(family.resources) and any(
-        count and asks_devices(shapes[number], family) for number, count in enumerate(node.load.counts)
-    )
+    target = node.load.candidate.target
+    members = [shapes[number] for number, count in enumerate(node.load.counts) if count]
+    return bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)
 
 
 def _crossing(indexes: Sequence[int], bought: Sequence[Bought]) -> bool:

@@ -1,9 +1,10 @@
 """What the cluster costs, and how much of its cards is allocated."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kerf.engine.trial import planned_type
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import Offering
 from kerf.model.market import Market
 from kerf.model.nodeclaim import PLANNED_OFFERING
@@ -40,9 +41,17 @@ def cluster_price(snapshot: ClusterSnapshot, market: Market) -> int:
     return sum(node_price(node, market) for node in snapshot.nodes if node.claim is not None)
 
 
-def cards_in_use(snapshot: ClusterSnapshot, placements: Iterable[NodePlacement]) -> tuple[int, int]:
-    """Cards of all nodes, and how much of them is allocated in 1/10000 of a card, with the placements done."""
-    devices = {(node.name, device.index): device for node in snapshot.nodes for device in node.devices}
+def cards_in_use(
+    snapshot: ClusterSnapshot,
+    placements: Iterable[NodePlacement],
+    promised: Mapping[str, tuple[DeviceState, ...]] | None = None,
+) -> tuple[int, int]:
+    """Cards of all nodes, and how much of them is allocated in 1/10000 of a card, with the placements done.
+
+    `promised` are cards of nodes on their way whose claims do not say which they will have.
+    """
+    held = {node.name: node.devices or (promised or {}).get(node.name, ()) for node in snapshot.nodes}
+    devices = {(name, device.index): device for name, cards in held.items() for device in cards}
     for placement in placements:
         for part in placement.pod.slices:
             key = (placement.node, part.device)

@@ -59,15 +59,20 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
     buy = cheapest_nodes if options.strategy == COST else first_fit
     purchase = buy(shapes, wares.candidates, ledger)
     launches = _launches(purchase, shapes, (wares, ledger), options)
-    late = unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, tuple(shapes)))
+    late = unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, tuple(shapes), buy))
     unplaced = tuple(sorted((*early, *over_quota, *late), key=lambda u: u.pod))
     bound = _bound(purchase, shapes, wares, market) if options.with_bound and not placements else None
+    promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     return _assembled(
         snapshot,
         market,
-        options,
+        pricing.cards_in_use(snapshot, placements.values(), promised),
         (launches, tuple(placements.values()), unplaced, bound),
-        (*wares.notes, *wording.notes(snapshot, market, pods), *wording.estimates(launches)),
+        Plan(
+            options.strategy,
+            Cost(market.currency, 0, 0),
+            notes=(*wares.notes, *wording.notes(snapshot, market, pods), *wording.estimates(launches)),
+        ),
     )
 
 
@@ -224,17 +229,18 @@ def bounded(made: Plan, snapshot: ClusterSnapshot, market: Market) -> Plan:
 def _assembled(
     snapshot: ClusterSnapshot,
     market: Market,
-    options: Options,
+    cards: tuple[int, int],
     decided: tuple[tuple[Launch, ...], tuple[NodePlacement, ...], tuple[Unplaced, ...], int | None],
-    notes: tuple[str, ...],
+    plan_: Plan,
 ) -> Plan:
+    """`plan_` with what was decided and what it comes to; `cards` are (paid, allocated) before the launches."""
     launches, placements, unplaced, bound = decided
     before = pricing.cluster_price(snapshot, market)
     after = before + sum(launch.price_micro for launch in launches)
-    paid, allocated = pricing.cards_in_use(snapshot, placements)
-    gpus = GpuUse(
-        paid + sum(len(launch.devices) for launch in launches), allocated + sum(launch.allocated for launch in launches)
-    )
+    paid = cards[0] + sum(len(launch.devices) for launch in launches)
+    allocated = cards[1] + sum(launch.allocated for launch in launches)
     cost = Cost(market.currency, before, after, None if bound is None else before + bound)
     placed = tuple(sorted(placements, key=lambda p: p.pod.pod))
-    return Plan(options.strategy, cost, gpus, launches, (), placed, unplaced, notes)
+    return replace(
+        plan_, cost=cost, gpus=GpuUse(paid, allocated), launches=launches, placements=placed, unplaced=unplaced
+    )

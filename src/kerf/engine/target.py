@@ -45,7 +45,8 @@ class Target:
     @cached_property
     def uncounted(self) -> frozenset[str]:
         """Resources that no sum over the node decides: slices of any family, and cards."""
-        return frozenset({NVIDIA_GPU}).union(*(family.resources for family in self.families))
+        counts = (family.counted for family in self.families)
+        return frozenset({NVIDIA_GPU, *counts}).union(*(family.resources for family in self.families))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from kerf.model.plan import Launch
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, PODS, quantity_text
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.sharing.family import Family
+from kerf.sharing.family import SHARING, Family
+from kerf.sharing.registry import configured, owner_of
 
 
 def counted(number: int, noun: str) -> str:
@@ -90,6 +91,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     for constraint in sorted({name for pod in pending for name in pod.spec.not_planned}):
         number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
         found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
+    found.extend(_sharing_notes(snapshot))
     if snapshot.assume_node_classes:
         found.extend(_assumed_classes(snapshot))
     return tuple(found)
@@ -114,6 +116,25 @@ def _assumed_classes(snapshot: ClusterSnapshot) -> list[str]:
         for group, kind, name in wanted
         if (group, kind, name) not in given
     ]
+
+
+def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
+    """Pools whose nodes would register no card, or whose sharing mode is none that this version plans for."""
+    families = configured(snapshot.config_maps)
+    known = sorted({"none", *(family.name for family in families)})
+    found = []
+    for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
+        annotations = {**pool.own_annotations, **pool.annotations}
+        family = owner_of(pool.labels, annotations, families)
+        if family.selector is not None and pool.taints:
+            found.append(
+                f"NodePool {pool.name} has the taint {min(pool.taints)}: unless {family.title}'s device plugin was "
+                "installed with a toleration for it, its nodes register no card"
+            )
+        mode = annotations.get(SHARING)
+        if mode is not None and mode not in known:
+            found.append(f"NodePool {pool.name}: {SHARING} {mode} is not planned for; known are {', '.join(known)}")
+    return found
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerf.model.quantities import NOTHING, Resources
+from kerf.model.pods import Container
+from kerf.model.quantities import NOTHING, Resources, quantity_text
 
 _BUILT_IN_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -21,6 +22,22 @@ class Defaults:
     requests: Resources = NOTHING
     priorities: tuple[tuple[str, int], ...] = ()
     priority_class: str = ""
+    most: Resources = NOTHING
+    least: Resources = NOTHING
+
+    def out_of_range(self, container: Container) -> str:
+        """Why LimitRanger refuses a container, with its figures; empty when it does not."""
+        for name, most in sorted(self.most.items()):
+            asked = max(container.requests.get(name, 0), container.limits.get(name, 0))
+            if asked > most:
+                texts = quantity_text(name, asked), quantity_text(name, most)
+                return f"container {container.name}: {name} {texts[0]} is above the LimitRange's max of {texts[1]}"
+        for name, least in sorted(self.least.items()):
+            asked = container.requests.get(name, 0)
+            if asked < least:
+                texts = quantity_text(name, asked), quantity_text(name, least)
+                return f"container {container.name}: {name} {texts[0]} is below the LimitRange's min of {texts[1]}"
+        return ""
 
     def priority_of(self, class_name: str) -> int:
         """The value of a PriorityClass; 0 for one that was not given."""
@@ -51,9 +68,23 @@ def admission_of(priority_classes: list[dict[str, Any]], limit_ranges: list[dict
         held = by_namespace.get(namespace, Defaults(priorities=priorities, priority_class=default_class))
         limits, requests = _container_defaults(raw)
         by_namespace[namespace] = Defaults(
-            limits.replaced(held.limits), requests.replaced(held.requests), priorities, default_class
+            limits.replaced(held.limits),
+            requests.replaced(held.requests),
+            priorities,
+            default_class,
+            _bounds(raw, "max").replaced(held.most),
+            _bounds(raw, "min").replaced(held.least),
         )
     return Admission(by_namespace, Defaults(priorities=priorities, priority_class=default_class))
+
+
+def _bounds(raw: dict[str, Any], name: str) -> Resources:
+    """`max` or `min` of a LimitRange for containers."""
+    found = NOTHING
+    for item in raw["spec"]["limits"]:
+        if item["type"] == "Container":
+            found = found.replaced(Resources.parse(item.get(name) or {}))
+    return found
 
 
 def _container_defaults(raw: dict[str, Any]) -> tuple[Resources, Resources]:

@@ -99,7 +99,9 @@ def _read_bytes(encoded: bytes, defaults: Defaults | None) -> SpecReading:
     if report.problems:
         return SpecReading(None, problems=tuple(report.problems), unknown=unknown)
     spec = _same(_spec(raw, defaults))
-    return SpecReading(spec, _refusal(raw), unknown=unknown)
+    containers = (*spec.init_containers, *spec.containers)
+    ranges = [] if defaults is None else [text for c in containers if (text := defaults.out_of_range(c))]
+    return SpecReading(spec, _refusal(raw) or next(iter(ranges), ""), unknown=unknown)
 
 
 @lru_cache(maxsize=16384)

@@ -87,6 +87,11 @@ class Family(Protocol):
         """Resources that kubelet does not show and only this family counts; never compared with a node's sum."""
         ...
 
+    @property
+    def counted(self) -> str:
+        """The resource by which kubelet counts its cards or slots, e.g. `nvidia.com/gpu`."""
+        ...
+
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Family":
         """The family as the cluster's own configuration says; itself when the cluster says nothing.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.model.gpu import DeviceShape, DeviceState, Slice
+from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.pods import HAMI_SCHEDULER, Pod, PodDemand
 from kerf.model.quantities import Resources
@@ -44,6 +44,11 @@ class Hami:
         """Memory, percentage, cores and priority; the number of GPUs is kubelet's."""
         return self.config.slice_resources
 
+    @property
+    def counted(self) -> str:
+        """As the ConfigMap names it."""
+        return self.config.count
+
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Hami":
         """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read."""
         config = find_config(config_maps)
@@ -57,8 +62,9 @@ class Hami:
         return self.selector is not None and labels.get(self.selector[0]) == self.selector[1]
 
     def claims(self, pod: Pod) -> bool:
-        """Whether it asks for GPU memory, cores or priority by HAMi's resource names."""
-        return _asks_any(pod, self.resources)
+        """Whether it asks for GPU memory, cores or priority by HAMi's names, or for cards by a name of its own."""
+        renamed = {self.config.count} - {NVIDIA_GPU}
+        return _asks_any(pod, self.resources | renamed)
 
     def demand(self, pod: Pod) -> PodDemand | Refused:
         """What HAMi's scheduler will read from the pod; its webhook is emulated for a pod without uid.

@@ -33,6 +33,11 @@ class Whole:
         """None: kubelet shows all it counts."""
         return frozenset()
 
+    @property
+    def counted(self) -> str:
+        """NVIDIA's own name."""
+        return NVIDIA_GPU
+
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Whole":
         """Itself; there is nothing to configure."""
         del config_maps

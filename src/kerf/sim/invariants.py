@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from kerf.clouds.fake import LAUNCHED, CloudEvent, FakeCloud
 from kerf.errors import KerfError
 from kerf.model.nodeclaim import PLANNED_PODS, REGISTERED
+from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.quantities import NOTHING, Resources
 from kerf.model.times import instant_text
@@ -120,13 +121,21 @@ class Invariants:
             else:
                 self._booked(pod)
 
+    def _is_taken_back(self, node: Node) -> bool:
+        """Whether the cloud itself ends the machine: then nobody can give a pod more time."""
+        bills = [bill for bill in self._cloud.bills if bill.instance.provider_id == node.provider_id]
+        return any(bill.until_s is not None or self._is_interrupted(node.provider_id) for bill in bills)
+
+    def _is_interrupted(self, provider_id: str) -> bool:
+        return any(i.is_interrupted for i in self._cloud.instances if i.provider_id == provider_id)
+
     def _gone(self, obj: Json) -> None:
         key = "/".join(key_of(obj)[1:])
         self._strays.pop(key, None)
         was_running = self._running.pop(uid_of(obj), False)
         home = self._books.node(self._homes.pop(uid_of(obj), ""))
         grace_s = obj["spec"].get("terminationGracePeriodSeconds", 30)
-        if was_running and grace_s and home is not None and home.is_ready:
+        if was_running and grace_s and home is not None and home.is_ready and not self._is_taken_back(home):
             self._break(f"Pod {key}", f"it was running on {home.name} and vanished without time to end")
 
     def _booked(self, pod: Pod) -> None:
