@@ -137,12 +137,13 @@ class JsonDocument:
 
     def _duplicate(self) -> DecodeError:
         try:
-            construct(self._node())
+            construct(self._node)
             problem, place = "a duplicate key", self.place()
         except YamlError as error:
             problem, place = error.problem, self._at(error.line, error.column)
         return DecodeError("", "every key once", f"<{problem}>", place=place)
 
+    @cached_property
     def _node(self) -> yaml.Node:
         # JSON is YAML as far as positions go, so one way of finding a field serves both.
         return compose(str(self.file.objects[self.index], "utf-8"))[0]
@@ -155,7 +156,7 @@ class JsonDocument:
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """See Document."""
         try:
-            node, key = find(self._node(), path)
+            node, key = find(self._node, path)
         except YamlError:
             return self._at(0, 0)
         mark = (key if at_key else node).start_mark
@@ -164,7 +165,7 @@ class JsonDocument:
     def written(self, path: Path) -> str:
         """See Document."""
         try:
-            node, _ = find(self._node(), path)
+            node, _ = find(self._node, path)
         except YamlError:
             return ""
         return node.value if isinstance(node, yaml.ScalarNode) else ""
