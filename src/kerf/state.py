@@ -91,12 +91,14 @@ class ClusterState:
             (n for _, n in sorted(nodes.items()) if isinstance(n, Node) and n.provider_id == claim.provider_id), None
         )
 
-    def family_of(self, node: Node, claim: NodeClaim) -> Family:
+    def family_of(self, node: Node | None, claim: NodeClaim) -> Family:
         """The sharing family that owns the cards of a claim's node."""
         config_maps = tuple(v for v in self._sorted("ConfigMap") if isinstance(v, ConfigMap))
         pool = next((p for p in self.pools() if p.name == claim.node_pool), None)
         annotations = {**pool.own_annotations, **pool.annotations} if pool is not None else {}
-        return owner_of({**claim.labels, **node.labels}, annotations, configured(config_maps))
+        return owner_of(
+            {**claim.labels, **(node.labels if node is not None else {})}, annotations, configured(config_maps)
+        )
 
     def claim_of(self, node: Node) -> NodeClaim | None:
         """The claim a node was launched for; None for a node that is not ours."""

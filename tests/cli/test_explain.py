@@ -146,3 +146,13 @@ def test_an_unknown_name_is_one(arguments: tuple[str, ...], told: str) -> None:
     done = kerf("explain", *arguments, *files(CLUSTER))
 
     assert (1, "", told) == (done.returncode, done.stdout, done.stderr)
+
+
+def test_a_starting_node_says_what_is_missing_and_until_when() -> None:
+    """003-5, 003-14: the stage, its cause and its deadline, also while the claim itself says nothing yet."""
+    done = kerf(
+        "explain", "nodeclaim/c1", *files("tests/data/cli/initialising.yaml", "examples/003-hami/nodepool.yaml")
+    )
+
+    assert "waits since 2026-01-05T07:02:00Z to be Initialized: 0 of 1 GPUs registered" in done.stdout
+    assert "given up at 2026-01-05T07:12:30Z" in done.stdout

@@ -2,7 +2,7 @@
 
 import random
 
-from kerf.engine.shapes import Shape, group, natural, queue_order, size_key
+from kerf.engine.shapes import Shape, group, natural, queue_order
 from kerf.testing.builders import NOON_S, a_pod, resources
 from tests.engine.worlds import some
 
@@ -74,15 +74,6 @@ def test_numbers_in_names_are_compared_as_numbers() -> None:
     assert ["2", "10", "a", "web-2", "web-10", "web-a"] == sorted(
         ["web-a", "10", "web-10", "a", "2", "web-2"], key=natural
     )
-
-
-def test_large_pods_come_first() -> None:
-    """GPUs, then cpu, then memory."""
-    small, large, gpu = (
-        size_key(amounts, gpus) for amounts, gpus in ((resources(cpu=1), 0), (resources(cpu=2), 0), (resources(), 1))
-    )
-
-    assert [gpu, large, small] == sorted([small, gpu, large])
 
 
 def test_counted_requests_leave_out_what_no_sum_decides() -> None:

@@ -38,7 +38,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "zone": node.labels.get(ZONE, ""),
         "perHour": price_number(node_price(node, world.market)),
         "stage": stage_of(node),
-        "missing": _missing(node),
+        "missing": _missing(node, world),
         "conditions": _conditions(node),
         "pods": [pod.key for pod in node.pods],
         "coming": coming,
@@ -52,8 +52,8 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
     return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
 
 
-def _missing(node: ClusterNode) -> Json | None:
-    condition = missing(node)
+def _missing(node: ClusterNode, world: World) -> Json | None:
+    condition = missing(node, world.snapshot)
     if condition is None:
         return None
     since = instant_text(condition.since_s) if condition.since_s else None
@@ -86,7 +86,7 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     age = age_text(world.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
-    condition = missing(node)
+    condition = missing(node, world.snapshot)
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
         yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"

@@ -4,15 +4,18 @@ settings and the same rules by which the controllers take nodes away."""
 from dataclasses import dataclass
 
 from kerf.cli.inputs import World
+from kerf.config import Settings
 from kerf.controllers.conditions import remaining_s
+from kerf.controllers.stages import initialization_deadline_s, initialization_gap, waiting_condition
 from kerf.engine.disruption.candidates import allowed, blocked_by, candidates
 from kerf.engine.disruption.consolidation import relocation
 from kerf.engine.pricing import node_price
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, STAGES, Condition
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
 from kerf.model.plan import Plan
-from kerf.model.snapshot import ClusterNode
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text
+from kerf.sharing.registry import configured, owner_of
 
 _DOING = {LAUNCHED: "launching", REGISTERED: "registering", INITIALIZED: "initialising"}
 
@@ -33,10 +36,23 @@ def waiting_for(node: ClusterNode) -> str:
     return "" if claim is None else next((step for step in STAGES if not claim.is_true(step)), "")
 
 
-def missing(node: ClusterNode) -> Condition | None:
-    """The condition that says what the next step waits for; None when nothing says."""
-    step = waiting_for(node)
-    return node.claim.condition(step) if node.claim is not None and step else None
+def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
+    """The condition that says what the next step waits for, worked out where the claim has none; None for nothing."""
+    claim, step = node.claim, waiting_for(node)
+    if claim is None or not step:
+        return None
+    held = claim.condition(step)
+    if held is not None or step != INITIALIZED:
+        return held
+    pool = snapshot.pool(claim.node_pool)
+    annotations = {**pool.own_annotations, **pool.annotations} if pool is not None else {}
+    family = owner_of(node.labels, annotations, configured(snapshot.config_maps))
+    gap = initialization_gap(claim, node.node, family)
+    if not gap.reason:
+        return None
+    registered = claim.condition(REGISTERED)
+    deadline_s = initialization_deadline_s(claim, node.node, gap, Settings())
+    return waiting_condition(gap, deadline_s, registered.since_s if registered is not None else 0)
 
 
 def age_text(seconds: float) -> str:

@@ -12,7 +12,7 @@ from kerf.config import Settings
 from kerf.controllers.following import Following
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.controllers.stages import initialization_gap
+from kerf.controllers.stages import initialization_deadline_s, initialization_gap, waiting_condition
 from kerf.controllers.termination import Termination
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
@@ -162,17 +162,13 @@ class Lifecycle:
 
     async def _initialise(self, claim: NodeClaim) -> Result:
         node = self._state.node_of(claim)
-        registered = self._since(claim, REGISTERED)
-        gap = initialization_gap(claim, node, self._state)
-        ready_s = node.ready_since_s if node is not None and node.is_ready and node.ready_since_s else registered
-        span = self._settings.devices_deadline_s if gap.concerns_devices else self._settings.registration_deadline_s
-        deadline = max(ready_s, registered) + span if gap.concerns_devices else registered + span
+        gap = initialization_gap(claim, node, self._state.family_of(node, claim))
+        deadline = initialization_deadline_s(claim, node, gap, self._settings)
         await self._note_observed(claim, node)
         if gap.reason:
             if self._now() >= deadline:
                 return await self._give_up(claim, INITIALIZED, gap.message, learnt=gap.is_learnt)
-            text = f"{gap.message}; given up at {instant_text(deadline)}"
-            await self._say(claim, Condition(INITIALIZED, UNKNOWN, gap.reason, text, self._now()))
+            await self._say(claim, waiting_condition(gap, deadline, self._now()))
             return Result(deadline - self._now())
         assert node is not None
         await self._following.follow(claim, node)

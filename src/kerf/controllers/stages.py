@@ -7,10 +7,13 @@ as present when the device register holds at least the cards that were predicted
 
 from dataclasses import dataclass
 
-from kerf.model.nodeclaim import NodeClaim
+from kerf.config import Settings
+from kerf.model.nodeclaim import INITIALIZED, REGISTERED, UNKNOWN, Condition, NodeClaim
 from kerf.model.nodes import Node, is_ephemeral
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kerf.state import ClusterState, lacks, predicted_shapes
+from kerf.model.times import instant_text
+from kerf.sharing.family import Family
+from kerf.state import lacks, predicted_shapes
 
 _ALWAYS_THERE = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 
@@ -25,8 +28,8 @@ class Gap:
     is_learnt: bool = False
 
 
-def initialization_gap(claim: NodeClaim, node: Node | None, state: ClusterState) -> Gap:
-    """The first thing that is missing, in Karpenter's order; devices last."""
+def initialization_gap(claim: NodeClaim, node: Node | None, family: Family) -> Gap:
+    """The first thing that is missing, in Karpenter's order; devices last. `family` owns the node's cards."""
     if node is None:
         return Gap("NodeNotFound", "Node not registered with cluster")
     if not node.is_ready:
@@ -36,7 +39,7 @@ def initialization_gap(claim: NodeClaim, node: Node | None, state: ClusterState)
             return Gap("StartupTaintsExist", f'StartupTaint "{taint}" still exists')
         if is_ephemeral(taint):
             return Gap("KnownEphemeralTaintsExist", f'KnownEphemeralTaint "{taint}" still exists')
-    devices = _devices_gap(claim, node, state)
+    devices = _devices_gap(claim, node, family)
     if devices.reason:
         return devices
     for name, amount in sorted(claim.requests.items()):
@@ -47,11 +50,10 @@ def initialization_gap(claim: NodeClaim, node: Node | None, state: ClusterState)
     return Gap()
 
 
-def _devices_gap(claim: NodeClaim, node: Node, state: ClusterState) -> Gap:
+def _devices_gap(claim: NodeClaim, node: Node, family: Family) -> Gap:
     shapes = predicted_shapes(claim)
     if not shapes:
         return Gap()
-    family = state.family_of(node, claim)
     predicted = family.predict(shapes, claim.annotations)
     observed = family.inventory(node)
     if observed is None:
@@ -63,3 +65,18 @@ def _devices_gap(claim: NodeClaim, node: Node, state: ClusterState) -> Gap:
     # Enough healthy cards, but smaller ones: the pool notes their size, and the next plan reckons with it.
     is_learnt = sum(device.healthy for device in observed) >= len(predicted)
     return Gap("DevicesNotRegistered", missing, concerns_devices=True, is_learnt=is_learnt)
+
+
+def initialization_deadline_s(claim: NodeClaim, node: Node | None, gap: Gap, settings: Settings) -> float:
+    """When a registered claim is given up: devices get their time from Ready on, all else from Registered on."""
+    condition = claim.condition(REGISTERED)
+    registered_s = condition.since_s if condition is not None else claim.created_s
+    if not gap.concerns_devices:
+        return registered_s + settings.registration_deadline_s
+    ready_s = node.ready_since_s if node is not None and node.is_ready else None
+    return max(ready_s or 0, registered_s) + settings.devices_deadline_s
+
+
+def waiting_condition(gap: Gap, deadline_s: float, now_s: float) -> Condition:
+    """How the claim says it: what is missing, and when it is given up."""
+    return Condition(INITIALIZED, UNKNOWN, gap.reason, f"{gap.message}; given up at {instant_text(deadline_s)}", now_s)

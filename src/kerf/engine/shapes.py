@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kerf.model.pods import Pod, PodSpec
-from kerf.model.quantities import CPU, MEMORY, Resources
+from kerf.model.quantities import Resources
 
 # Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.
 _OWN_OF_A_POD = (
@@ -93,8 +93,3 @@ def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -
         members.setdefault(key, []).append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
-
-
-def size_key(requests: Resources, gpus: int) -> tuple[int, int, int]:
-    """Larger pods first: by GPUs, then cpu, then memory (first-fit decreasing)."""
-    return (-gpus, -requests.get(CPU, 0), -requests.get(MEMORY, 0))
