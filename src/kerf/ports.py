@@ -50,6 +50,7 @@ class KubeReader(Protocol):
     def events(self) -> AsyncIterator[Event]:
         """Everything that exists as Upserted, one Synced, then every change in order, for ever.
 
+        An object that cannot be decoded is logged and left out, so that it stops no decision about the others.
         A relist after a lost watch is told as ordinary events: Upserted for all, Deleted for what has vanished.
         """
         ...

@@ -45,12 +45,17 @@ class ClusterState:
         self._objects: dict[str, dict[str, Watched]] = {}
 
     def apply(self, event: Event) -> None:
-        """Take note of one event. Repeats and deletions of unknown objects do no harm."""
+        """Take note of one event. Repeats and deletions of unknown objects do no harm.
+
+        Raises DecodeError for a ConfigMap that its sharing family cannot read; the state stays as it was.
+        """
         if isinstance(event, Synced):
             self.is_synced = True
             return
-        self.version += 1
         kind, key = key_of(event.value)
+        if isinstance(event, Upserted) and isinstance(event.value, ConfigMap):
+            configured((event.value,))
+        self.version += 1
         held = self._objects.setdefault(kind, {})
         if isinstance(event, Upserted):
             held[key] = event.value
@@ -74,6 +79,11 @@ class ClusterState:
         found = self._objects.get("NodeClaim", {}).get(name)
         return found if isinstance(found, NodeClaim) else None
 
+    def pool(self, name: str) -> NodePool | None:
+        """The pool of that name; None when there is none."""
+        found = self._objects.get("NodePool", {}).get(name)
+        return found if isinstance(found, NodePool) else None
+
     def node(self, name: str) -> Node | None:
         """The node object of that name; None when there is none."""
         found = self._objects.get("Node", {}).get(name)
@@ -94,8 +104,8 @@ class ClusterState:
     def family_of(self, node: Node | None, claim: NodeClaim) -> Family:
         """The sharing family that owns the cards of a claim's node."""
         config_maps = tuple(v for v in self._sorted("ConfigMap") if isinstance(v, ConfigMap))
-        pool = next((p for p in self.pools() if p.name == claim.node_pool), None)
-        annotations = {**pool.own_annotations, **pool.annotations} if pool is not None else {}
+        pool = self.pool(claim.node_pool)
+        annotations = pool.stated_annotations if pool is not None else {}
         return owner_of(
             {**claim.labels, **(node.labels if node is not None else {})}, annotations, configured(config_maps)
         )
@@ -188,7 +198,7 @@ def _joined(parts: _Parts, families: tuple[Family, ...]) -> ClusterNode:
     node, claim = parts.node, parts.claim
     labels = {**(claim.labels if claim is not None else {}), **(node.labels if node is not None else {})}
     pool = parts.pool
-    annotations = {**pool.own_annotations, **pool.annotations} if pool is not None else {}
+    annotations = pool.stated_annotations if pool is not None else {}
     family = owner_of(labels, annotations, families)
     problem, observed = "", None
     if node is not None:

@@ -171,3 +171,16 @@ def test_a_mistake_of_ours_is_reported_and_tried_again(cluster: Cluster) -> None
 
     assert [0, 1, 3, 7] == asked.times
     assert "controller probe failed on 'a'" == told[0]
+
+
+def test_an_object_that_cannot_be_read_stops_nobody(cluster: Cluster) -> None:
+    """HAMi's ConfigMap is broken: what happens to pods is still looked at."""
+    asked = probe(cluster, DONE)
+    broken = {"device-config.yaml": "nvidia: ["}
+    name = {"name": "hami-scheduler-device", "namespace": "kube-system"}
+    bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": broken}
+    cluster.at(0, lambda: cluster.api.create(bad))
+    cluster.at(5, lambda: cluster.api.create(pod("a")))
+    cluster.at(10)
+
+    assert [5] == asked.times

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from kerf.errors import DecodeError
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
-from kerf.model.snapshot import Deleted, ResourceQuota, Synced, Upserted, Watched
+from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.state import (
@@ -219,3 +220,14 @@ def test_what_a_register_lacks_is_named_card_by_card() -> None:
     assert "a GPU registered 22000 MiB, 22888 were predicted" == lacks(two, (two[0], small[1]))
     assert "1 of 2 GPUs are healthy" == lacks(two, (two[0], replace(two[1], healthy=False)))
     assert "" == lacks(two, tuple(replace(d, memory_mib=0) for d in two))
+
+
+def test_a_configuration_that_cannot_be_read_leaves_the_last_good_one() -> None:
+    """One bad ConfigMap must not stop decisions about everything else."""
+    state = ClusterState()
+    good = ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": "nvidia: {deviceSplitCount: 4}"})
+    state.apply(Upserted(good))
+    with pytest.raises(DecodeError):
+        state.apply(Upserted(replace(good, data={"device-config.yaml": "nvidia: ["})))
+
+    assert (good,) == state.snapshot(0).config_maps

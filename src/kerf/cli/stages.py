@@ -45,7 +45,7 @@ def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
     if held is not None or step != INITIALIZED:
         return held
     pool = snapshot.pool(claim.node_pool)
-    annotations = {**pool.own_annotations, **pool.annotations} if pool is not None else {}
+    annotations = pool.stated_annotations if pool is not None else {}
     family = owner_of(node.labels, annotations, configured(snapshot.config_maps))
     gap = initialization_gap(claim, node.node, family)
     if not gap.reason:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kerf.model import events
-from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
@@ -122,7 +121,7 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
         requests=launch.requests,
         taints=pool.taints,
         startup_taints=pool.startup_taints,
-        labels={**pool.labels, NODE_POOL: pool.name, pool.node_class.label: pool.node_class.name},
+        labels=pool.node_labels,
         annotations=annotations,
         expire_after_s=pool.expire_after_s,
         termination_grace_period_s=pool.termination_grace_period_s,

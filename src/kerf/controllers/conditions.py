@@ -98,7 +98,7 @@ class Consolidatable:
     async def reconcile(self, key: str) -> Result:
         """True when the time is over, else again when it will be."""
         claim = self._state.claim(key)
-        pool = next((p for p in self._state.pools() if claim is not None and p.name == claim.node_pool), None)
+        pool = self._state.pool(claim.node_pool) if claim is not None else None
         if claim is None or pool is None or claim.is_deleting or not claim.is_true(INITIALIZED):
             return DONE
         left_s = remaining_s(claim, pool, self._ports.clock.now_s())
@@ -140,7 +140,7 @@ class PoolStatus:
     async def reconcile(self, key: str) -> Result:
         """Write resources and conditions where they have changed."""
         now = self._ports.clock.now_s()
-        pool = next((p for p in self._state.pools() if p.name == key), None)
+        pool = self._state.pool(key)
         if pool is None:
             return DONE
         resources = Resources()

@@ -76,7 +76,7 @@ class Following:
     def observed_change(self, claim: NodeClaim, node: Node | None) -> Mapping[str, str | None] | None:
         """What to write on the pool when a card has registered less than was predicted or noted; None for nothing."""
         shapes = predicted_shapes(claim)
-        pool = next((p for p in self._state.pools() if p.name == claim.node_pool), None)
+        pool = self._state.pool(claim.node_pool)
         if node is None or pool is None or not shapes:
             return None
         family = self._state.family_of(node, claim)

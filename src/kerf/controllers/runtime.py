@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kerf.cloudprovider import CloudProvider, Throttled
-from kerf.errors import KerfError
+from kerf.errors import DecodeError, KerfError
 from kerf.model.snapshot import Event, Synced, Watched, key_of
 from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder
 from kerf.state import ClusterState
@@ -168,7 +168,12 @@ class Runtime:
     async def _follow(self) -> None:
         async for event in self._ports.reader.events():
             previous = None if isinstance(event, Synced) else self._state.find(*key_of(event.value))
-            self._state.apply(event)
+            try:
+                self._state.apply(event)
+            except DecodeError as error:
+                # One bad object must not stop decisions about the others: its last good form stays.
+                logger("state").warning("object left as it was", error=str(error))
+                continue
             if self._state.is_synced:
                 self._dispatch(event, previous)
 

@@ -260,19 +260,11 @@ def _expressions(term: Requirements) -> list[dict[str, object]]:
 
 def expressions_of(requirement: Requirement) -> list[dict[str, object]]:
     """One requirement as entries of a manifest: several where bounds and excluded values stand together."""
-    key = requirement.key
-    if not requirement.complement:
-        if not requirement.values:
-            return [{"key": key, "operator": "DoesNotExist"}]
-        return [{"key": key, "operator": "In", "values": sorted(requirement.values)}]
-    found: list[dict[str, object]] = []
-    if requirement.at_least is not None:
-        found.append({"key": key, "operator": "Gt", "values": [str(requirement.at_least - 1)]})
-    if requirement.at_most is not None:
-        found.append({"key": key, "operator": "Lt", "values": [str(requirement.at_most + 1)]})
-    if requirement.values:
-        found.append({"key": key, "operator": "NotIn", "values": sorted(requirement.values)})
-    return found or [{"key": key, "operator": "Exists"}]
+    entries: list[dict[str, object]] = []
+    for operator, values in requirement.forms():
+        given = {"values": list(values)} if values else {}
+        entries.append({"key": requirement.key, "operator": operator, **given})
+    return entries
 
 
 def _select(pool: NodePool, shape: Shape, situation: Situation) -> Advice:

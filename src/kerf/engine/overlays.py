@@ -66,13 +66,9 @@ def _speaks_of_price(overlay: NodeOverlay) -> bool:
 
 def _matches(overlay: NodeOverlay, pool: NodePool, kind: InstanceType) -> bool:
     """Whether type and pool agree with the overlay, offerings aside."""
-    known = kind.requirements.intersect(Requirements.of_labels({**pool.labels, **_pool_labels(pool)}))
+    known = kind.requirements.intersect(Requirements.of_labels(pool.node_labels))
     wanted = overlay.requirements
     return wanted.conflict(known) is None and wanted.undefined(known, frozenset({ZONE, CAPACITY_TYPE})) is None
-
-
-def _pool_labels(pool: NodePool) -> Mapping[str, str]:
-    return {"karpenter.sh/nodepool": pool.name, pool.node_class.label: pool.node_class.name}
 
 
 def _matches_offering(overlay: NodeOverlay, offering: Offering) -> bool:

@@ -235,7 +235,7 @@ def _offer(
     available = [] if refused else [o for o in allowed if o.is_available and not _sold_out(kind, o, market)]
     if not available and not refused:
         refused, retry_at_s = _why_unavailable(kind, allowed, market)
-    family = owner_of({**pool.labels}, {**pool.own_annotations, **pool.annotations}, families)
+    family = owner_of(pool.labels, pool.stated_annotations, families)
     observed = market.observed_memory_mib.get((pool.name, kind.name))
     shapes = tuple(_as_observed(shape, observed) for shape in kind.devices)
     devices = family.predict(shapes, pool.annotations)

@@ -124,7 +124,7 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     known = sorted({"none", *(family.name for family in families)})
     found = []
     for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
-        annotations = {**pool.own_annotations, **pool.annotations}
+        annotations = pool.stated_annotations
         family = owner_of(pool.labels, annotations, families)
         if family.selector is not None and pool.taints:
             found.append(

@@ -151,31 +151,13 @@ def requirement_list(requirements: Requirements) -> list[Object]:
 
 
 def _entries(requirement: Requirement) -> Iterator[Object]:
-    forms = list(_forms(requirement))
-    for index, (operator, values) in enumerate(forms):
+    for index, (operator, values) in enumerate(requirement.forms()):
         entry: Object = {"key": requirement.key, "operator": operator}
         if values:
             entry["values"] = list(values)
         if index == 0 and requirement.min_values is not None:
             entry["minValues"] = requirement.min_values
         yield entry
-
-
-def _forms(requirement: Requirement) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Operators and values whose intersection is the requirement; Gt and Lt, which every version of the CRD knows."""
-    values = tuple(sorted(requirement.values))
-    if not requirement.complement:
-        yield ("In" if values else "DoesNotExist"), values
-        return
-    low, high = requirement.at_least, requirement.at_most
-    if low is not None:
-        yield ("Gt", (str(low - 1),)) if low > 0 else ("Gte", (str(low),))
-    if high is not None:
-        yield "Lt", (str(high + 1),)
-    if values:
-        yield "NotIn", values
-    elif low is None and high is None:
-        yield "Exists", ()
 
 
 def resource_texts(resources: Mapping[str, int]) -> dict[str, str]:

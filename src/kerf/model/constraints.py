@@ -103,6 +103,23 @@ class Requirement:
         kept = frozenset(v for v in finite.values if self.has(v) and other.has(v))
         return Requirement(self.key, False, kept, min_values=least)
 
+    def forms(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(operator, values) whose intersection it is, as manifests write them.
+
+        Bounds become Gt and Lt, which every version of the CRD knows; Gte only where Gt would need a negative number.
+        """
+        values = tuple(sorted(self.values))
+        if not self.complement:
+            return (("In" if values else "DoesNotExist", values),)
+        found: list[tuple[str, tuple[str, ...]]] = []
+        if self.at_least is not None:
+            found.append(("Gt", (str(self.at_least - 1),)) if self.at_least > 0 else ("Gte", (str(self.at_least),)))
+        if self.at_most is not None:
+            found.append(("Lt", (str(self.at_most + 1),)))
+        if values:
+            found.append(("NotIn", values))
+        return tuple(found) or (("Exists", ()),)
+
     def __str__(self) -> str:
         if not self.complement:
             return f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"

@@ -62,10 +62,19 @@ class NodePool:
     conditions: tuple[Condition, ...] = ()
     resources: Resources = field(default=Resources(), hash=False)
 
+    @property
+    def node_labels(self) -> Mapping[str, str]:
+        """The labels that every node of the pool gets: the template's, the pool's name and its NodeClass."""
+        return {**self.labels, NODE_POOL: self.name, self.node_class.label: self.node_class.name}
+
+    @property
+    def stated_annotations(self) -> Mapping[str, str]:
+        """Annotations of the pool and of its template; the template's win."""
+        return {**self.own_annotations, **self.annotations}
+
     def template_requirements(self) -> Requirements:
         """What every node of the pool satisfies: requirements, labels, and the pool's own name."""
-        fixed = {**self.labels, NODE_POOL: self.name, self.node_class.label: self.node_class.name}
-        return self.requirements.intersect(Requirements.of_labels(fixed))
+        return self.requirements.intersect(Requirements.of_labels(self.node_labels))
 
     def template(self) -> "NodePool":
         """The pool without what changes by itself: status and the notes that Kerf keeps on it."""

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.manifests.encode import (
     condition_list,
@@ -26,6 +27,7 @@ from kerf.model.snapshot import Deleted, Event, Synced, Upserted
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.api import DELETED, InMemoryApi
 from kerf.sim.objects import Json, annotations_of, uid_of
+from kerf.telemetry import logger
 
 _FOLLOWED = frozenset(
     {
@@ -75,7 +77,11 @@ class SimReader:
 
 
 def _translated(type_: str, obj: Json) -> Sequence[Event]:
-    value = decode_object(obj)
+    try:
+        value = decode_object(obj)
+    except DecodeError as error:
+        logger("reader").warning("object left as it was", error=str(error))
+        return ()
     if value is None:
         return ()
     return (Deleted(value) if type_ == DELETED else Upserted(value),)
