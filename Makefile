@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check bench lock clean
+.PHONY: setup demo test check bench controlplane playground generated lock clean
 
 setup: $(STAMP)
 
@@ -20,8 +20,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/demo.sh
 
+# The tests against a real API server run where `make controlplane` has been run once; elsewhere they are skipped, and
+# the last line says so. They mostly wait, so that two files run beside each other, each on a control plane of its own.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --ignore=tests/controlplane
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/controlplane
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -31,6 +34,25 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
+
+# kube-apiserver, etcd and what else a cluster needs, from source into a cache of the user; prints the folder. Before
+# that, what manifests of ours are tried with: definitions of other projects, and promtool.
+controlplane:
+	@$(PYTHON) controlplane/definitions.py > /dev/null
+	@$(PYTHON) controlplane/promtool.py > /dev/null
+	@$(PYTHON) controlplane/build.py
+
+# A cluster to play with until Ctrl-C. ARGS=--empty: without Kerf, to install it yourself; ARGS=--fast: no waiting.
+playground: $(STAMP)
+	@$(BIN)/python -m tools.playground $(ARGS)
+
+# What follows from the code: the chart's roles, definitions, settings and schema, and pages of the reference.
+generated: $(STAMP)
+	@$(BIN)/python tools/generate_chart.py
+	@$(BIN)/python tools/document_run.py
+	@$(BIN)/python tools/document_lint.py
+	@$(BIN)/python tools/document_crds.py > docs/reference/.crds.md
+	@mv docs/reference/.crds.md docs/reference/crds.md && echo docs/reference/crds.md
 
 # Needs uv; only a maintainer who changes dependencies runs it.
 lock:

@@ -63,6 +63,32 @@ def pods(count: int) -> Json:
     return {"apiVersion": "v1", "kind": "List", "items": [pool(), *items]}
 
 
+def manifests(count: int, pools: int = 20) -> list[Json]:
+    """Deployments of the twenty shapes in turn, and among them pools of different families and limits."""
+    specs = shapes()
+    families = ("g4dn", "g5", "g6", "m5", "c6i", "r6i", "p4d", "m6g")
+    made: list[Json] = []
+    for number in range(pools):
+        held = pool()
+        held["metadata"] = {"name": f"pool-{number}"}
+        family = {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": [families[number % 8]]}
+        held["spec"]["template"]["spec"]["requirements"].append(family)
+        held["spec"]["limits"] = {"cpu": str(4 * (number + 1))}
+        made.append(held)
+    for number in range(count - pools):
+        labels = {"app": f"app-{number}"}
+        template = {"metadata": {"labels": labels}, "spec": specs[number % len(specs)]}
+        made.append(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": f"app-{number}", "namespace": "load"},
+                "spec": {"replicas": 3, "selector": {"matchLabels": labels}, "template": template},
+            }
+        )
+    return made
+
+
 def day(jobs: int = 200, seed: int = 1) -> Json:
     """A scenario of one day in which `jobs` one-pod Jobs arrive at random minutes and run for up to two hours."""
     chance = random.Random(seed)

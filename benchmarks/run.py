@@ -13,6 +13,8 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import yaml
+
 from benchmarks import generate
 
 _KERF = str(Path(sys.executable).with_name("kerf"))
@@ -52,6 +54,44 @@ def day(folder: Path) -> dict[str, float]:
     return {"simulate_day_s": _run("simulate", str(path), "-o", "json")[0]}
 
 
+def week() -> dict[str, float]:
+    """A simulated week of three windows with their Jobs, quotas and opportunistic pods; the scenario of the tests."""
+    path = Path(__file__).parents[1] / "tests" / "scenarios" / "windows-week.yaml"
+    return {"simulate_windows_week_s": _run("simulate", str(path), "-o", "json")[0]}
+
+
+def case() -> dict[str, float]:
+    """The thirty days of the company of document 001, before and after; its guide must show what they come to."""
+    root = Path(__file__).parents[1]
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.case_001"], capture_output=True, text=True, check=True, cwd=root, timeout=1800
+    )
+    if done.stdout not in (root / "docs" / "guides" / "001-one-day-for-many.md").read_text(encoding="utf-8"):
+        raise SystemExit(f"docs/guides/001-one-day-for-many.md shows another table than\n{done.stdout}")
+    return {"case_001_s": time.perf_counter() - start}
+
+
+def lint(folder: Path, count: int = 1000) -> dict[str, float]:
+    """`kerf lint` of a folder of YAML files with one object each, the whole process; best of three."""
+    place = folder / "manifests"
+    place.mkdir()
+    for number, manifest in enumerate(generate.manifests(count)):
+        text = yaml.safe_dump(manifest, sort_keys=False)
+        (place / f"{number:05}.yaml").write_text(text, encoding="utf-8")
+    return {"lint_1000_s": min(_run("lint", "-f", str(place), "-o", "json")[0] for _ in range(3))}
+
+
+def apart(module: str, what: str) -> dict[str, float]:
+    """A set of figures that `bench_live` or `bench_server` prints."""
+    arguments = [sys.executable, "-m", f"benchmarks.{module}", what]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=1200)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(arguments)} exited with {done.returncode}: {done.stderr}")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
 def main() -> int:
     """Run all, print each figure beside its range."""
     ranges = tomllib.loads((Path(__file__).parent / "ranges.toml").read_text(encoding="utf-8"))
@@ -63,6 +103,13 @@ def main() -> int:
             lambda: plan(folder, 10_000),
             lambda: plan(folder, 100_000),
             lambda: day(folder),
+            week,
+            case,
+            lambda: lint(folder),
+            lambda: apart("bench_live", "pods"),
+            lambda: apart("bench_live", "cluster"),
+            lambda: apart("bench_server", "response"),
+            lambda: apart("bench_server", "start"),
         )
         for benchmark in benchmarks:
             for figure, value in benchmark().items():

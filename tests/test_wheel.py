@@ -18,7 +18,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 def test_a_wheel_plans_outside_the_checkout(tmp_path: Path) -> None:
-    """It carries its data files: prices and cards are there without the checkout."""
+    """It carries its data files, so that prices and cards are there without the checkout, and kubectl's completion."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     run(*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT, cwd=tmp_path)
     (wheel,) = tmp_path.glob("kerf_autoscaler-*.whl")
@@ -30,3 +30,5 @@ def test_a_wheel_plans_outside_the_checkout(tmp_path: Path) -> None:
 
     printed = run(program / "kerf", "plan", "-f", "pool.yaml", "-f", "workload.yaml", "-o", "json", cwd=tmp_path)
     assert 1.212 == json.loads(printed)["cost"]["perHourAfter"]
+    assert "KL012" in run(program / "kerf", "lint", "pool.yaml", cwd=tmp_path)
+    assert "plan\t" in run(program / "kubectl_complete-kerf", "pl", cwd=tmp_path)

@@ -71,8 +71,11 @@ class CloudProvider(Protocol):
     """A cloud. Every method may raise Throttled or CloudError; none blocks the event loop."""
 
     name: str
-    currency: str
-    """Of every price it states, e.g. `USD`."""
+
+    @property
+    def currency(self) -> str:
+        """Of every price it states, e.g. `USD`."""
+        ...
 
     async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
         """What can be bought for a pool, in name order, with current prices. Called before every plan: keep a cache."""

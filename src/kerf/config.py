@@ -1,30 +1,102 @@
-"""Settings of the controllers; one place for every number that an operator may turn.
+"""Settings: one place for every number that an operator may turn.
 
-Times are seconds. Defaults are Karpenter's where it has the knob, else those of the design notes in docs/design.
+Each field is a flag of `kerf run`, an environment variable and a key of its `--config` file, all of one name:
+`batch_idle_s` is `--batch-idle`, `KERF_BATCH_IDLE` and `batch-idle`. Times are seconds here and durations such as
+`1m30s` or `500ms` there. Defaults are Karpenter's where it has the knob, else those of docs/design/architecture.md.
 """
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from kerf.errors import ConfigError
+
+STRATEGIES = ("cost", "first-fit")
+DURATION = "a duration such as 1m30s or 500ms"
+FOLLOWING = ("auto", "nominate", "pin", "off")
+
+
+def _setting(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "choices": choices})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What `kerf run` and the simulator start the controllers with."""
 
-    strategy: str = "cost"
-    follow: str = "auto"
-    batch_idle_s: float = 1
-    batch_max_s: float = 10
-    replan_s: float = 10
-    launch_deadline_s: float = 5 * 60
-    registration_deadline_s: float = 15 * 60
-    devices_deadline_s: float = 10 * 60
-    disruption_poll_s: float = 10
-    validation_s: float = 15
-    settled_s: float = 5 * 60
-    pin_deadline_s: float = 2 * 60
-    instance_poll_s: float = 30
-    orphan_age_s: float = 30
-    sold_out_s: float = 3 * 60
-    sold_out_most_s: float = 30 * 60
-    back_off_s: float = 5 * 60
-    back_off_most_s: float = 30 * 60
+    strategy: str = _setting("cost", "How nodes are chosen.", STRATEGIES)
+    follow: str = _setting("auto", "How the schedulers are made to follow the plan.", FOLLOWING)
+    batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
+    batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")
+    replan_s: float = _setting(10, "Plan again for pods that still wait.")
+    launch_deadline_s: float = _setting(5 * 60, "Give a claim up that the cloud has not launched.")
+    registration_deadline_s: float = _setting(15 * 60, "Give a node up that has not joined or become ready.")
+    devices_deadline_s: float = _setting(10 * 60, "Give a ready node up whose GPUs have not registered.")
+    disruption_poll_s: float = _setting(10, "Look for nodes that can go.")
+    validation_s: float = _setting(15, "A decision to remove a node must come out the same again after so long.")
+    settled_s: float = _setting(5 * 60, "Look again at an unchanged cluster.")
+    pin_deadline_s: float = _setting(2 * 60, "Take a pin away whose pod still waits.")
+    instance_poll_s: float = _setting(30, "Compare claims with the cloud's instances.")
+    orphan_age_s: float = _setting(30, "Terminate an instance without a claim once it is so old.")
+    drain_poll_s: float = _setting(5, "Look again at a node that is being drained.")
+    sold_out_s: float = _setting(3 * 60, "Leave a sold-out offering alone at first.")
+    sold_out_most_s: float = _setting(30 * 60, "Leave a sold-out offering alone at most.")
+    back_off_s: float = _setting(5 * 60, "Leave a type that failed alone at first.")
+    back_off_most_s: float = _setting(30 * 60, "Leave a type that failed alone at most.")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of Settings as an operator knows it."""
+
+    field: str
+    flag: str
+    variable: str
+    key: str
+    meaning: str
+    choices: tuple[str, ...]
+    default: str
+
+
+def settings_table() -> tuple[Setting, ...]:
+    """All of them, in the order of the fields."""
+    return tuple(_described(each.name, each.metadata, each.default) for each in fields(Settings))
+
+
+def _described(name: str, metadata: Mapping[str, Any], default: Any) -> Setting:
+    key = name.removesuffix("_s").replace("_", "-")
+    shown = default if isinstance(default, str) else f"{default:g}s"
+    variable = f"KERF_{key.upper().replace('-', '_')}"
+    return Setting(name, f"--{key}", variable, key, metadata["meaning"], metadata["choices"], shown)
+
+
+def settings_of(texts: Mapping[str, str]) -> Settings:
+    """Settings from texts by field name; what is not given has its default. Raises ConfigError."""
+    known = {setting.field: setting for setting in settings_table()}
+    values: dict[str, Any] = {name: _value(known[name], text) for name, text in texts.items()}
+    return Settings(**values)
+
+
+def _value(setting: Setting, text: str) -> str | float:
+    named = f"{setting.flag} ({setting.variable}, key {setting.key})"
+    if setting.choices:
+        if text not in setting.choices:
+            raise ConfigError(f"{named}: expected one of {', '.join(setting.choices)}, got {text!r}")
+        return text
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ConfigError(f"{named}: expected {DURATION}, got {text!r}")
+    return seconds
+
+
+_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PARTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|h|m|s))+", re.ASCII)
+_PART = re.compile(r"([0-9.]+)(ms|h|m|s)", re.ASCII)
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a duration; None for a text that is none."""
+    if _PARTS.fullmatch(text) is None:
+        return None
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))

@@ -14,6 +14,7 @@ from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot, Event
+from kerf.model.windows import CapacityWindow
 
 
 class Conflict(ApiError):
@@ -71,24 +72,37 @@ class KubeWriter(Protocol):
         """Write the status as it is in `claim`. Raises Conflict on an old version."""
         ...
 
-    async def delete_node_claim(self, name: str) -> None:
-        """Ask for deletion; the object stays until its finalizers are gone."""
+    async def delete_node_claim(self, claim: NodeClaim) -> None:
+        """Ask for deletion; the object stays until its finalizers are gone. Raises Conflict for another of its name."""
         ...
 
     async def update_node(self, node: Node) -> Node:
         """Write labels, annotations, taints, `is_unschedulable`, finalizers. Raises Conflict on an old version."""
         ...
 
-    async def delete_node(self, name: str) -> None:
-        """Ask for deletion; the object stays until its finalizers are gone."""
+    async def delete_node(self, node: Node) -> None:
+        """Ask for deletion; the object stays until its finalizers are gone. Raises Conflict for another of its name."""
         ...
 
-    async def update_node_pool_status(self, name: str, resources: Resources, conditions: Sequence[Condition]) -> None:
-        """Write a pool's counted resources and conditions."""
+    async def update_node_pool_status(
+        self, name: str, resources: Resources | None, conditions: Sequence[Condition]
+    ) -> None:
+        """Write a pool's counted resources, unless they are None, and these conditions; others stay as they are."""
         ...
 
     async def update_node_overlay_status(self, name: str, conditions: Sequence[Condition]) -> None:
         """Write an overlay's conditions."""
+        ...
+
+    async def update_window_status(self, window: CapacityWindow) -> CapacityWindow:
+        """Write the status as it is in `window`. Raises Conflict on an old version."""
+        ...
+
+    async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:
+        """Take these scheduling gates off a pod, and no other, and annotate it, in one write.
+
+        Raises Conflict when it has none of them any more.
+        """
         ...
 
     async def annotate_node_pool(self, name: str, annotations: Mapping[str, str | None]) -> None:

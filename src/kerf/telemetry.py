@@ -1,14 +1,132 @@
-"""Structured logs. Metrics join here when there is a server to show them."""
+"""Structured logs and metrics: what an operator sees of a running Kerf.
+
+Metrics are counted where something happens and read by Prometheus; nothing in Kerf reads them, so that they never
+become state. Names begin with `kerf_`; units are in the names, as Prometheus wants them.
+"""
 
 import logging
+import sys
+from typing import Literal
 
 import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+REGISTRY = CollectorRegistry()
+
+RECONCILES = Counter(
+    "kerf_reconciles", "Passes of a controller over one key, by outcome", ["controller", "outcome"], registry=REGISTRY
+)
+RECONCILE_SECONDS = Histogram("kerf_reconcile_seconds", "Duration of such a pass", ["controller"], registry=REGISTRY)
+PENDING_PODS = Gauge("kerf_pending_pods", "Pods that wait for a node, now", registry=REGISTRY)
+UNPLACED_PODS = Gauge(
+    "kerf_unplaced_pods", "Pods for which nothing can be bought, at the last plan", ["stage"], registry=REGISTRY
+)
+CLAIMS_CREATED = Counter("kerf_nodeclaims_created", "NodeClaims created", ["nodepool"], registry=REGISTRY)
+CLAIMS_DISRUPTED = Counter(
+    "kerf_nodeclaims_disrupted", "NodeClaims deleted by a decision of ours", ["nodepool", "reason"], registry=REGISTRY
+)
+PODS_FOLLOWED = Counter(
+    "kerf_pods_followed",
+    "Pods for which a node was bought, by whether they were bound to the planned node and cards",
+    ["outcome"],
+    registry=REGISTRY,
+)
+PODS_ADMITTED = Counter(
+    "kerf_pods_admitted",
+    "Pods whose scheduling gate was opened, by CapacityWindow; none for opportunistic ones",
+    ["window"],
+    registry=REGISTRY,
+)
+WINDOW_PHASE = Gauge("kerf_window_phase", "1 for the phase of a CapacityWindow", ["window", "phase"], registry=REGISTRY)
+WINDOW_WARM = Gauge(
+    "kerf_window_warm_replicas",
+    "Replicas that a CapacityWindow keeps ready, asked and ready",
+    ["window", "state"],
+    registry=REGISTRY,
+)
+GPU_ALLOCATED_RATIO = Gauge(
+    "kerf_gpu_allocated_ratio",
+    "Share of a physical GPU that pods hold, from 0 to 1",
+    ["nodepool", "node", "gpu", "model"],
+    registry=REGISTRY,
+)
+POD_GPUS = Gauge(
+    "kerf_pod_gpus",
+    "Physical GPUs that a pod holds; a slice counts as its part of a card",
+    ["namespace", "pod", "node"],
+    registry=REGISTRY,
+)
+API_CALLS = Counter(
+    "kerf_api_calls",
+    "Calls to the Kubernetes API by verb, resource and answer",
+    ["verb", "resource", "answer"],
+    registry=REGISTRY,
+)
+API_SECONDS = Histogram("kerf_api_call_seconds", "Duration of such a call", ["verb"], registry=REGISTRY)
+WATCH_SILENT_SECONDS = Gauge(
+    "kerf_watch_silent_seconds", "Since a watch has told anything, bookmarks included", ["resource"], registry=REGISTRY
+)
+WATCH_RELISTS = Gauge("kerf_watch_lists", "Times a resource was listed from the start", ["resource"], registry=REGISTRY)
+LEADING = Gauge("kerf_leading", "1 while this replica leads", registry=REGISTRY)
+EVENTS_DROPPED = Counter("kerf_events_dropped", "Events for people that could not be posted", registry=REGISTRY)
+
+
+_PHASES = ("Closed", "Warming", "Open", "Closing")
+
+
+def measure_phase(window: str, phase: str) -> None:
+    """Show the phase of a window, and that it has no other."""
+    for each in _PHASES:
+        WINDOW_PHASE.labels(window, each).set(each == phase)
+
+
+def exposition() -> bytes:
+    """All metrics in the text format of Prometheus."""
+    return generate_latest(REGISTRY)
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
     """A logger that carries the controller's name."""
     bound: structlog.stdlib.BoundLogger = structlog.get_logger(controller=name)
     return bound
+
+
+def configure(form: Literal["text", "json"], level: str) -> None:
+    """Logs go to standard error, one line each, as `key=value` text or as JSON; `level` is debug, info, warning..."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    last: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.processors.LogfmtRenderer(
+            key_order=("timestamp", "level", "controller", "event"), bool_as_flag=False
+        )
+    )
+    structlog.configure(
+        processors=[*shared, last],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    # What libraries say goes the same way: a line that is no JSON among others breaks whoever reads them.
+    logging.basicConfig(handlers=[_Forwarding()], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    for name in _TOLD_BY_US:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+_TOLD_BY_US = ("kubernetes.aio.leaderelection",)
+"""Loggers that repeat every two seconds what Kerf says once."""
+
+
+class _Forwarding(logging.Handler):
+    """Records of the standard library as lines of ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger(record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)
 
 
 def silence() -> None:

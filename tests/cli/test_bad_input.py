@@ -93,7 +93,7 @@ def test_two_clouds_are_refused() -> None:
         (("-f", POOL_000, "--catalog", "nowhere.json"), "--catalog nowhere.json: expected aws[:REGION]"),
         (("-f", POOL_000, "--region", "mars-1"), "mars-1"),
         (("-f", POOL_000, "--now", "noon"), "--now noon: expected an instant such as 2026-01-05T12:00:00Z"),
-        (("-f", POOL_000, "--replicas", "deployment/default/x=1"), "expected one of the workloads of the input (none)"),
+        (("-f", POOL_000, "--replicas", "deployment/default/x=1"), "expected one of the workloads there (none)"),
         (("-f", WORKLOAD_000, "--replicas", "deployment/default/gpu-app=x"), "expected KIND/NAMESPACE/NAME=NUMBER"),
     ],
 )

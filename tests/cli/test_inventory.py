@@ -1,10 +1,17 @@
 """`kerf gpus` and `kerf nodes` on a cluster with two pods on one card."""
 
+from dataclasses import replace
+
 from kerf.cli.cards import Holder, cards_of
 from kerf.model.gpu import DeviceState
 from kerf.model.snapshot import ClusterNode
+from kerf.sharing.family import Occupant
+from kerf.sharing.registry import configured, family_named
+from kerf.state.joining import demand_on
 from kerf.testing.builders import a_node, a_pod, a_snapshot
 from tests.cli.program import CLUSTER, files, kerf
+from tests.engine.test_configuration_choice import pods as waiting
+from tests.sharing.nvidia import A100, cut, mig_map, predicted
 
 
 def test_each_card_tells_its_holders() -> None:
@@ -63,3 +70,17 @@ def test_an_input_without_nodes_is_no_error() -> None:
     done = kerf("gpus", *files("examples/004-ack/nodepool.yaml"))
 
     assert (0, "no GPU in the input\n") == (done.returncode, done.stdout)
+
+
+def test_parts_of_cut_cards_have_their_holders() -> None:
+    """On the card whose part they hold, also where a node has several cards."""
+    pods = [replace(each, name=f"p{i}", node_name="node") for i, each in enumerate(waiting({"mig-1g.5gb": 2}))]
+    family = family_named("mig", configured([mig_map(small=cut(g1_5=7))]))
+    idle = predicted(family, [A100] * 3, layout="small", strategy="mixed")
+    used = family.occupied(idle, [Occupant(pod, demand) for pod in pods if (demand := demand_on(pod, family))])
+    held = ClusterNode(a_node(), None, tuple(pods), used, "mig")
+    snapshot = a_snapshot(nodes=[held], config_maps=(mig_map(small=cut(g1_5=7)),))
+
+    assert [(Holder("default/p0", 4864, 14, 1),), (Holder("default/p1", 4864, 14, 1),), ()] == [
+        card.holders for card in cards_of(held, snapshot)
+    ]

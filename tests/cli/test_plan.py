@@ -38,6 +38,7 @@ KEYS = [
     "placements",
     "unplaced",
     "notes",
+    "admissions",
 ]
 
 

@@ -70,7 +70,7 @@ class Cluster(World):
         self.state = ClusterState(assume_node_classes=True)
         self.book = MarketBook(self.cloud, self.clock, self.settings)
         self.actuator = Actuator(self.state, self.ports.writer, self.recorder, self.clock)
-        self.runtime = Runtime(self.ports, self.state, ())
+        self.runtime = Runtime(self.ports, self.state, tuple)
 
     def use(self, cloud: FakeCloud) -> None:
         """Another cloud; before anything is started."""
@@ -109,7 +109,8 @@ class Cluster(World):
 
     def start(self, *controllers: Controller) -> None:
         """Begin with these controllers, which use our `state`."""
-        self.runtime = Runtime(self.ports, self.state, controllers)
+        self.runtime = Runtime(self.ports, self.state, lambda: controllers)
+        self.runtime.lead()
         self.at(self.now_s, self.runtime.start)
 
     def read(self) -> ClusterSnapshot:

@@ -137,7 +137,8 @@ def test_a_node_that_goes_is_closed_and_says_why(cluster: Cluster) -> None:
     assert (DISRUPTED_TAINT,) == cluster.node().taints
     assert ("True", "Empty", "empty for 10m") == cluster.condition("DisruptionReason")
     assert cluster.claim().is_deleting
-    assert ["Disrupting NodeClaim: Empty: empty for 10m"] == cluster.said("DisruptionTerminating")
+    said = [f"Disrupting {kind}: Empty: empty for 10m" for kind in ("NodeClaim", "Node")]
+    assert said == cluster.said("DisruptionTerminating")
 
 
 def test_a_deletion_of_a_claim_that_goes_is_skipped(cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kerf.controllers.conditions import Consolidatable, PodEvents, PoolStatus
+from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 from tests.sim.world import START_S
@@ -155,17 +155,93 @@ def test_a_pool_counts_its_claims(cluster: Cluster) -> None:
 
     status = cluster.api.list("NodePool")[0]["status"]
     assert {"cpu": "8", "memory": "32Gi", "nodes": "2", "nvidia.com/gpu": "2", "pods": "116"} == status["resources"]
-    assert [("Ready", "True", "Ready")] == [(c["type"], c["status"], c["reason"]) for c in status["conditions"]]
+    assert 2 == status["nodes"]
+    assert [("ValidationSucceeded", "True"), ("Ready", "True")] == [
+        (c["type"], c["status"]) for c in status["conditions"]
+    ]
 
 
 def test_a_pool_without_its_node_class_says_so(cluster: Cluster) -> None:
     """In a cluster a NodeClass that does not exist is no NodeClass; it is ready when it appears."""
     cluster.state.assumes_node_classes = False
     start(cluster)
-    (before,) = cluster.api.list("NodePool")[0]["status"]["conditions"]
+    _, before = cluster.api.list("NodePool")[0]["status"]["conditions"]
     cluster.put({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"}})
-    (after,) = cluster.api.list("NodePool")[0]["status"]["conditions"]
+    _, after = cluster.api.list("NodePool")[0]["status"]["conditions"]
 
     assert ("False", "NodePoolNotReady") == (before["status"], before["reason"])
     assert "EC2NodeClass" in before["message"]
     assert ("True", "Ready") == (after["status"], after["reason"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"limits": {"cpu": "1e1.5"}}, {"ValidationSucceeded": "False", "Ready": "False"}),
+        (
+            {"disruption": {"budgets": [{"nodes": "1", "schedule": "TZ=UTC 0 9 * * 1", "duration": "1h"}]}},
+            {"ValidationSucceeded": "False", "Ready": "True"},
+        ),
+    ],
+)
+def test_a_pool_that_cannot_be_carried_out_says_why(
+    cluster: Cluster, spec: dict[str, Any], expected: dict[str, str]
+) -> None:
+    """It takes no nodes, unless only a schedule is broken; when it is mended, both conditions are True."""
+    start(cluster)
+    cluster.change("NodePool", "gpu", spec=spec)
+    conditions = cluster.api.list("NodePool")[0]["status"]["conditions"]
+    cluster.change("NodePool", "gpu", spec={"limits": {"cpu": "1"}, "disruption": {"budgets": None}})
+    mended = cluster.api.list("NodePool")[0]["status"]["conditions"]
+
+    assert expected == {c["type"]: c["status"] for c in conditions}
+    assert "NodePoolValidationFailed" == conditions[0]["reason"]
+    assert ": expected " in conditions[0]["message"]
+    assert ["True", "True"] == [c["status"] for c in mended]
+
+
+def test_a_pool_keeps_what_others_say_of_it(cluster: Cluster) -> None:
+    """A condition that is not ours to judge."""
+    start(cluster)
+    theirs = {"type": "NodeRegistrationHealthy", "status": "True", "reason": "Healthy", "message": ""}
+    pool_ = cluster.api.get("NodePool", "", "gpu")
+    assert pool_ is not None
+    kept = [*pool_["status"]["conditions"], {**theirs, "lastTransitionTime": "2026-01-05T07:00:00Z"}]
+    cluster.change("NodePool", "gpu", spec={"limits": {"cpu": "1e1.5"}}, status={"conditions": kept})
+    conditions = cluster.api.list("NodePool")[0]["status"]["conditions"]
+
+    told = {c["type"]: c["status"] for c in conditions}
+    assert {"ValidationSucceeded": "False", "Ready": "False", "NodeRegistrationHealthy": "True"} == told
+
+
+def test_a_sharing_mode_that_is_none_is_said(cluster: Cluster) -> None:
+    """It counts as absent, so that the pool takes nodes as before."""
+    start(cluster)
+    cluster.change("NodePool", "gpu", metadata={"annotations": {"kerf.dev/gpu-sharing": "maybe"}})
+    validated, ready = cluster.api.list("NodePool")[0]["status"]["conditions"]
+
+    assert (
+        "annotation kerf.dev/gpu-sharing: expected one of hami, mig, mps, none, time-slicing, whole, got maybe"
+        == validated["message"]
+    )
+    assert ["False", "True"] == [validated["status"], ready["status"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a b", ("False", "RuntimeValidation", "spec.requirements[0].values[0]: expected text that is a label value")),
+        ("a", ("True", "ValidationSucceeded", "")),
+    ],
+)
+def test_an_overlay_says_whether_it_is_applied(cluster: Cluster, value: str, expected: tuple[str, str, str]) -> None:
+    """One that the API took and that cannot be carried out is not, and says why."""
+    requirements = [{"key": "a/b", "operator": "In", "values": [value]}]
+    named = {"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "o"}}
+    cluster.put({**named, "spec": {"requirements": requirements, "price": "1"}})
+    cluster.start(OverlayStatus(cluster.state, cluster.ports, cluster.book))
+
+    validated, ready = cluster.api.list("NodeOverlay")[0]["status"]["conditions"]
+    assert expected[:2] == (validated["status"], validated["reason"])
+    assert validated["message"].startswith(expected[2])
+    assert expected[0] == ready["status"]

@@ -172,3 +172,13 @@ def test_what_forbids_it_is_said(cluster: Cluster) -> None:
 
     assert [] == going(cluster)
     assert ['pod default/p has "karpenter.sh/do-not-disrupt" annotation'] == cluster.said("DisruptionBlocked")
+
+
+def test_a_node_on_which_a_waiting_pod_has_its_place_stays(cluster: Cluster) -> None:
+    """A scheduler tries again only after a while: the node that was bought for the pod is not empty until then."""
+    cluster.put(pod(limits={"cpu": "1"}))
+    start(cluster, idle=[1, 2])
+    cluster.at(60)
+
+    assert 1 == len(going(cluster))
+    assert ["node is nominated for a pending pod"] == cluster.said("DisruptionBlocked")

@@ -87,12 +87,17 @@ def test_a_persons_cordon_is_never_ours(cluster: Cluster) -> None:
     assert (True, "GPU-a") == (cluster.claim().is_true("Initialized"), notes(cluster)[USE])
 
 
+def only_card(cluster: Cluster) -> dict[str, str]:
+    """What of the pod's annotations binds it to cards."""
+    return {key: text for key, text in notes(cluster).items() if key == USE}
+
+
 def test_our_cordon_ends_when_the_pods_are_led(cluster: Cluster) -> None:
     """Closed until the cards are there, open with the pins."""
     cluster.put(pod())
     claim = on_its_way(cluster, "pin", p=[0])
     joins(cluster, claim)
-    assert (True, {}) == (cluster.node().is_unschedulable, notes(cluster))
+    assert (True, {USE: "kerf-card-on-its-way"}) == (cluster.node().is_unschedulable, only_card(cluster))
 
     registers(cluster)
     assert (False, False) == (cluster.node().is_unschedulable, CORDONED in cluster.node().annotations)
@@ -160,12 +165,12 @@ def watch_pins(cluster: Cluster, obj: Json) -> None:
 
 def test_a_pin_that_does_not_help_is_taken_away_after_two_minutes(cluster: Cluster) -> None:
     """The pod still waits: every other card is better than none."""
-    watch_pins(cluster, pod(annotations={USE: "GPU-a", PINNED: str(START_S), "own": "1"}))
+    watch_pins(cluster, pod(annotations={USE: "GPU-a", PINNED: str(START_S), "nvidia.com/own": "1"}))
     cluster.at(119)
     assert "GPU-a" == notes(cluster)[USE]
 
     cluster.at(120)
-    assert {"own": "1"} == notes(cluster)
+    assert {"nvidia.com/own": "1"} == notes(cluster)
 
 
 @pytest.mark.parametrize(

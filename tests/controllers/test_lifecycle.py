@@ -63,6 +63,17 @@ def test_a_launched_claim_knows_its_instance(cluster: Cluster) -> None:
     assert ["launched g5.xlarge spot in us-east-1a"] == cluster.said("Launched")
 
 
+def test_a_claim_says_that_it_awaits_its_launch(cluster: Cluster) -> None:
+    """In Karpenter's word and until when, before the cloud has said anything at all."""
+    cluster.cloud.throttle(START_S + 60)
+    start(cluster)
+    wanted(cluster)
+    cluster.at(30)
+
+    text = "The cloud has not launched it yet; given up at 2026-01-05T07:05:00Z"
+    assert ("Unknown", "AwaitingReconciliation", text) == cluster.condition("Launched")
+
+
 def test_a_sold_out_claim_goes_and_its_offerings_rest(cluster: Cluster) -> None:
     """InsufficientCapacity: the claim is deleted at once, people are told, the offerings are left out of plans."""
     cluster.cloud.sell_out("g5.xlarge")

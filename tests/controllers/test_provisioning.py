@@ -4,7 +4,11 @@ import json
 
 import pytest
 
+from kerf.controllers.actuator import Actuator
 from kerf.controllers.provisioning import Provisioning
+from kerf.errors import ApiError
+from kerf.model.plan import Plan
+from kerf.model.snapshot import ClusterSnapshot
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -166,6 +170,32 @@ def test_a_pod_that_nothing_can_hold_is_told_why_and_what_would_help(cluster: Cl
     assert [f"Failed to schedule pod, {why}; {hint}"] == cluster.said("FailedScheduling")
 
 
+def test_a_pool_at_its_limit_says_so_until_it_is_raised(cluster: Cluster) -> None:
+    """With the figures and how many pods wait; a pool that never was at its limit says nothing."""
+    start(cluster)
+    cluster.change("NodePool", "gpu", spec={"limits": {"nodes": "1"}})
+    cluster.put(pool("other", types=("m5.large",)))
+    appear(cluster, 0, 0.1, 0.2)
+    cluster.at(3)
+    at_limit = limits_told(cluster)
+    cluster.change("NodePool", "gpu", spec={"limits": {"nodes": "9"}})
+    cluster.at(30)
+
+    why = "limit nodes 1 of NodePool gpu: 1 planned, 1 more needed; 2 pods wait"
+    assert {"gpu": ("True", "LimitsReached", why)} == at_limit
+    assert {"gpu": ("False", "WithinLimits", "")} == limits_told(cluster)
+
+
+def limits_told(cluster: Cluster) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message of the condition LimitsReached, by pool."""
+    return {
+        obj["metadata"]["name"]: (told["status"], told["reason"], told.get("message", ""))
+        for obj in cluster.api.list("NodePool")
+        for told in obj.get("status", {}).get("conditions", ())
+        if told["type"] == "LimitsReached"
+    }
+
+
 def test_a_pod_that_will_fit_on_a_node_on_its_way_is_told_so(cluster: Cluster) -> None:
     """Nothing is bought a second time; the pod hears on which claim it should schedule."""
     start(cluster)
@@ -184,3 +214,26 @@ def test_throttling_only_delays(cluster: Cluster) -> None:
     cluster.at(20)
 
     assert 11 == planned_at(cluster)[0]
+
+
+class Unlucky(Actuator):
+    """Its first launch fails before anything is written."""
+
+    tries = 0
+
+    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        """Fail once."""
+        self.tries += 1
+        if self.tries == 1:
+            raise ApiError("no answer")
+        await super().launch(plan, snapshot)
+
+
+def test_a_plan_that_could_not_be_carried_out_is_made_again(cluster: Cluster) -> None:
+    """Although nothing has changed since: what was planned is not there."""
+    cluster.put(pool(), pod())
+    actuator = Unlucky(cluster.state, cluster.ports.writer, cluster.recorder, cluster.clock)
+    cluster.start(Provisioning(cluster.state, cluster.ports, cluster.book, actuator, cluster.settings))
+    cluster.at(60)
+
+    assert [["default/p"]] == bought_for(cluster)

@@ -1,5 +1,6 @@
 """NodeOverlays: prices, capacities, order and conflicts as Karpenter's, and cards that they never make."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,14 @@ def test_a_price_is_set_per_offering() -> None:
     assert {("a", SPOT): 300_000, ("a", ON_DEMAND): 1_000_000, ("b", SPOT): 1_000_000, ("b", ON_DEMAND): 1_000_000} == {
         (o.zone, o.capacity_type): o.price_micro for o in changed.offerings
     }
+
+
+def test_a_price_that_is_final_is_changed_by_none() -> None:
+    """What a scenario says that something costs from now on is what it costs."""
+    kind = replace(M5, offerings=tuple(replace(offering, is_final=True) for offering in M5.offerings))
+    (found,) = apply([an_overlay(price="0.01")], POOL, (kind,)).types
+
+    assert kind.offerings == found.offerings
 
 
 def test_the_catalogue_is_left_alone_where_no_overlay_matches() -> None:
@@ -105,6 +114,13 @@ def test_at_equal_weight_the_later_name_comes_first() -> None:
     first, second, third = (an_overlay(name, price="1") for name in ("b", "ab", "a"))
 
     assert [first, second, third] == sorted([third, second, first], key=lambda o: o.order)
+
+
+def test_an_invalid_overlay_is_applied_nowhere() -> None:
+    """It gives its own reason, and stands in nobody's way."""
+    overlays = [an_overlay("a", price="1"), an_overlay("b", price="1", invalid="spec.x: expected y, got z")]
+
+    assert {"b": "spec.x: expected y, got z"} == conflicts(overlays, [POOL], [M5])
 
 
 def test_two_prices_at_equal_weight_conflict() -> None:

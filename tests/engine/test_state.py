@@ -213,7 +213,7 @@ def test_a_broken_note_is_no_note(text: str) -> None:
 def test_what_a_register_lacks_is_named_card_by_card() -> None:
     """Fewer cards, unhealthy ones, and a smaller one are three sentences; more is nothing."""
     predict = family_named("hami", FAMILIES).predict
-    two, small, one = predict(cards(2), {}), predict(cards(2, 22000), {}), predict(cards(1), {})
+    two, small, one = predict(cards(2), {}, {}), predict(cards(2, 22000), {}, {}), predict(cards(1), {}, {})
 
     assert "" == lacks(two, two) == lacks(one, two)
     assert "1 of 2 GPUs registered" == lacks(two, one)

@@ -236,3 +236,13 @@ def test_types_with_equal_cards_have_equal_layouts() -> None:
 
     assert offer(hami, G5).layout == offer(hami, G5_2X).layout
     assert offer(hami, G5).layout != offer(whole, G5).layout
+
+
+def test_an_invalid_pool_takes_no_nodes() -> None:
+    """What the API took and nobody can carry out; the plan says what it is."""
+    offered = wares(a_pool(invalid="spec.limits.cpu: expected a quantity, got '1e1.5'"), types=(M5,))
+
+    assert ((), (("pool", "it is invalid: spec.limits.cpu: expected a quantity, got '1e1.5'"),)) == (
+        offered.candidates,
+        offered.pool_problems,
+    )

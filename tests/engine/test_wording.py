@@ -77,11 +77,10 @@ def test_an_estimated_price_is_called_so() -> None:
     assert any("is an estimate" in note for note in planned([a_pod(cpu=1)], [a_pool()], [kind]).notes)
 
 
-def test_an_assumed_node_class_and_an_ignored_constraint_are_noted() -> None:
+def test_an_ignored_constraint_is_noted() -> None:
     """What is not planned for is said."""
     pods = [a_pod(cpu=1, not_planned=("topologySpreadConstraints",))]
 
     notes = planned(pods, [a_pool()], [M5, G5_2X]).notes
 
-    assert "EC2NodeClass default is not in the input and taken to be ready" in notes
     assert "1 pod with topologySpreadConstraints: this version plans as if it were not there" in notes

@@ -120,7 +120,7 @@ def only_unplaced(decided: Plan) -> Unplaced:
 
 def registered_cards(count: int, memory_mib: int = 22888) -> str:
     """HAMi's register annotation of that many idle cards."""
-    return register_annotation(family_named("hami", FAMILIES).predict(cards(count, memory_mib), {}))
+    return register_annotation(family_named("hami", FAMILIES).predict(cards(count, memory_mib), {}, {}))
 
 
 def a_hami_node(node: Node, count: int = 1, memory_mib: int = 22888) -> Node:

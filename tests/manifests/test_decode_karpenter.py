@@ -44,7 +44,7 @@ def test_a_pool_is_read_whole() -> None:
           consolidationPolicy: WhenEmpty
           budgets:
             - {nodes: "0", schedule: "0 9 * * 1-5", duration: 8h, reasons: [Drifted]}
-            - {nodes: 5}
+            - {nodes: "5"}
         """,
     )
 
@@ -61,7 +61,7 @@ def test_a_pool_is_read_whole() -> None:
     assert (None, 5400) == (read.expire_after_s, read.termination_grace_period_s)
     assert Resources({"cpu": 10_000, "memory": 40 * 2**30, "nodes": 3}) == read.limits
     assert 20 == read.weight
-    budgets = (Budget("0", ("Drifted",), "0 9 * * 1-5", 8 * 3600), Budget("5"))
+    budgets = (Budget("0", ("Drifted",), "0 9 * * 1,2,3,4,5", 8 * 3600), Budget("5"))
     assert Disruption(30, "WhenEmpty", budgets) == read.disruption
 
 
@@ -93,7 +93,20 @@ def test_a_pool_is_read_whole() -> None:
             " got 'nvidia.com/gpu' (hint: requirements compare labels; a resource such as nvidia.com/gpu is",
         ),
         ("requirements: [{key: karpenter.sh/nodepool, operator: Exists}]", "", "karpenter.sh, which is reserved"),
+        ("requirements: [{key: mykarpenter.sh/a, operator: Exists}]", "", "karpenter.sh, which is reserved"),
         ("requirements: [{key: kubernetes.io/hostname, operator: Exists}]", "", "a label other than the node's name"),
+        ("requirements: [{key: a..b/c, operator: Exists}]", "", "expected a label key such as example.com/name"),
+        (
+            "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spott]}]",
+            "",
+            "requirements[0].values: expected at least 1 of reserved, spot, on-demand, got <a list of 1>",
+        ),
+        ("requirements: []\ntaints: [{key: a, value: '', effect: NoExecute}]", "", "value: expected text such as"),
+        (
+            "requirements: []\ntaints: [{key: a, effect: NoExecute}]\nstartupTaints: [{key: a, effect: NoExecute}]",
+            "",
+            "startupTaints[0]: expected one taint of a key and an effect, got 'a:NoExecute'",
+        ),
         ("requirements: [{key: a, operator: In, values: [on]}]", "", 'got True (hint: quote it: "on")'),
         ("requirments: []", "", "requirements: expected a value, got <nothing> (hint: is `requirments` meant as"),
         ("requirements: []\ntaints: [{key: a, effect: Sometimes}]", "", "expected one of NoSchedule, PreferNoSchedule"),
@@ -101,14 +114,25 @@ def test_a_pool_is_read_whole() -> None:
         ("", "limits: {cpu: -1}", "in.yaml:5:17: spec.limits.cpu: expected a quantity that is not negative, got -1"),
         ("", "limits: {cpu: 4 cores}", "spec.limits.cpu: expected a quantity, got '4 cores'"),
         ("", "limits: {resources: {cpu: 4}}", "spec.limits.resources: expected a quantity, got <a mapping>"),
+        ("", "limits: {cpu: 1.5}", 'spec.limits.cpu: expected text or a whole number, got 1.5 (hint: quote it: "1.5")'),
+        ("", "limits: {cpu: }", "spec.limits.cpu: expected a quantity, got <nothing>"),
+        ("", "limits: {cpu: 1e1.5}", "spec.limits.cpu: expected a quantity, got '1e1.5'"),
         ("", "limits: [cpu]", "spec.limits: expected a mapping of resources to quantities, got <a list of 1>"),
         ("", "weight: 200", "spec.weight: expected a whole number from 1 to 100, got 200"),
         ("", "weight: heavy", "spec.weight: expected a whole number from 1 to 100, got 'heavy'"),
+        ("", "disruption: {budgets: [{nodes: 5}]}", 'a percentage such as 10%, got 5 (hint: quote it: "5")'),
+        (
+            "",
+            "disruption: {budgets: [{reasons: [Empty, Empty]}]}",
+            "reasons[1]: expected each reason once, got 'Empty'",
+        ),
+        ("", "disruption: {budgets: [{schedule: '@daily', duration: 30m1h}]}", "a duration in hours and minutes"),
         ("", "disruption: {budgets: [{nodes: 10 percent}]}", "a number of nodes or a percentage such as 10%"),
         ("", "disruption: {budgets: [{schedule: '@daily'}]}", "budgets[0].duration: expected schedule and duration"),
         ("", "disruption: {budgets: [{schedule: 0 99 * * *, duration: 1h}]}", "a cron expression of five fields"),
         ("", "disruption: {consolidationPolicy: Sometimes}", "expected one of WhenEmpty, WhenEmptyOrUnderutilized"),
         ("", "replicas: 2\nweight: 3", "spec.weight: expected no weight on a pool with replicas, got 3"),
+        ("", "replicas: 3000000000", "spec.replicas: expected a whole number from 0 to 2147483647, got 3000000000"),
         ("", "replicas: 2\nlimits: {cpu: 3}", "spec.limits.cpu: expected only `nodes` on a pool with replicas"),
     ],
 )
@@ -125,6 +149,18 @@ def test_labels_of_the_reserved_domain_are_refused() -> None:
     assert 1 == refusal(
         text.replace("spec: {}", "spec: {nodeClassRef: {group: a, kind: B, name: c}, requirements: []}")
     ).count("reserved")
+
+
+def test_a_pool_gives_at_most_a_hundred_labels() -> None:
+    """And what else its template's metadata states is dropped, and warned about."""
+    labels = ", ".join(f"l{number}: a" for number in range(101))
+    metadata = f"template:\n  metadata: {{name: x, labels: {{{labels}}}}}\n  spec: "
+    text = pool_text(spec="").replace("template:\n    spec:", metadata.replace("\n", "\n  "))
+
+    assert "spec.template.metadata.labels: expected at most 100 entries, got 101" in refusal(text)
+    assert ("in.yaml:6:16: spec.template.metadata.name: unknown field, ignored",) == (
+        decoded(text.replace("l100: a", "")).warnings
+    )
 
 
 def test_all_errors_of_a_document_are_reported() -> None:
@@ -178,7 +214,9 @@ def test_an_overlay_is_read_and_an_impossible_one_refused() -> None:
         overlay.weight,
     )
     assert "only one of price and priceAdjustment" in refusal(text + "  price: '1'\n  priceAdjustment: '+1'")
-    assert "expected at least -100%" in refusal(text + "  priceAdjustment: '-101%'")
+    for adjustment in ("-101%", "-100.0%", "-099%"):
+        assert "expected at least -100%" in refusal(text + f"  priceAdjustment: '{adjustment}'")
+    assert "which is reserved" in refusal(text.replace("[]", "[{key: karpenter.sh/a, operator: Exists}]"))
     assert "spec.capacity.cpu: expected an extended resource" in refusal(text + "  capacity: {cpu: 1}")
     assert 'got 1.5 (hint: quote it: "1.50")' in refusal(text + "  price: 1.50")
 

@@ -211,7 +211,7 @@ def test_an_empty_affinity_term_selects_nothing() -> None:
 
 
 def test_constraints_that_are_not_planned_for_are_named() -> None:
-    """The engine says so beside its plan instead of passing over them."""
+    """001-26: the engine says so beside its plan instead of passing over them."""
     spec = """
         containers: [{name: a}]
         topologySpreadConstraints: [{maxSkew: 1}]

@@ -3,7 +3,14 @@
 from typing import Any
 
 from kerf.manifests.decode import decode_object
-from kerf.manifests.encode import event_object, node_claim_object, node_merged, node_pool_status
+from kerf.manifests.encode import (
+    condition_list,
+    event_object,
+    node_claim_object,
+    node_merged,
+    node_pool_status,
+    node_pool_status_merged,
+)
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements, Taint
 from kerf.model.events import triggered_scale_up
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT, Condition
@@ -100,9 +107,29 @@ def test_a_node_that_was_not_changed_is_written_as_it_was() -> None:
 
 def test_a_pool_status_counts_nodes_among_resources() -> None:
     """Karpenter's counter does the same."""
-    assert {"resources": {"cpu": "8", "nodes": "1"}, "conditions": []} == node_pool_status(
+    assert {"resources": {"cpu": "8", "nodes": "1"}, "nodes": 1, "conditions": []} == node_pool_status(
         Resources({"nodes": 1, "cpu": 8000}), ()
     )
+    assert 0 == node_pool_status(Resources(), ())["nodes"]
+
+
+def test_two_writers_of_a_pool_do_not_take_each_others_conditions_away() -> None:
+    """Nor the resources, where one of them does not count any."""
+    counted = node_pool_status_merged({}, Resources({"nodes": 2}), [Condition("Ready", "True")])
+    told = node_pool_status_merged(counted, None, [Condition("LimitsReached", "True", message="full")])
+    again = node_pool_status_merged(told, Resources({"nodes": 3}), [Condition("Ready", "False")])
+
+    assert (2, 3) == (told["nodes"], again["nodes"])
+    assert {("LimitsReached", "True"), ("Ready", "False")} == {(c["type"], c["status"]) for c in again["conditions"]}
+
+
+def test_conditions_stand_in_the_order_of_the_stages() -> None:
+    """A column shows the first that is not True: the stage that is awaited, never the sum of all."""
+    types = ["Ready", "Drifted", "Registered", "Consolidatable", "Initialized", "Launched"]
+
+    assert ["Launched", "Registered", "Initialized", "Consolidatable", "Drifted", "Ready"] == [
+        written["type"] for written in condition_list([Condition(name, "True") for name in types])
+    ]
 
 
 def test_the_same_event_has_the_same_name() -> None:

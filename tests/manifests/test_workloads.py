@@ -151,7 +151,7 @@ def test_errors_in_a_template_name_the_whole_path() -> None:
         ("deployment/default/w=-1", "got '-1'"),
         (
             "deployment/default/v=1",
-            "expected one of the workloads of the input (deployment/default/w), got 'deployment/default/v'",
+            "expected one of the workloads there (deployment/default/w), got 'deployment/default/v'",
         ),
     ],
 )

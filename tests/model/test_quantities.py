@@ -35,6 +35,10 @@ NUMBERS = st.from_regex(r"[+-]?([0-9]{1,12}(\.[0-9]{0,6})?|\.[0-9]{1,6})", fullm
         ("0", 0),
         (7, 7),
         (1.5, 2),
+        ("-1e1000", -(10**40)),
+        ("1e999999999", 10**40),
+        ("1e-999999999", 1),
+        ("0e999999999", 0),
     ],
 )
 def test_a_quantity_is_rounded_away_from_zero_to_its_base_unit(text: str | int | float, expected: int) -> None:
@@ -63,7 +67,8 @@ def test_cpu_counts_in_thousandths(value: str | int | float, expected: int) -> N
         "１",
         "0x10",
         "1e",
-        "1e1000",
+        "1e1.5",
+        "1" * 5000,
         "--1",
         "1Gim",
         ".",

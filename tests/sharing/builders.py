@@ -44,7 +44,7 @@ def pod(
 
 def cards(*memories: int, family: Hami | None = None, model: str = "A10G") -> tuple[DeviceState, ...]:
     """Idle cards of these sizes in MiB, as HAMi registers them."""
-    return (family or Hami()).predict([DeviceShape(GPUModel(model), memory) for memory in memories], {})
+    return (family or Hami()).predict([DeviceShape(GPUModel(model), memory) for memory in memories], {}, {})
 
 
 def registered(devices: Sequence[DeviceState], name: str = "node", **annotations: str) -> Node:

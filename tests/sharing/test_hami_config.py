@@ -19,7 +19,7 @@ A10G = DeviceShape(GPUModel("A10G"), 22888)
 
 def test_without_a_config_map_the_charts_defaults_hold() -> None:
     """Ten slots, 100 cores, the memory as it is, the type with HAMi's prefix."""
-    (card,) = Hami().configured([ConfigMap("x", "other", {})]).predict([A10G], {})
+    (card,) = Hami().configured([ConfigMap("x", "other", {})]).predict([A10G], {}, {})
 
     assert ("gpu-0", "NVIDIA-A10G", 10, 100, 22888, "hami-core") == (
         card.id,
@@ -35,7 +35,7 @@ def test_split_count_and_scalings_change_what_a_card_registers() -> None:
     """Scalings are decimal numbers, rounded down: 22888 * 1.2 = 27465.6."""
     text = "nvidia:\n  deviceSplitCount: 4\n  deviceMemoryScaling: 1.2\n  deviceCoreScaling: 2\n"
     hami = Hami().configured([config_map(text)])
-    (card,) = hami.predict([A10G], {})
+    (card,) = hami.predict([A10G], {}, {})
 
     assert (4, 27465, 200) == (card.slots, card.memory_mib, card.cores)
     assert Resources({"nvidia.com/gpu": 4}) == hami.kubelet_capacity([card])
@@ -47,14 +47,14 @@ def test_renamed_resources_are_followed() -> None:
     hami = Hami().configured([config_map(text)])
 
     assert "example.com/mem" in hami.resources
-    assert ["example.com/vgpu"] == list(hami.kubelet_capacity(hami.predict([A10G], {})))
+    assert ["example.com/vgpu"] == list(hami.kubelet_capacity(hami.predict([A10G], {}, {})))
 
 
 def test_a_card_of_unknown_memory_has_the_preconfigured_one() -> None:
     """preConfiguredDeviceMemory is for cards whose driver states no memory."""
     hami = Hami().configured([config_map("nvidia: {preConfiguredDeviceMemory: 119000}")])
 
-    assert [119000, 22888] == [d.memory_mib for d in hami.predict([DeviceShape(GPUModel("GB10"), 0), A10G], {})]
+    assert [119000, 22888] == [d.memory_mib for d in hami.predict([DeviceShape(GPUModel("GB10"), 0), A10G], {}, {})]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_card_of_unknown_memory_has_the_preconfigured_one() -> None:
 )
 def test_what_does_not_change_a_fit_is_accepted(text: str) -> None:
     """An empty file and keys for others leave the defaults."""
-    assert Hami().predict([A10G], {}) == Hami().configured([config_map(text)]).predict([A10G], {})
+    assert Hami().predict([A10G], {}, {}) == Hami().configured([config_map(text)]).predict([A10G], {}, {})
 
 
 BROKEN = [

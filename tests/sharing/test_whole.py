@@ -15,7 +15,7 @@ from tests.sharing.builders import container, pod
 
 WHOLE = Whole()
 A10G = DeviceShape(GPUModel("A10G", registered_as="NVIDIA A10G"), 22888)
-FOUR = WHOLE.predict([A10G] * 4, {})
+FOUR = WHOLE.predict([A10G] * 4, {}, {})
 
 
 def demanded(asking: Pod) -> PodDemand:
@@ -40,7 +40,9 @@ def test_only_the_number_of_gpus_is_asked_of_whole_cards() -> None:
     """Memory and cores are some other family's."""
     asking = pod(container("a", gpus=2, mib=100), container("b"))
 
-    assert [SliceRequest(2, cores=100), None] == [c.request for c in demanded(asking).containers]
+    assert [SliceRequest(2, cores=100, resource="nvidia.com/gpu"), None] == [
+        c.request for c in demanded(asking).containers
+    ]
 
 
 def test_a_pod_gets_the_idle_cards_of_lowest_index() -> None:
@@ -142,7 +144,7 @@ def test_a_node_belongs_to_the_family_that_selects_it(
 
 def test_families_are_found_by_name_and_configured_together() -> None:
     """In the order in which they are asked; an unknown name is a KeyError."""
-    assert ["hami", "whole"] == [family.name for family in configured([])]
+    assert ["hami", "mig", "mps", "time-slicing", "whole"] == [family.name for family in configured([])]
     assert [("gpu", "on"), None] == [family_named(name).selector for name in ("hami", "whole")]
     with pytest.raises(KeyError):
-        family_named("mps")
+        family_named("kai")

@@ -170,7 +170,7 @@ def test_a_deleted_claim_stays_until_its_finalizer_goes(world: World) -> None:
     """Termination: asked for, marked, finished by whoever held it."""
     writer = SimWriter(world.api)
     done(world, writer.create_node_claim(CLAIM))
-    done(world, writer.delete_node_claim("g5-abcde"))
+    done(world, writer.delete_node_claim(CLAIM))
     marked = told(world, SimReader(world.api).events(), lambda event: True)[0]
     assert isinstance(marked, Upserted)
     assert isinstance(marked.value, NodeClaim)
@@ -180,7 +180,7 @@ def test_a_deleted_claim_stays_until_its_finalizer_goes(world: World) -> None:
     assert START_S == marked.value.deleted_s
     assert [] == world.api.list("NodeClaim")
     with pytest.raises(NotFound):
-        done(world, writer.delete_node_claim("g5-abcde"))
+        done(world, writer.delete_node_claim(CLAIM))
 
 
 # Nodes and pools.

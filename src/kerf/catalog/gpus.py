@@ -9,6 +9,7 @@ from functools import cache
 
 import msgspec
 
+from kerf.catalog.mig import mig_of
 from kerf.catalog.packaged import data
 from kerf.model.gpu import DeviceShape, GPUModel
 
@@ -68,6 +69,22 @@ def model_of(name: str, memory_mib: int | None = None) -> GPUModel:
 
 
 @cache
+def shape_of(
+    name: str, memory_mib: int, source: str, *, nominal_mib: int | None = None, eighths: int = 8
+) -> DeviceShape:
+    """A card of that model with what is known of it; a fraction of a card has no MIG.
+
+    `memory_mib` is what registers; `nominal_mib`, where given, tells sizes of one model apart.
+    """
+    card = find_card(name, nominal_mib or memory_mib)
+    model = model_of(name, nominal_mib or memory_mib)
+    if card is None or eighths < 8:
+        return DeviceShape(model, memory_mib, source, eighths)
+    profiles, pci_ids = mig_of(card.name, card.gib, memory_mib)
+    return DeviceShape(model, memory_mib, source, eighths, profiles, pci_ids)
+
+
+@cache
 def device_shape(
     name: str, *, api_mib: int | None = None, observed_mib: int | None = None, origin: str, eighths: int = 8
 ) -> DeviceShape:
@@ -77,16 +94,16 @@ def device_shape(
     this cloud; at least one is given. `origin` names where they come from. The least of these and the driver's total
     (its share, for a fraction) counts; with `api_mib` alone, MARGIN_PERCENT of it.
     """
-    card = find_card(name, (observed_mib or api_mib or 0) * 8 // eighths)
-    model = model_of(name, (observed_mib or api_mib or 0) * 8 // eighths)
+    nominal = (observed_mib or api_mib or 0) * 8 // eighths
+    card = find_card(name, nominal)
     known = [] if observed_mib is None else [(observed_mib, origin)]
     if card is not None and card.nvml_mib is not None:
         known.append((card.nvml_mib * eighths // 8, f"driver's total: {_file().meta.sources[card.source or '']}"))
     if not known:
         stated = api_mib or 0
         text = f"{MARGIN_PERCENT} % of {stated} MiB, {origin}; no driver's total is known"
-        return DeviceShape(model, stated * MARGIN_PERCENT // 100, text, eighths)
+        return shape_of(name, stated * MARGIN_PERCENT // 100, text, nominal_mib=nominal, eighths=eighths)
     if api_mib is not None:
         known.append((api_mib, origin))
     least, source = min(known)
-    return DeviceShape(model, least, source, eighths)
+    return shape_of(name, least, source, nominal_mib=nominal, eighths=eighths)

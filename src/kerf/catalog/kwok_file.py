@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeVar
 
-from kerf.catalog.gpus import model_of
+from kerf.catalog.gpus import shape_of
 from kerf.errors import DecodeError
 from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
@@ -231,7 +231,7 @@ def _devices(reader: _Reader, value: object, path: str) -> tuple[DeviceShape, ..
     for at, each in reader.items(value, path):
         held = reader.mapping(each, at, DEVICE_KEYS)
         memory = reader.whole(held.get("memoryMiB"), f"{at}.memoryMiB", MOST_MEMORY_MIB)
-        model = model_of(reader.text(held.get("model"), f"{at}.model"), memory)
+        model = reader.text(held.get("model"), f"{at}.model")
         count = reader.whole(held.get("count", 1), f"{at}.count", MOST_CARDS)
-        shapes += [DeviceShape(model, memory, f"{reader.place}, {at}.memoryMiB")] * count
+        shapes += [shape_of(model, memory, f"{reader.place}, {at}.memoryMiB")] * count
     return tuple(shapes)

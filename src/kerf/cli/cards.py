@@ -64,7 +64,8 @@ def _occupants(node: ClusterNode, snapshot: ClusterSnapshot, family: Family) -> 
 
 
 def _idle(device: DeviceState) -> DeviceState:
-    return replace(device, used_memory_mib=0, used_cores=0, used_slots=0, placements=())
+    parts = tuple(replace(part, used=0) for part in device.partitions)
+    return replace(device, used_memory_mib=0, used_cores=0, used_slots=0, placements=(), partitions=parts)
 
 
 def _demand(pod: Pod, family: Family) -> PodDemand | None:

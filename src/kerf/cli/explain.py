@@ -14,6 +14,7 @@ from kerf.cli.exits import DONE, LOOK, ObjectNotFound
 from kerf.cli.explain_nodes import explain_node
 from kerf.cli.explain_pods import PodAnswers, explain_pods, explain_workload
 from kerf.cli.explain_pools import explain_pool
+from kerf.cli.explain_windows import explain_window
 from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import Source, World, input_options, is_meant, output_option, pod_options, progress, read_world
 from kerf.cli.plan import decide
@@ -33,6 +34,7 @@ KINDS = {
     "node": ("Node", "nodes", "no"),
     "nodeclaim": ("NodeClaim", "nodeclaims"),
     "nodepool": ("NodePool", "nodepools"),
+    "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
 }
 """What can be explained: its kind, and the other names that kubectl knows it by."""
 _ALIASES = {alias.lower(): kind for kind, names in KINDS.items() for alias in (kind, *names)}
@@ -48,15 +50,16 @@ class Wanted:
 
 
 @click.command()
-@click.argument("objects", nargs=-1, metavar="[KIND/NAME]...")
+@click.argument("objects", nargs=-1, metavar="[KIND/NAME]...", shell_complete=lambda *asked: _kinds_like(asked[2]))
 @input_options
 @pod_options
 @output_option
 def explain(objects: tuple[str, ...], **flags: Any) -> int:
     """Why a pod waits, why a node stays or goes, and the smallest change that would help.
 
-    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim or nodepool; with -l instead, all
-    pods with those labels. Exit code 0; 3 when one of the pods has no place; 1 when there is no such object.
+    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool or cwin (a
+    CapacityWindow); with -l instead, all pods with those labels. Exit code 0; 3 when one of the pods has no place; 1
+    when there is no such object.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     wanted = _wanted(objects, namespace)
@@ -72,6 +75,10 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     data = {"apiVersion": API_VERSION, "kind": "ExplanationList", "items": [one.data for one in found]}
     emit(flags["output"], lambda: data, lambda: _lines(found))
     return LOOK if any(one.needs_look for one in found) else DONE
+
+
+def _kinds_like(typed: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(typed)]
 
 
 def _wanted(objects: tuple[str, ...], namespace: str | None) -> list[Wanted]:
@@ -94,16 +101,19 @@ def _parsed(text: str, namespace: str | None) -> Wanted:
 def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
     world = answers.world
     if wanted.kind == "pod":
-        return explain_pods((_key(wanted, world.pods_by_key),), answers)[0]
+        return explain_pods((_key(wanted, world.pods_by_key, world),), answers)[0]
     if wanted.kind == "nodepool":
         pools = {pool.name: pool for pool in world.snapshot.node_pools}
-        return explain_pool(pools[_key(wanted, pools)], world, answers.plan)
+        return explain_pool(pools[_key(wanted, pools, world)], world, answers.plan)
+    if wanted.kind == "cwin":
+        windows = {window.name: window for window in world.snapshot.windows}
+        return explain_window(windows[_key(wanted, windows, world)], answers)
     if wanted.kind in ("node", "nodeclaim"):
         nodes = _nodes(wanted.kind, world)
-        return explain_node(KINDS[wanted.kind][0], nodes[_key(wanted, nodes)], answers)
+        return explain_node(KINDS[wanted.kind][0], nodes[_key(wanted, nodes, world)], answers)
     same_kind = (w for w in world.decoded.workloads if w.kind.lower() == wanted.kind)
     workloads = {f"{workload.namespace}/{workload.name}": workload for workload in same_kind}
-    return explain_workload(workloads[_key(wanted, workloads)], answers)
+    return explain_workload(workloads[_key(wanted, workloads, world)], answers)
 
 
 def _nodes(kind: str, world: World) -> dict[str, ClusterNode]:
@@ -114,16 +124,16 @@ def _nodes(kind: str, world: World) -> dict[str, ClusterNode]:
 
 def _selected(keys: list[str], answers: PodAnswers) -> list[Explanation]:
     if not keys:
-        raise ObjectNotFound("no pod of the input has these labels")
+        raise ObjectNotFound(f"no pod of the {answers.world.place} has these labels")
     return list(explain_pods(keys, answers))
 
 
-def _key(wanted: Wanted, known: Iterable[str]) -> str:
+def _key(wanted: Wanted, known: Iterable[str], world: World) -> str:
     """The key of the object that is meant. Raises ObjectNotFound with the nearest names."""
     keys = sorted(known)
     if wanted.namespace is None:
         found = [key for key in keys if key.rpartition("/")[2] == wanted.name]
-        found = [key for key in found if key.startswith("default/")] or found
+        found = [key for key in found if key.startswith(f"{world.namespace}/")] or found
     else:
         exact = (f"{wanted.namespace}/{wanted.name}", wanted.name)
         found = [key for key in keys if key in exact]
@@ -133,12 +143,12 @@ def _key(wanted: Wanted, known: Iterable[str]) -> str:
         raise ObjectNotFound(
             f"{wanted.kind}/{wanted.name} is in several namespaces ({', '.join(found)}): say which, -n"
         )
-    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys)}")
+    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys, world.place)}")
 
 
-def _nearest(wanted: Wanted, keys: list[str]) -> str:
+def _nearest(wanted: Wanted, keys: list[str], place: str) -> str:
     if not keys:
-        return f"; the input has no {wanted.kind}"
+        return f"; the {place} has no {wanted.kind}"
     full = wanted.name if wanted.namespace is None else f"{wanted.namespace}/{wanted.name}"
     by_name = {key.rpartition("/")[2]: key for key in reversed(keys)}
     close = difflib.get_close_matches(full, keys, 3) or [

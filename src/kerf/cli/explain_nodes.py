@@ -10,8 +10,9 @@ from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
 from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
+from kerf.engine.caps import excess
 from kerf.engine.disruption.candidates import allowed
-from kerf.engine.pricing import node_price
+from kerf.engine.pricing import present_price
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
@@ -36,7 +37,8 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "instanceType": node.labels.get(INSTANCE_TYPE, ""),
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
-        "perHour": price_number(node_price(node, world.market)),
+        "perHour": price_number(present_price(node, world.snapshot, world.market)),
+        "priceCap": excess(node, world.snapshot, world.market) or None,
         "stage": stage_of(node),
         "missing": _missing(node, world),
         "conditions": _conditions(node),
@@ -82,10 +84,13 @@ def _budgets(node: ClusterNode, world: World) -> dict[str, int | None]:
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
     world = answers.world
     labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
-    price = f"{price_text(node_price(node, world.market))} {world.market.currency}/h"
+    price = f"{price_text(present_price(node, world.snapshot, world.market))} {world.market.currency}/h"
     age = age_text(world.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
+    dear = excess(node, world.snapshot, world.market)
+    if dear:
+        yield f"  {dear}: no further node is bought at it, and this one is kept until its pods have a cheaper place"
     condition = missing(node, world.snapshot)
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
@@ -93,6 +98,9 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     if node.problem:
         yield f"  its cards cannot be planned with: {node.problem}"
     yield f"  {future.verdict}: {future.why}"
+    for relabel in answers.plan.relabels:
+        if relabel.node == node.name:
+            yield f"  gets another configuration of GPU sharing: {relabel.why}"
     yield f"  {counted(len(node.pods), 'pod')}{': ' if node.pods else ''}{some([p.key for p in node.pods], _MOST_PODS)}"
     if coming:
         yield f"  {counted(len(coming), 'pod')} to come: {some(coming, _MOST_PODS)}"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from kerf.cli.cards import Card, cards_of
+from kerf.cli.explain_runs import explain_runs
 from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
@@ -126,7 +127,7 @@ def no_place(title: str, unplaced: Unplaced) -> Iterator[str]:
     yield f"  {unplaced.reason}"
     if unplaced.misfits:
         yield ""
-        rows = [(m.target, m.stage.value, m.missing or "-", m.reason) for m in unplaced.misfits]
+        rows = [(m.target, m.stage.value, m.missing or "-", m.explained) for m in unplaced.misfits]
         yield from table(("TARGET", "STAGE", "MISSING", "REASON"), rows, indent="  ")
         yield ""
     if unplaced.hint:
@@ -173,6 +174,9 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
         "pods": [one.data for one in explain_pods([pod.key for pod in pods], answers)],
     }
     lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers)]
+    if workload.cron_job is not None:
+        told, said = explain_runs(workload.cron_job, answers.world.snapshot)
+        data, lines = {**data, **told}, [*lines, *said]
     if not pods:
         lines.append(f"  it has none now; --replicas {workload.key}=1 plans as if it had one")
     return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))

@@ -10,16 +10,17 @@ from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, table
 from kerf.engine.disruption.candidates import allowed
 from kerf.engine.limits import usage
-from kerf.engine.pricing import node_price
-from kerf.engine.supply import Candidate, pool_problem, supply
+from kerf.engine.pricing import present_price
+from kerf.engine.supply import Candidate, Supply, pool_problem, supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
 from kerf.model.plan import Plan
-from kerf.model.quantities import NODES, Resources, quantity_text
+from kerf.model.quantities import COST_PER_HOUR, NODES, Resources, quantity_text
 from kerf.model.times import duration_text
 
 _MOST_TYPES = 10
+_MOST_DEAR = 3
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,17 @@ class _Pool:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        return supply(self.world.snapshot, self.world.market).by_pool.get(self.pool.name, ())
+        return self._wares.by_pool.get(self.pool.name, ())
+
+    @cached_property
+    def _wares(self) -> Supply:
+        return supply(self.world.snapshot, self.world.market)
+
+    @cached_property
+    def too_dear(self) -> list[Candidate]:
+        """Types of which a price cap leaves offerings out, the cheapest of those first."""
+        mine = [c for c in (*self._wares.candidates, *self._wares.unavailable) if c.pool.name == self.pool.name]
+        return sorted((c for c in mine if c.too_dear), key=lambda c: (c.too_dear[0].price_micro, c.kind.name))
 
     @cached_property
     def unknown(self) -> list[tuple[str, str]]:
@@ -50,12 +61,12 @@ class _Pool:
     @cached_property
     def limits(self) -> list[tuple[str, int, int, int]]:
         """Resource, limit, in use, added by the plan."""
-        used = usage(self.world.snapshot.nodes, self.world.market).get(self.pool.name, Resources())
+        used = usage(self.world.snapshot, self.world.market).get(self.pool.name, Resources())
         planned = Resources()
         for launch in self.plan.launches:
             kind = self.world.market.find(launch.offering.instance_type)
             if launch.node_pool == self.pool.name and kind is not None:
-                planned = planned + kind.capacity + {NODES: 1}
+                planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
         limits = self.pool.limits or Resources()
         return [(name, limits[name], used.get(name, 0), planned.get(name, 0)) for name in sorted(limits)]
 
@@ -64,7 +75,7 @@ class _Pool:
         """Nodes of the pool and those on their way, with their prices."""
         held = self.world.snapshot.nodes
         mine = [node for node in held if node.claim is not None and node.claim.node_pool == self.pool.name]
-        return [(node.name, node_price(node, self.world.market)) for node in mine]
+        return [(node.name, present_price(node, self.world.snapshot, self.world.market)) for node in mine]
 
     @cached_property
     def may_go(self) -> dict[str, int | None]:
@@ -102,6 +113,8 @@ def _data(asked: _Pool) -> Json:
         "disruptionsAllowed": asked.may_go,
         "instanceTypes": [_type_object(candidate) for candidate in asked.candidates],
         "notOffered": [{"instanceType": name, "why": why} for name, why in asked.unknown],
+        "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.too_dear],
+        "minNodes": pool.bounds.min_nodes,
     }
 
 
@@ -125,6 +138,10 @@ def _lines(asked: _Pool) -> Iterator[str]:
         yield f"  takes no nodes: {asked.problem}"
     for name, why in asked.unknown:
         yield f"  {name}: {why}"
+    if pool.bounds.invalid_floor:
+        yield f"  {pool.bounds.invalid_floor}; none of its nodes is removed until then"
+    elif pool.bounds.min_nodes:
+        yield f"  keeps {counted(pool.bounds.min_nodes, 'node')}, empty or not"
     yield f"  weight {pool.weight}; {_disruption(asked)}"
     if asked.limits:
         yield ""
@@ -135,6 +152,15 @@ def _lines(asked: _Pool) -> Iterator[str]:
         yield from table(("LIMIT", "AT", "USED", "PLANNED"), rows, indent="  ")
     yield ""
     yield from _type_lines(asked)
+    for candidate in asked.too_dear[:_MOST_DEAR]:
+        yield f"  {candidate.kind.name}: {_excess(candidate)}"
+    more = len(asked.too_dear) - _MOST_DEAR
+    if more > 0:
+        yield f"  and {counted(more, 'type')} above the cap"
+
+
+def _excess(candidate: Candidate) -> str:
+    return candidate.pool.bounds.excess(candidate.kind, candidate.too_dear[0].price_micro)
 
 
 def _disruption(asked: _Pool) -> str:

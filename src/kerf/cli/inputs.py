@@ -1,27 +1,31 @@
 """From flags and files to a snapshot and a market: what every command needs first.
 
-The same input must give the same bytes on any day, so the present is the newest instant that the input states, unless
-`--now` says otherwise.
+Without -f that is a cluster. With it, the same input must give the same bytes on any day, so the present is the newest
+instant that the input states, unless `--now` says otherwise.
 """
 
+import contextlib
 import difflib
+import functools
+import io
+import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import click
 
 from kerf.catalog import load_market, provider_of, why_not_sold
-from kerf.cli.exits import ClusterUnreachable
+from kerf.cli.proposals import a_file
 from kerf.cli.selectors import parse_selector
 from kerf.controllers.conditions import remaining_s
-from kerf.errors import InputError
+from kerf.errors import InputError, KerfError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
-from kerf.manifests.read import read_documents
+from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.market import Market
@@ -32,6 +36,8 @@ from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_s
 from kerf.state import ClusterState, observed_memory
 
+_WATCH_S = 2.0
+_LASTED = re.compile(r"\b(?:[0-9]+(?:ms|[dhms]))+\b|(?<=\"ageSeconds\": )[0-9]+|(?<=ageSeconds: )[0-9]+")
 FORMATS = ("table", "wide", "json", "yaml")
 _Command = Callable[..., Any]
 
@@ -39,18 +45,85 @@ _Command = Callable[..., Any]
 def input_options(command: _Command) -> _Command:
     """The flags by which every command is told what to look at; they arrive as one `Source`."""
     flags = (
-        click.option("-f", "--filename", "files", multiple=True, metavar="FILE|DIR|-", help="Manifests to read."),
+        click.option(
+            "-f",
+            "--filename",
+            "files",
+            multiple=True,
+            metavar="FILE|DIR|-",
+            shell_complete=a_file,
+            help="Manifests to read instead of a cluster.",
+        ),
         click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
-        click.option("--catalog", metavar="CATALOG", help="aws[:REGION], alibaba[:REGION], kwok, or a file."),
+        click.option(
+            "--catalog",
+            metavar="CATALOG",
+            shell_complete=a_file,
+            help="aws[:REGION], alibaba[:REGION], kwok, or a file.",
+        ),
         click.option("--region", metavar="REGION", help="Region of the catalogue."),
-        click.option("--now", metavar="TIME", help="RFC 3339; by default the newest instant in the input."),
+        click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
         click.option(
             "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
         ),
-        click.option("--kubeconfig", metavar="FILE", help="Not used in this version, which needs -f."),
-        click.option("--context", metavar="NAME", help="Not used in this version, which needs -f."),
+        click.option(
+            "--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."
+        ),
+        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+        click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed."),
     )
-    return _decorated(command, flags)
+    return _decorated(_repeated(command), flags)
+
+
+def _repeated(command: _Command) -> _Command:
+    @functools.wraps(command)
+    def run(**flags: Any) -> Any:
+        if not flags.pop("watch"):
+            return command(**flags)
+        if "-" in flags["files"]:
+            raise click.UsageError("-w reads again and again, and standard input can be read once: give a file")
+        return _watch(functools.partial(command, **flags))
+
+    return run
+
+
+def _watch(look: Callable[[], object]) -> None:
+    """Look until Ctrl-C. What fails at first ends it; later on it is told, and tried again."""
+    shown = told = ""
+    has_printed = False
+    while True:
+        began_s = time.monotonic()
+        printed, said, failure = _looked(look)
+        if failure is not None and not has_printed:
+            raise failure
+        if _lasting(said) != _lasting(told):
+            click.echo(said, nl=False, err=True)
+        if failure is not None:
+            # Afterwards it is printed again, for a sign that it goes on.
+            printed = shown = ""
+        if _lasting(printed) != _lasting(shown):
+            click.echo(("\n" if has_printed else "") + printed, nl=False)
+            sys.stdout.flush()
+            shown, has_printed = printed, True
+        told = said
+        time.sleep(max(_WATCH_S, time.monotonic() - began_s))
+
+
+def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
+    """What a look prints, what it tells on stderr, and the error that ended it."""
+    out, err, failure = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            look()
+        except KerfError as error:
+            failure = error
+    said = err.getvalue() if failure is None else "".join(f"error: {line}\n" for line in str(failure).splitlines())
+    return out.getvalue(), said, failure
+
+
+def _lasting(text: str) -> str:
+    """The text without how long things have lasted, which changes although nothing has happened."""
+    return " ".join(_LASTED.sub("", text).split())
 
 
 def output_option(command: _Command) -> _Command:
@@ -87,24 +160,34 @@ class Source:
     region: str | None = None
     now: str | None = None
     replicas: tuple[str, ...] = ()
+    kubeconfig: str | None = None
+    context: str | None = None
 
     @classmethod
     def of(cls, flags: dict[str, Any]) -> "Source":
         """Takes its own flags out of `flags`."""
-        for unused in ("kubeconfig", "context"):
-            flags.pop(unused, None)
-        names = ("files", "recursive", "catalog", "region", "now", "replicas")
-        return cls(**{name: flags.pop(name) for name in names})
+        return cls(**{field.name: flags.pop(field.name) for field in fields(cls)})
+
+    @property
+    def place(self) -> str:
+        """What an object is in: `input` or `cluster`."""
+        return "input" if self.files else "cluster"
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought."""
+    """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
+
+    `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
+    first.
+    """
 
     decoded: Decoded
     pods: tuple[Pod, ...]
     snapshot: ClusterSnapshot
     market: Market
+    place: str = "input"
+    namespace: str = "default"
 
     @cached_property
     def pods_by_key(self) -> dict[str, Pod]:
@@ -114,12 +197,12 @@ class World:
 
 def read_world(source: Source) -> World:
     """Read, decode, expand, and join. Tells warnings on stderr. Raises InputError and ClusterUnreachable."""
-    if not source.files:
-        raise ClusterUnreachable("no cluster access in this version; give -f")
-    with progress("reading manifests"):
+    with progress("reading manifests" if source.files else "reading the cluster"):
         now_s = _instant(source.now)
-        documents = read_documents(source.files, sys.stdin, recursive=source.recursive)
-        decoded = decode(documents, now_s)
+        documents, namespace = _documents(source)
+        if now_s is None and not source.files:
+            now_s = time.time()
+        decoded = decode(documents, now_s, skips_broken=not source.files)
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _tell(decoded)
@@ -127,7 +210,18 @@ def read_world(source: Source) -> World:
         pods = expand(decoded)
         snapshot = _snapshot(decoded, pods, now_s if now_s is not None else decoded.newest_s or 0)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
-    return World(decoded, pods, snapshot, replace(market, observed_memory_mib=observed))
+    market = replace(market, observed_memory_mib=observed)
+    return World(decoded, pods, snapshot, market, source.place, namespace)
+
+
+def _documents(source: Source) -> tuple[Documents, str]:
+    """What was read, and the namespace that is meant where none is said."""
+    if source.files:
+        return read_documents(source.files, sys.stdin, recursive=source.recursive), "default"
+    from kerf.cli.live import read_cluster
+
+    read = read_cluster(source.kubeconfig, source.context)
+    return read.documents, read.namespace
 
 
 def selected(world: World, namespace: str | None, selector: str | None) -> World:
@@ -200,12 +294,14 @@ def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float) -> ClusterS
         decoded.disruption_budgets,
         decoded.config_maps,
         decoded.quotas,
+        decoded.windows,
+        decoded.cron_jobs,
         claims,
         pods,
     ):
         for value in group:
             state.apply(Upserted(value))
-    return state.snapshot(now_s)
+    return state.snapshot(now_s, state.pending())
 
 
 def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim:
@@ -216,7 +312,7 @@ def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim
     return claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", now_s))
 
 
-@contextmanager
+@contextlib.contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
     """Says on stderr what takes so long, if somebody watches; wiped when it is done. Yields how to say more."""
 

@@ -13,7 +13,7 @@ from kerf.cli.plan_json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
 from kerf.cli.selectors import parse_selector
 from kerf.cli.stages import age_text, stage_of
-from kerf.engine.pricing import node_price
+from kerf.engine.pricing import present_price
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.snapshot import ClusterNode
@@ -31,7 +31,7 @@ def gpus(**flags: Any) -> int:
     cards = [(node, card) for node in world.snapshot.nodes for card in cards_of(node, world.snapshot)]
     is_wide = flags["output"] == "wide"
     data = {"apiVersion": API_VERSION, "kind": "GPUInventory", "items": [_card_object(*card) for card in cards]}
-    emit(flags["output"], lambda: data, lambda: _card_lines(cards, is_wide))
+    emit(flags["output"], lambda: data, lambda: _card_lines(cards, world.place, is_wide))
     return DONE
 
 
@@ -84,10 +84,10 @@ def card_object(card: Card) -> Json:
     }
 
 
-def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], is_wide: bool) -> list[str]:
+def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], place: str, is_wide: bool) -> list[str]:
     rows = [_card_row(node, card, is_wide) for node, card in cards]
     if not rows:
-        return ["no GPU in the input"]
+        return [f"no GPU in the {place}"]
     wide = ("NODEPOOL", "ID", "HEALTHY") if is_wide else ()
     return table(("NODE", "INDEX", "MODEL", "MEMORY", "USED", "CORES", "SLOTS", *wide, "HOLDERS"), rows)
 
@@ -96,7 +96,7 @@ def _card_row(node: ClusterNode, card: Card, is_wide: bool) -> tuple[str, ...]:
     device = card.device
     memory = f"{device.memory_mib} MiB" if device.memory_mib else "-"
     used = f"{device.used_memory_mib} MiB" if device.memory_mib else "-"
-    shares = (f"{device.used_cores}/{device.cores}", f"{device.used_slots}/{device.slots}")
+    shares = (f"{device.used_cores}/{device.cores}", f"{device.used_slots}/{device.slots}" if device.slots else "-")
     wide = (pool_of(node) or "-", device.id, "yes" if device.healthy else "no") if is_wide else ()
     holders = ", ".join(holder_text(holder) for holder in card.holders) or "-"
     return (card.node, str(device.index), device.model or "-", memory, used, *shares, *wide, holders)
@@ -122,7 +122,7 @@ def _node_object(node: ClusterNode, world: World) -> Json:
         "gpus": len(node.devices),
         "gpusAllocated": cards_number(sum(device.allocated_percent_points for device in node.devices)),
         "pods": [pod.key for pod in node.pods],
-        "perHour": price_number(node_price(node, world.market)),
+        "perHour": price_number(present_price(node, world.snapshot, world.market)),
     }
 
 
@@ -136,11 +136,11 @@ def created_s(node: ClusterNode) -> float:
 def _node_lines(world: World, is_wide: bool) -> list[str]:
     rows = [_node_row(node, world, is_wide) for node in world.snapshot.nodes]
     if not rows:
-        return ["no node in the input"]
+        return [f"no node in the {world.place}"]
     wide = ("NODECLAIM",) if is_wide else ()
     money = f"{world.market.currency}/H"
     headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
-    total = sum(node_price(node, world.market) for node in world.snapshot.nodes)
+    total = sum(present_price(node, world.snapshot, world.market) for node in world.snapshot.nodes)
     return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {world.market.currency}/h"]
 
 
@@ -149,7 +149,7 @@ def _node_row(node: ClusterNode, world: World, is_wide: bool) -> tuple[str, ...]
     wide = (node.claim.name if node.claim is not None else "-",) if is_wide else ()
     labels = [node.labels.get(key) or "-" for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE)]
     age = age_text(world.snapshot.taken_at_s - created_s(node))
-    price = price_text(node_price(node, world.market))
+    price = price_text(present_price(node, world.snapshot, world.market))
     counts = (_gpus_text(node), str(len(node.pods)), price)
     return (name, *wide, pool_of(node) or "-", *labels, stage_of(node), age, *counts)
 

@@ -10,20 +10,28 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from kerf import __version__
 from kerf.cli import exits
 from kerf.errors import InputError, KerfError
 
 COMMANDS = {
-    "plan": "What Kerf would do now with these manifests; changes nothing.",
+    "plan": "What Kerf would do now in the cluster, or with manifests; changes nothing.",
     "explain": "Why a pod waits, why a node stays or goes, and the smallest change that would help.",
     "simulate": "Run the real controllers in virtual time: timeline, cost, waiting, waste.",
+    "lint": "Findings in manifests, or in the objects of the cluster, with places, codes and fixes.",
+    "migrate": "Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.",
     "gpus": "Each physical GPU, what is used of it, and who holds it.",
     "nodes": "Each node, what it costs, and how far it has come.",
+    "run": "The controllers, in a cluster.",
+    "manifests": "What to apply to a cluster: CRDs, roles, Deployment.",
+    "completion": "The script by which bash, zsh or fish completes kerf.",
 }
 """Commands with their one-line help, in the order of the help text."""
-_MODULES = {"gpus": "inventory", "nodes": "inventory"}
+HIDDEN = {"hami-extender": "HAMi's scheduler extender and webhook, for clusters in which HAMi does not run."}
+"""Commands for trying and testing, which the help text does not list."""
+_MODULES = {"gpus": "inventory", "nodes": "inventory", "hami-extender": "extender"}
 
 
 class Program(click.Group):
@@ -35,12 +43,18 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; None when there is none."""
-        if cmd_name not in COMMANDS:
+        told = COMMANDS.get(cmd_name) or HIDDEN.get(cmd_name)
+        if told is None:
             return None
         module = importlib.import_module(f"kerf.cli.{_MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name)
-        command.short_help = COMMANDS[cmd_name]
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command.short_help = told
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands and flags that begin like this, without loading the commands."""
+        named = [CompletionItem(name, help=told) for name, told in COMMANDS.items() if name.startswith(incomplete)]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading them."""
@@ -54,7 +68,8 @@ def program() -> None:
     """A node autoscaler for Kubernetes that knows that a GPU slice lives on one physical GPU.
 
     Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 failed; 2 wrong usage or
-    input; 3 done, and something needs a look (pods left unplaced, a missed expectation); 4 no cluster; 130 interrupted.
+    input; 3 done, and something needs a look (pods left unplaced, a missed expectation, findings); 4 no cluster; 130
+    interrupted.
     """
 
 

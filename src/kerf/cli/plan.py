@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.calendar import calendar_lines, calendar_object, calendar_of, span_s
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs import Source, World, input_options, output_option, pod_options, progress, read_world, selected
 from kerf.cli.plan_json import plan_object
@@ -13,6 +14,7 @@ from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
 from kerf.engine.disruption import METHODS
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.provisioning import COST, STRATEGIES, Options, bounded
 from kerf.engine.provisioning import plan as provision
 from kerf.engine.shapes import group
@@ -27,9 +29,16 @@ FOLLOWING = ("auto", "nominate", "pin", "off")
 @output_option
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
+@click.option(
+    "--calendar",
+    "calendar_s",
+    metavar="SPAN",
+    callback=span_s,
+    help="Instead of a plan: which CapacityWindow opens when in so long, such as 7d, and what it costs.",
+)
 @click.option("--timings", is_flag=True, help="One JSON line on stderr: seconds and bytes.")
 def plan(**flags: Any) -> int:
-    """What Kerf would do now with these manifests; changes nothing.
+    """What Kerf would do now in the cluster, or with manifests; changes nothing.
 
     Exit code 0 when every pod has a place, 3 when some have none.
     """
@@ -37,6 +46,11 @@ def plan(**flags: Any) -> int:
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     world = selected(read_world(Source.of(flags)), namespace, flags["selector"])
     watch.lap("read_s")
+    output = flags["output"]
+    if flags["calendar_s"] is not None:
+        entries = calendar_of(world, flags["calendar_s"])
+        emit(output, lambda: calendar_object(entries, world), lambda: calendar_lines(entries, world))
+        return LOOK if any(entry.kept.unplaced for entry in entries) else DONE
     options = Options(flags["strategy"], flags["follow"], with_bound=False)
     with progress(f"planning {counted(len(world.snapshot.pending), 'pod')}"):
         made = provision(world.snapshot, world.market, options)
@@ -44,8 +58,8 @@ def plan(**flags: Any) -> int:
         made = bounded(made, world.snapshot, world.market)
         watch.lap("bound_s")
         made = with_deletions(made, world)
+        made = replace(made, notes=(*made.notes, *_assumed(world)))
     watch.lap("plan_s")
-    output = flags["output"]
     emit(
         output,
         lambda: plan_object(made, world.snapshot),
@@ -56,19 +70,44 @@ def plan(**flags: Any) -> int:
     return LOOK if made.unplaced else DONE
 
 
+def _assumed(world: World) -> list[str]:
+    """What nobody has seen and the plan builds on."""
+    snapshot = world.snapshot
+    seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
+    wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
+    return [
+        f"{kind} {name} is not in the {world.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
+    ]
+
+
 def decide(world: World, options: Options) -> Plan:
     """The plan for the pending pods, and with it the nodes that may go."""
     return with_deletions(provision(world.snapshot, world.market, options), world)
+
+
+def _with_replacement(made: Plan, first: Plan) -> Plan:
+    """The plan with the node that is bought in place of another; that one goes when its pods have moved."""
+    launches, added = list(made.launches), first.cost.after_micro - first.cost.before_micro
+    launches += (replace(each, name=f"launch-{len(launches) + n}") for n, each in enumerate(first.launches))
+    cost = replace(made.cost, after_micro=made.cost.after_micro + added, bound_micro=None)
+    gpus = replace(made.gpus, paid=made.gpus.paid + sum(len(each.devices) for each in first.launches))
+    return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
 def with_deletions(made: Plan, world: World) -> Plan:
     """The plan with the first disruption that a method proposes for nodes on which it places nothing."""
     snapshot, market = world.snapshot, world.market
     used = {placement.node for placement in made.placements}
-    free = [candidate for candidate in candidates(snapshot)[0] if candidate.node.name not in used]
-    first = next((p for propose in METHODS for p in propose(snapshot, market, free) if p.deletions), None)
+    free = [
+        candidate
+        for candidate in candidates(snapshot)[0]
+        if candidate.node.name not in used and (candidate.pods or not kept_for(candidate, snapshot, market))
+    ]
+    first = next((p for propose in METHODS for p in propose(snapshot, market, free)), None)
     if first is None:
         return made
+    if first.launches:
+        return _with_replacement(made, first)
     gone = {deletion.node for deletion in first.deletions}
     cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
     saved = sum(deletion.saved_micro for deletion in first.deletions)

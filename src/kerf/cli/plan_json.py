@@ -5,7 +5,18 @@ from typing import Any
 
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_number
-from kerf.model.plan import Deletion, Launch, Misfit, NodePlacement, Patch, Plan, Unplaced
+from kerf.model.plan import (
+    Admission,
+    Deletion,
+    Eviction,
+    Launch,
+    Misfit,
+    NodePlacement,
+    Patch,
+    Plan,
+    Relabel,
+    Unplaced,
+)
 from kerf.model.snapshot import ClusterSnapshot
 
 API_VERSION = "kerf.dev/v1alpha1"
@@ -27,13 +38,27 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
             "perHourLowerBound": None if cost.bound_micro is None else price_number(cost.bound_micro),
         },
         "launches": [launch_object(launch) for launch in plan.launches],
+        **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
         "deletions": [_deletion(deletion) for deletion in plan.deletions],
         "replacements": [],
-        "evictions": [],
+        "evictions": [_eviction(each) for each in plan.evictions],
         "placements": [placement_object(placement, snapshot) for placement in plan.placements],
         "unplaced": [unplaced_object(unplaced) for unplaced in plan.unplaced],
         "notes": list(plan.notes),
+        "admissions": [_admission(each) for each in plan.admissions],
     }
+
+
+def _eviction(eviction: Eviction) -> Json:
+    """An opportunistic pod that gives its place back."""
+    who = "scheduler" if eviction.by_scheduler else "kerf"
+    return {"pod": eviction.pod, "node": eviction.node, "for": eviction.for_pod, "by": who}
+
+
+def _admission(admission: Admission) -> Json:
+    """A pod whose gate may be opened; `gpus` is what it takes of cards."""
+    window = {"window": admission.window, "gpus": cards_number(admission.share)} if admission.window else {}
+    return {"pod": admission.pod, "gates": list(admission.gates), **window}
 
 
 def cards_number(ten_thousandths: int) -> float | int:
@@ -60,8 +85,20 @@ def launch_object(launch: Launch) -> Json:
         "alternatives": list(launch.alternatives),
         "pods": [pod.pod for pod in launch.pods],
         **({"devices": devices} if devices else {}),
+        **({"labels": dict(launch.labels)} if launch.labels else {}),
         "follow": launch.follow,
         "why": launch.why,
+    }
+
+
+def _relabel(relabel: Relabel) -> Json:
+    """An idle node that gets another configuration of GPU sharing."""
+    return {
+        "node": relabel.node,
+        "nodePool": relabel.node_pool,
+        "labels": dict(relabel.labels),
+        "pods": [placed.pod for placed in relabel.pods],
+        "why": relabel.why,
     }
 
 
@@ -80,8 +117,16 @@ def _device(index: int, model: str, memory_mib: int, slices: Iterable[Slice]) ->
 
 
 def slice_object(part: Slice) -> Json:
-    """A part of one card."""
-    return {"pod": part.pod, "container": part.container, "memoryMiB": part.memory_mib, "cores": part.cores}
+    """A part of one card; the name under which kubelet counts it, and the MIG instance that HAMi cuts, where known."""
+    placed = part.placement
+    return {
+        "pod": part.pod,
+        "container": part.container,
+        "memoryMiB": part.memory_mib,
+        "cores": part.cores,
+        **({"resource": part.resource} if part.resource else {}),
+        **({"profile": placed.profile, "start": placed.start} if placed is not None else {}),
+    }
 
 
 def _deletion(deletion: Deletion) -> Json:
@@ -112,4 +157,4 @@ def patch_object(patch: Patch) -> Json:
 
 def misfit_objects(misfits: Sequence[Misfit]) -> list[Json]:
     """Why each target refuses the pod."""
-    return [{"target": m.target, "stage": m.stage.value, "reason": m.reason, "missing": m.missing} for m in misfits]
+    return [{"target": m.target, "stage": m.stage.value, "reason": m.explained, "missing": m.missing} for m in misfits]

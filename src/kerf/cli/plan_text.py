@@ -7,14 +7,20 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kerf.cli.render import counted, patch_command, percent_text, some, table
+from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
-from kerf.model.plan import Deletion, Launch, Patch, Plan, Unplaced
+from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Relabel, Unplaced
+from kerf.model.pods import is_virtual
 from kerf.model.snapshot import ClusterSnapshot
 
 
 def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) -> Iterator[str]:
     """The lines of `-o table`, and with zones and cards of `-o wide`."""
-    rows = [*_launch_rows(plan.launches, is_wide), *(_deletion_row(d, snapshot, is_wide) for d in plan.deletions)]
+    rows = [
+        *(_relabel_row(relabel, is_wide) for relabel in plan.relabels),
+        *_launch_rows(plan.launches, is_wide),
+        *(_deletion_row(deletion, snapshot, is_wide) for deletion in plan.deletions),
+    ]
     if rows:
         money = f"{plan.cost.currency}/H"
         wide = ("NAME", "ZONE", "CAPACITY", "FOLLOW") if is_wide else ()
@@ -70,6 +76,11 @@ def _with_alternatives(name: str, launch: Launch) -> str:
     return f"{name} (or {some(launch.alternatives)})" if launch.alternatives else name
 
 
+def _relabel_row(relabel: Relabel, is_wide: bool) -> tuple[str, ...]:
+    wide = ("", "", "", "") if is_wide else ()
+    return (relabel.node_pool, "relabel", relabel.node, *wide, "0.00", str(len(relabel.pods)), relabel.why)
+
+
 def _deletion_row(deletion: Deletion, snapshot: ClusterSnapshot, is_wide: bool) -> tuple[str, ...]:
     node = snapshot.node(deletion.node)
     labels = node.labels if node is not None else {}
@@ -87,18 +98,21 @@ def _cards(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
         for index, shape in enumerate(launch.devices):
             mine = [part for part in slices if part.device == index]
             card = (launch.name, str(index), shape.model.name, f"{shape.memory_mib} MiB")
-            rows += [(*card, p.pod, p.container, f"{p.memory_mib} MiB", str(p.cores)) for p in mine] or [
-                (*card, "-", "-", "-", "-")
-            ]
+            rows += [(*card, p.pod, p.container, _size(p), str(p.cores)) for p in mine] or [(*card, "-", "-", "-", "-")]
     for placement in plan.placements:
         node = snapshot.node(placement.node)
         cards = {device.index: device for device in node.devices} if node is not None else {}
         for p in placement.pod.slices:
             held = cards[p.device]
             card = (placement.node, str(p.device), held.model, f"{held.memory_mib} MiB")
-            rows.append((*card, p.pod, p.container, f"{p.memory_mib} MiB", str(p.cores)))
+            rows.append((*card, p.pod, p.container, _size(p), str(p.cores)))
     headers = ("NODE", "GPU", "MODEL", "MEMORY", "POD", "CONTAINER", "SLICE", "CORES")
     return [*table(headers, rows), ""] if rows else []
+
+
+def _size(part: Slice) -> str:
+    """The memory of a slice; a turn of a time-sliced card has none of its own."""
+    return f"{part.memory_mib} MiB" if part.memory_mib else part.resource
 
 
 def totals(plan: Plan) -> Iterator[str]:
@@ -119,13 +133,23 @@ def totals(plan: Plan) -> Iterator[str]:
 
 
 def _pods(plan: Plan, is_wide: bool) -> Iterator[str]:
-    placed = sum(len(launch.pods) for launch in plan.launches) + len(plan.placements)
-    yield f"{counted(placed, 'pod')} placed, {len(plan.unplaced)} not" + (":" if plan.unplaced else "")
+    found = [pod.pod for launch in plan.launches for pod in launch.pods]
+    found += [placement.pod.pod for placement in plan.placements]
+    kept = sum(map(is_virtual, found))
+    places = f", {counted(kept, 'place')} kept" if kept else ""
+    placed = counted(len(found) - kept, "pod")
+    yield f"{placed} placed{places}, {len(plan.unplaced)} not" + (":" if plan.unplaced else "")
     yield from unplaced_lines(plan.unplaced)
     if plan.placements and not is_wide:
         yield from _placement_lines(plan)
     elif plan.placements:
         yield from (f"  {p.pod.pod} goes to {p.node}, which is there or on its way" for p in plan.placements)
+    yield from map(_eviction_line, plan.evictions)
+
+
+def _eviction_line(eviction: Eviction) -> str:
+    by = "preempted by the scheduler" if eviction.by_scheduler else "evicted by Kerf"
+    return f"  {eviction.pod} on {eviction.node} gives its place to {eviction.for_pod}, {by}"
 
 
 def _placement_lines(plan: Plan) -> Iterator[str]:

@@ -7,9 +7,10 @@ from kerf.cli.inputs import World
 from kerf.config import Settings
 from kerf.controllers.conditions import remaining_s
 from kerf.controllers.stages import initialization_deadline_s, initialization_gap, waiting_condition
-from kerf.engine.disruption.candidates import allowed, blocked_by, candidates
+from kerf.engine.disruption.candidates import allowed, blocked_by, candidates, spare
 from kerf.engine.disruption.consolidation import relocation
-from kerf.engine.pricing import node_price
+from kerf.engine.prewarm import cron_job_of
+from kerf.engine.pricing import present_price
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, STAGES, Condition
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
 from kerf.model.plan import Plan
@@ -108,11 +109,16 @@ def _why_kept(node: ClusterNode, pool: NodePool, world: World, plan: Plan) -> st
         return blocked
     coming = [placement.pod.pod for placement in plan.placements if placement.node == node.name]
     if coming:
-        return f"pod {coming[0]} is to go on it"
+        run = cron_job_of(coming[0])
+        return f"it is kept ready for the next run of CronJob {run}" if run else f"pod {coming[0]} is to go on it"
     moving = [pod for pod in node.pods if not pod.is_daemon]
     reason = UNDERUTILIZED if moving else EMPTY
     if moving and pool.disruption.policy == WHEN_EMPTY:
         return f"{_pods(len(moving))} on it and consolidationPolicy of NodePool {pool.name} is WhenEmpty"
+    if pool.bounds.invalid_floor:
+        return f"NodePool {pool.name} lets no node go: {pool.bounds.invalid_floor}"
+    if spare(snapshot, pool) == (0,):
+        return f"NodePool {pool.name} keeps {pool.bounds.min_nodes} nodes, empty or not (kerf.dev/min-nodes)"
     if allowed(snapshot, pool, reason) == 0:
         return f"the disruption budgets of NodePool {pool.name} allow no further node to go for the reason {reason}"
     if not moving:
@@ -120,7 +126,7 @@ def _why_kept(node: ClusterNode, pool: NodePool, world: World, plan: Plan) -> st
     candidate = next((c for c in candidates(snapshot)[0] if c.node.name == node.name), None)
     if candidate is not None and relocation(snapshot, world.market, candidate) is None:
         return f"{_pods(len(moving))} on it and would find no place on other nodes"
-    if node_price(node, world.market) <= 0:
+    if present_price(node, snapshot, world.market) <= 0:
         return "nothing is known of its price, so that nothing would be saved"
     return "its pods fit on other nodes, and it may go; the plan takes another first"
 

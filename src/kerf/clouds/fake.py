@@ -6,21 +6,17 @@ only the claim's uid tells a repeated call from a new one. Everything here is de
 so that two equal runs give equal bytes.
 """
 
-import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.clouds.launching import INTERRUPTION_NOTICE_S, Selection, choose, instance_of, reached
 from kerf.errors import CloudError
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
-
-INTERRUPTION_NOTICE_S = 120
-"""Between the notice that a spot instance is taken back and its end, as AWS gives it."""
 
 LAUNCHED, RUNNING, INTERRUPTED, TERMINATING, ENDED = "launched", "running", "interrupted", "terminating", "ended"
 REFUSED, THROTTLED, REPLY_LOST, PRICED = "refused", "throttled", "reply-lost", "priced"
@@ -80,20 +76,6 @@ class Bill:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    """Some offerings; None matches every value."""
-
-    instance_type: str | None = None
-    zone: str | None = None
-    capacity_type: str | None = None
-
-    def covers(self, key: OfferingKey) -> bool:
-        wanted = (self.instance_type, self.zone, self.capacity_type)
-        actual = (key.instance_type, key.zone, key.capacity_type)
-        return all(w is None or w == a for w, a in zip(wanted, actual, strict=True))
-
-
 @dataclass(slots=True)
 class _Machine:
     """An instance, and what its owner has not been told of it."""
@@ -130,7 +112,7 @@ class FakeCloud:
         self._random = random.Random(seed)
         self._machines: dict[str, _Machine] = {}
         self._by_claim: dict[str, _Machine] = {}
-        self._stock_outs: list[tuple[_Selection, float]] = []
+        self._stock_outs: list[tuple[Selection, float]] = []
         self._throttled_until_s = float("-inf")
         self._retry_after_s = 5.0
         self._replies_to_lose = 0
@@ -154,7 +136,7 @@ class FakeCloud:
         machine = self._by_claim.get(claim.uid)
         if machine is None:
             machine = self._launch(claim)
-        await self._until(machine.running_s)
+        await reached(self._clock, machine.running_s)
         if machine.has_ended or machine.is_terminating:
             raise LaunchFailed(f"instance {machine.instance.provider_id} of this claim has ended")
         if self._replies_to_lose > 0:
@@ -191,16 +173,16 @@ class FakeCloud:
         until_s: float = float("inf"),
     ) -> None:
         """Refuse these offerings until a time; None stands for every type, zone or capacity type."""
-        self._stock_outs.append((_Selection(instance_type, zone, capacity_type), until_s))
+        self._stock_outs.append((Selection(instance_type, zone, capacity_type), until_s))
 
     def set_price(
         self, price_micro: int, instance_type: str, zone: str | None = None, capacity_type: str | None = None
     ) -> None:
         """Set the price per hour of offerings, also for the instances that run on them."""
-        selection = _Selection(instance_type, zone, capacity_type)
+        selection = Selection(instance_type, zone, capacity_type)
         old = self._types[instance_type]
         offerings = tuple(
-            replace(offering, price_micro=price_micro, is_estimate=False)
+            replace(offering, price_micro=price_micro, is_estimate=False, is_final=True)
             if selection.covers(OfferingKey(instance_type, offering.zone, offering.capacity_type))
             else offering
             for offering in old.offerings
@@ -256,60 +238,23 @@ class FakeCloud:
             self._tell(THROTTLED, None, claim_name=claim_name, detail=call)
             raise Throttled(self._retry_after_s)
 
-    def _in_stock(self, key: OfferingKey, offering: Offering) -> bool:
+    def _in_stock(self, key: OfferingKey) -> bool:
         now_s = self._clock.now_s()
-        return offering.is_available and not any(
-            now_s < until_s and selection.covers(key) for selection, until_s in self._stock_outs
-        )
-
-    def _choices(self, claim: NodeClaim) -> list[tuple[OfferingKey, Offering]]:
-        """What the claim allows, in the order in which it is tried."""
-        names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
-        allowed = [
-            (OfferingKey(instance_type.name, offering.zone, offering.capacity_type), offering)
-            for instance_type in self._market
-            if (names is None or names.has(instance_type.name))
-            and claim.requirements.conflict(instance_type.requirements) is None
-            for offering in instance_type.offerings
-            if (zones is None or zones.has(offering.zone))
-            and (capacity_types is None or capacity_types.has(offering.capacity_type))
-        ]
-        return sorted(allowed, key=_order)
+        return not any(now_s < until_s and selection.covers(key) for selection, until_s in self._stock_outs)
 
     def _launch(self, claim: NodeClaim) -> _Machine:
-        choices = self._choices(claim)
-        if not choices:
-            raise LaunchFailed(f"nothing is sold here that {claim.name} allows")
-        passed: list[OfferingKey] = []
-        for key, offering in choices:
-            if self._in_stock(key, offering):
-                return self._start(claim, key, offering, tuple(passed))
-            passed.append(key)
-        refusal = InsufficientCapacity(passed)
-        self._tell(REFUSED, None, claim_name=claim.name, sold_out=tuple(passed), detail=str(refusal))
-        raise refusal
-
-    def _start(
-        self, claim: NodeClaim, key: OfferingKey, offering: Offering, sold_out: tuple[OfferingKey, ...]
-    ) -> _Machine:
+        try:
+            choice = choose(self._market, claim, self._in_stock)
+        except InsufficientCapacity as refusal:
+            self._tell(REFUSED, None, claim_name=claim.name, sold_out=refusal.offerings, detail=str(refusal))
+            raise
         now_s = self._clock.now_s()
-        instance_type = self._types[key.instance_type]
-        instance = Instance(
-            provider_id=f"fake:///{key.zone}/i-{len(self.bills) + 1:06d}",
-            claim_uid=claim.uid,
-            claim_name=claim.name,
-            offering=key,
-            labels={**instance_type.requirements.labels(), ZONE: key.zone, CAPACITY_TYPE: key.capacity_type},
-            capacity=instance_type.capacity,
-            allocatable=instance_type.allocatable,
-            launched_s=now_s,
-            sold_out=sold_out,
-        )
-        bill = Bill(instance, instance_type.gpu_count, now_s, [(now_s, offering.price_micro)])
+        instance = instance_of(claim, choice, f"fake:///{choice.key.zone}/i-{len(self.bills) + 1:06d}", now_s)
+        bill = Bill(instance, choice.kind.gpu_count, now_s, [(now_s, choice.offering.price_micro)])
         machine = _Machine(instance, bill, now_s + self._launch_s())
         self.bills.append(bill)
         self._machines[instance.provider_id] = self._by_claim[claim.uid] = machine
-        self._tell(LAUNCHED, instance, sold_out=sold_out)
+        self._tell(LAUNCHED, instance, sold_out=choice.sold_out)
         self._clock.call_at(machine.running_s, lambda: self._run(machine))
         return machine
 
@@ -334,13 +279,6 @@ class FakeCloud:
         del self._machines[machine.instance.provider_id]
         self._tell(ENDED, machine.instance, detail=why)
 
-    async def _until(self, when_s: float) -> None:
-        if when_s <= self._clock.now_s():
-            return
-        arrived = asyncio.Event()
-        self._clock.call_at(when_s, arrived.set)
-        await arrived.wait()
-
     def _tell(
         self,
         what: str,
@@ -354,9 +292,3 @@ class FakeCloud:
         event = CloudEvent(self._clock.now_s(), what, instance, name, sold_out, detail)
         for listener in self._listeners:
             listener(event)
-
-
-def _order(choice: tuple[OfferingKey, Offering]) -> tuple[int, int, str, str]:
-    key, offering = choice
-    rank = CAPACITY_TYPE_ORDER.get(key.capacity_type, len(CAPACITY_TYPE_ORDER))
-    return rank, offering.price_micro, key.instance_type, key.zone

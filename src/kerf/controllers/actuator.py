@@ -9,26 +9,107 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
+from kerf.controllers.gates import Gates
 from kerf.model import events
+from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
+    FALSE,
     FOLLOW,
+    INITIALIZED,
     PLANNED_OFFERING,
     PLANNED_PODS,
     PREDICTED_DEVICES,
+    READY,
+    RELABELLED,
+    REPLACES,
     TRUE,
+    UNKNOWN,
     Condition,
     NodeClaim,
 )
-from kerf.model.nodepool import NodePool
+from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
-from kerf.model.plan import Deletion, Launch, Plan
+from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Plan, Relabel
+from kerf.model.pods import is_virtual
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
-from kerf.ports import AlreadyExists, Clock, KubeWriter, NotFound, Recorder
+from kerf.model.times import instant_text
+from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
+from kerf.sharing.pinning import pinned_cards, unpinned
 from kerf.state import ClusterState, devices_annotation
+from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED
+
+
+class Acts(Protocol):
+    """What the deciding controllers hand their plans to."""
+
+    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        """Buy what the plan launches."""
+        ...
+
+    async def open(self, plan: Plan) -> None:
+        """Make the room that opportunistic pods must give back, and open the gates of pods that the plan lets in."""
+        ...
+
+    async def delete(self, deletion: Deletion) -> None:
+        """Take a node away."""
+        ...
+
+    async def release(self, node: Node) -> None:
+        """Open a node again that was tainted for a deletion which is no more."""
+        ...
+
+    async def tell_limit(self, pool: NodePool, message: str) -> None:
+        """Say on a pool which limit keeps pods waiting, or with an empty message that none does."""
+        ...
+
+
+class Shadow:
+    """Says what it would do, and does nothing: for a dry run beside the owner of the same objects."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        """An event on each pool that a node would be launched for, and on each node that would be relabelled."""
+        for relabel in plan.relabels:
+            self._recorder.record(events.would_relabel(relabel.node, relabel.why))
+        for launch in plan.launches:
+            self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), launch.why))
+
+    async def open(self, plan: Plan) -> None:
+        """Nothing: whoever owns the cluster does it."""
+
+    async def delete(self, deletion: Deletion) -> None:
+        """An event on the claim that would go."""
+        self._recorder.record(events.would_delete(deletion.claim, f"{deletion.reason}: {deletion.why}"))
+
+    async def release(self, node: Node) -> None:
+        """Nothing: the taint is not ours."""
+
+    async def tell_limit(self, pool: NodePool, message: str) -> None:
+        """Nothing: the pool is not ours. Its pods are told."""
+
+
+class ShadowRecorder:
+    """`kerf.ports.Recorder` of a dry run: what is said of objects that another owns must not sound as if it were done.
+
+    A verdict is marked as one and alarms nobody; that a pod has been given a place is not said at all.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def record(self, occurrence: Occurrence) -> None:
+        """Post it as `dry run: ...`, or not at all."""
+        if occurrence.reason == events.NOMINATED:
+            return
+        message, dedupe = f"dry run: {occurrence.message}", ("dry run", *occurrence.dedupe)
+        self._recorder.record(replace(occurrence, type=events.NORMAL, message=message, dedupe=dedupe))
 
 
 class Actuator:
@@ -36,27 +117,84 @@ class Actuator:
 
     def __init__(self, state: ClusterState, writer: KubeWriter, recorder: Recorder, clock: Clock) -> None:
         self._state, self._writer, self._recorder, self._clock = state, writer, recorder, clock
+        self._gates = Gates(state, writer, recorder, clock)
+
+    async def open(self, plan: Plan) -> None:
+        """See Gates."""
+        await self._gates.open(plan)
 
     async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
-        """Create a claim for each launch whose pods still wait, and tell pods and operators."""
+        """Create a claim for each launch whose pods still wait or that is for none, relabel nodes, and tell all of it.
+
+        Pins first: one whose card has been taken by another pod keeps its own from the place that was found instead.
+        """
+        for placed in (*(p.pod for p in plan.placements), *(p for launch in plan.launches for p in launch.pods)):
+            await self._unpin(placed)
+        for relabel in plan.relabels:
+            await self._relabel(relabel, snapshot.taken_at_s)
         counts = _nodes_by_pool(snapshot)
         totals = {name: sum(1 for each in plan.launches if each.node_pool == name) for name in counts}
         for launch in plan.launches:
             pool = snapshot.pool(launch.node_pool)
             waiting = [p.pod for p in launch.pods if self._is_waiting(p.pod)]
-            if pool is None or not waiting:
+            if pool is None or (launch.pods and not waiting):
                 continue
             claim = await self._create(claim_of(launch, pool, snapshot.taken_at_s))
+            if launch.replaces:
+                self._recorder.record(events.replacing(launch.replaces, claim.name, launch.why))
+            elif not launch.pods:
+                self._recorder.record(events.below_floor(pool.name, claim.name, launch.why))
             before = counts.get(pool.name, 0)
             after = before + totals.get(pool.name, 0)
             most = pool.limits.get(NODES) if pool.limits is not None else None
             for pod in waiting:
+                if is_virtual(pod):
+                    continue
                 self._recorder.record(events.triggered_scale_up(pod, claim.name, pool.name, before, after, most))
                 self._recorder.record(events.nominated(pod, f"nodeclaim/{claim.name}"))
 
+    async def _relabel(self, relabel: Relabel, now_s: float) -> None:
+        """Start the node's initialisation anew, under other labels; nothing where a pod has come to use a GPU there.
+
+        Only the claim is written: the lifecycle labels the node, and goes on with it after a restart.
+        """
+        claim, node = self._state.claim(relabel.claim), self._state.node(relabel.node)
+        joined = self._state.cluster_node(relabel.node)
+        if claim is None or claim.is_deleting or node is None or joined is None:
+            return
+        if any(device.used_slots for device in joined.devices):
+            return
+        planned = {placed.pod: sorted({part.device for part in placed.slices}) for placed in relabel.pods}
+        annotations = {
+            PLANNED_PODS: json.dumps(planned),
+            PREDICTED_DEVICES: devices_annotation(relabel.devices),
+            FOLLOW: NOMINATE,
+            RELABELLED: instant_text(now_s),
+        }
+        changed = replace(
+            claim, labels={**claim.labels, **relabel.labels}, annotations={**claim.annotations, **annotations}
+        )
+        stored = await self._writer.update_node_claim(changed)
+        text = "the node is given another configuration of GPU sharing"
+        again = stored.with_condition(Condition(INITIALIZED, UNKNOWN, "Relabelled", text, now_s))
+        again = again.with_condition(Condition(READY, UNKNOWN, "Relabelled", text, now_s))
+        self._state.note(await self._writer.update_node_claim_status(again))
+        self._recorder.record(events.relabelled(node.name, relabel.why))
+
+    async def _unpin(self, placed: PlacedPod) -> None:
+        pod = self._state.pod(placed.pod)
+        cards = pinned_cards(pod) if pod is not None else frozenset()
+        if pod is None or not cards or cards == {part.device_id for part in placed.slices}:
+            return
+        try:
+            await self._writer.annotate_pod(pod, unpinned())
+        except (Conflict, NotFound):
+            # It is gone, or another by now.
+            return
+
     def _is_waiting(self, key: str) -> bool:
         pod = self._state.pod(key)
-        return pod is not None and pod.is_pending
+        return is_virtual(key) or (pod is not None and pod.is_pending)
 
     async def _create(self, claim: NodeClaim) -> NodeClaim:
         try:
@@ -64,6 +202,7 @@ class Actuator:
         except AlreadyExists:
             return claim
         self._state.apply(Upserted(created))
+        CLAIMS_CREATED.labels(claim.node_pool).inc()
         return created
 
     async def delete(self, deletion: Deletion) -> None:
@@ -76,19 +215,31 @@ class Actuator:
             await self._writer.update_node(replace(node, taints=(*node.taints, DISRUPTED_TAINT)))
         reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, deletion.why, self._clock.now_s())
         claim = await self._writer.update_node_claim_status(claim.with_condition(reason))
-        self._recorder.record(
-            events.disruption_terminating("NodeClaim", claim.name, f"{deletion.reason}: {deletion.why}")
-        )
+        why = f"{deletion.reason}: {deletion.why}"
+        self._recorder.record(events.disruption_terminating("NodeClaim", claim.name, why))
+        if node is not None:
+            self._recorder.record(events.disruption_terminating("Node", node.name, why))
         try:
-            await self._writer.delete_node_claim(claim.name)
+            await self._writer.delete_node_claim(claim)
         except NotFound:
             return
-        self._state.apply(Upserted(replace(claim, deleted_s=self._clock.now_s())))
+        self._state.note(replace(claim, deleted_s=self._clock.now_s()))
+        CLAIMS_DISRUPTED.labels(claim.node_pool, deletion.reason).inc()
 
     async def release(self, node: Node) -> None:
         """Open a node again that an earlier life tainted and did not come to delete."""
         taints = tuple(taint for taint in node.taints if taint.key != DISRUPTED_TAINT.key)
-        self._state.apply(Upserted(await self._writer.update_node(replace(node, taints=taints))))
+        self._state.note(await self._writer.update_node(replace(node, taints=taints)))
+
+    async def tell_limit(self, pool: NodePool, message: str) -> None:
+        """Set the pool's condition LimitsReached where it says something else; one that never was is not set False."""
+        held = next((condition for condition in pool.conditions if condition.type == LIMITS_REACHED), None)
+        status = TRUE if message else FALSE
+        if (held is None and not message) or (held is not None and (held.status, held.message) == (status, message)):
+            return
+        reason = LIMITS_REACHED if message else "WithinLimits"
+        told = Condition(LIMITS_REACHED, status, reason, message, self._clock.now_s())
+        await self._writer.update_node_pool_status(pool.name, None, (told,))
 
 
 def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:
@@ -103,7 +254,8 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     """The NodeClaim that a launch becomes. Slices are not among its requests: kubelet never shows them."""
     planned = {p.pod: sorted({part.device for part in p.slices}) for p in launch.pods}
     offering = launch.offering
-    text = "|".join([pool.name, offering.instance_type, f"{now_s:.6f}", *planned])
+    # Nodes that are bought for no pod differ by their number in the plan alone.
+    text = "|".join([pool.name, offering.instance_type, f"{now_s:.6f}", *(planned or [launch.name])])
     name = f"{pool.name}-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
     annotations = {
         **pool.annotations,
@@ -111,6 +263,8 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
         PLANNED_PODS: json.dumps(planned),
         FOLLOW: launch.follow,
     }
+    if launch.replaces:
+        annotations[REPLACES] = launch.replaces
     if launch.devices:
         annotations[PREDICTED_DEVICES] = devices_annotation(launch.devices)
     return NodeClaim(
@@ -119,9 +273,9 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
         node_class=pool.node_class,
         requirements=launch.requirements,
         requests=launch.requests,
-        taints=pool.taints,
+        taints=(*pool.taints, *launch.taints),
         startup_taints=pool.startup_taints,
-        labels=pool.node_labels,
+        labels={**pool.node_labels, **launch.labels},
         annotations=annotations,
         expire_after_s=pool.expire_after_s,
         termination_grace_period_s=pool.termination_grace_period_s,
@@ -132,5 +286,5 @@ def planned_pods(claim: NodeClaim) -> dict[str, Sequence[int]]:
     """Pods the claim was bought for, with the indexes of their cards; empty once somebody broke the annotation."""
     try:
         return {str(pod): tuple(map(int, cards)) for pod, cards in json.loads(claim.annotations[PLANNED_PODS]).items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}

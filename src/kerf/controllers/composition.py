@@ -1,35 +1,64 @@
 """All controllers on one set of ports: what `kerf run` and the simulator start."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from kerf.config import Settings
-from kerf.controllers.actuator import Actuator
+from kerf.controllers.actuator import Actuator, Shadow, ShadowRecorder
+from kerf.controllers.caps import PriceCaps
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import Disruption
-from kerf.controllers.garbagecollection import GarbageCollection
+from kerf.controllers.following import Followed
+from kerf.controllers.garbagecollection import GarbageCollection, nobodys
 from kerf.controllers.lifecycle import Lifecycle
 from kerf.controllers.market import MarketBook
 from kerf.controllers.pins import Pins
+from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.runtime import Controller, Ports, Runtime
+from kerf.controllers.windows import Windows
 from kerf.state import ClusterState
 
 
-def compose(ports: Ports, settings: Settings, *, assume_node_classes: bool = False) -> Runtime:
-    """A runtime that knows nothing yet; `start` it on a running loop.
+def compose(
+    ports: Ports,
+    settings: Settings,
+    *,
+    assume_node_classes: bool = False,
+    is_foreign: Callable[[str], bool] = nobodys,
+) -> Runtime:
+    """A runtime that knows nothing yet; `start` it on a running loop, and let it `lead`.
 
     `assume_node_classes` takes NodeClasses that do not exist for ready: the simulator has no provider to make them.
+    `is_foreign` knows the uids of claims that exist and that the reader hides, because they are another's. A dry run
+    plans, explains and publishes; nothing in it writes but the recorder.
     """
     state = ClusterState(assume_node_classes=assume_node_classes)
     book = MarketBook(ports.cloud, ports.clock, settings)
+    shadow, beside = Shadow(ports.recorder), replace(ports, recorder=ShadowRecorder(ports.recorder))
     actuator = Actuator(state, ports.writer, ports.recorder, ports.clock)
-    controllers: tuple[Controller, ...] = (
-        PodEvents(state, ports),
-        Lifecycle(state, ports, book, settings),
-        Pins(state, ports, settings),
-        Consolidatable(state, ports),
-        PoolStatus(state, ports),
-        OverlayStatus(state, ports, book),
-        Provisioning(state, ports, book, actuator, settings),
-        Disruption(state, ports, book, actuator, settings),
-        GarbageCollection(state, ports, settings),
-    )
-    return Runtime(ports, state, controllers)
+
+    def controllers() -> tuple[Controller, ...]:
+        return (
+            PodEvents(state, ports),
+            Lifecycle(state, ports, book, settings),
+            Pins(state, ports, settings),
+            Consolidatable(state, ports),
+            PoolStatus(state, ports),
+            OverlayStatus(state, ports, book),
+            PriceCaps(state, ports, book, settings),
+            Prewarm(state, ports),
+            Provisioning(state, ports, book, actuator, settings),
+            Disruption(state, ports, book, actuator, settings),
+            GarbageCollection(state, ports, settings, is_foreign),
+            Followed(state),
+            Windows(state, ports, book, settings),
+        )
+
+    def dry_run() -> tuple[Controller, ...]:
+        return (
+            Provisioning(state, beside, book, shadow, settings),
+            Disruption(state, beside, book, shadow, settings),
+        )
+
+    return Runtime(ports, state, controllers, dry_run)

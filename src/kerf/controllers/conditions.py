@@ -10,6 +10,7 @@ from dataclasses import replace
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import overlays
+from kerf.engine.prewarm import prewarm_problem
 from kerf.engine.supply import pool_problem
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import (
@@ -25,8 +26,8 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
+from kerf.sharing.registry import unknown_sharing
 from kerf.state import ClusterState
 
 _POD_EVENT_STEP_S = 10.0
@@ -49,7 +50,7 @@ class PodEvents:
         """Claims on whose nodes something happened to a pod; all of them at the start."""
         if isinstance(event, Synced):
             return tuple(claim.name for claim in self._state.claims())
-        if not isinstance(event.value, Pod) or event.value.is_daemon or not event.value.node_name:
+        if not isinstance(event.value, Pod) or not _counts(event.value) or not event.value.node_name:
             return ()
         node = self._state.node(event.value.node_name)
         claim = self._state.claim_of(node) if node is not None else None
@@ -60,15 +61,20 @@ class PodEvents:
         claim, now = self._state.claim(key), self._ports.clock.now_s()
         if claim is None or claim.is_deleting or not claim.node_name:
             return DONE
-        pods = digest(pod.uid for pod in self._state.pods_on(claim.node_name) if not pod.is_daemon)
+        pods = digest(pod.uid for pod in self._state.pods_on(claim.node_name) if _counts(pod))
         if pods == claim.annotations.get(PODS_SEEN, ""):
             return DONE
         if now - (claim.last_pod_event_s or 0) >= _POD_EVENT_STEP_S:
             changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
             claim = await self._ports.writer.update_node_claim_status(changed)
         noted = replace(claim, annotations={**claim.annotations, PODS_SEEN: pods})
-        self._state.apply(Upserted(await self._ports.writer.update_node_claim(noted)))
+        self._state.note(await self._ports.writer.update_node_claim(noted))
         return DONE
+
+
+def _counts(pod: Pod) -> bool:
+    """Whether a node is in use by the pod: daemons are on every node, and opportunistic pods hold none."""
+    return not pod.is_daemon and not pod.is_opportunistic
 
 
 def digest(uids: Iterable[str]) -> str:
@@ -86,14 +92,15 @@ class Consolidatable:
         self._state, self._ports = state, ports
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Claims that change; all of a pool when it changes."""
+        """Claims that change; all of a pool when its consolidateAfter does, and not whenever its status is written."""
         if isinstance(event, Synced):
             return tuple(claim.name for claim in self._state.claims())
-        if isinstance(event.value, NodeClaim):
-            return (event.value.name,)
-        if isinstance(event.value, NodePool):
-            return tuple(c.name for c in self._state.claims() if c.node_pool == event.value.name)
-        return ()
+        value = event.value
+        if isinstance(value, NodeClaim):
+            return (value.name,)
+        if not isinstance(value, NodePool) or _consolidate_after(value) == _consolidate_after(previous):
+            return ()
+        return tuple(claim.name for claim in self._state.claims_of(value.name))
 
     async def reconcile(self, key: str) -> Result:
         """True when the time is over, else again when it will be."""
@@ -108,8 +115,13 @@ class Consolidatable:
             return Result(left_s)
         if not claim.is_true(CONSOLIDATABLE):
             done = claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", self._ports.clock.now_s()))
-            self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(done)))
+            self._state.note(await self._ports.writer.update_node_claim_status(done))
         return DONE
+
+
+def _consolidate_after(pool: Watched | None) -> tuple[float | None, ...]:
+    """As a tuple, which is empty for no pool."""
+    return (pool.disruption.consolidate_after_s,) if isinstance(pool, NodePool) else ()
 
 
 def remaining_s(claim: NodeClaim, pool: NodePool, now_s: float) -> float | None:
@@ -122,7 +134,12 @@ def remaining_s(claim: NodeClaim, pool: NodePool, now_s: float) -> float | None:
 
 
 class PoolStatus:
-    """Counts a pool's resources and says whether it takes nodes."""
+    """Counts a pool's resources, and says whether its spec can be carried out and whether it takes nodes.
+
+    A broken schedule stops disruption only, as in Karpenter: such a pool is not valid and Ready none the less. An
+    annotation that names no sharing family counts as absent, and is said in the same way; so is a floor that cannot be
+    read, which stops disruption too.
+    """
 
     name = "nodepool-status"
 
@@ -143,22 +160,42 @@ class PoolStatus:
         pool = self._state.pool(key)
         if pool is None:
             return DONE
-        resources = Resources()
-        for claim in self._state.claims():
-            if claim.node_pool == key:
-                resources = resources + claim.capacity + {NODES: 1}
+        resources = self._state.counted(key)
         problem = pool_problem(pool, self._state.node_classes(), assume_ready=self._state.assumes_node_classes)
-        ready = Condition(READY, FALSE if problem else TRUE, "NodePoolNotReady" if problem else READY, problem, now)
-        held = next((c for c in pool.conditions if c.type == READY), None)
-        if held is not None and (held.status, held.message) == (ready.status, ready.message):
-            ready = held
-        if resources != pool.resources or ready is not held:
-            await self._ports.writer.update_node_pool_status(key, resources, (ready,))
+        invalid = "; ".join(
+            filter(
+                None,
+                (
+                    pool.invalid,
+                    pool.bounds.invalid,
+                    pool.invalid_schedule,
+                    pool.bounds.invalid_floor,
+                    prewarm_problem(pool),
+                    unknown_sharing(pool.stated_annotations),
+                ),
+            )
+        )
+        conditions = (
+            _judged(pool, Condition(VALIDATED, TRUE, VALIDATED, invalid, now), "NodePoolValidationFailed"),
+            _judged(pool, Condition(READY, TRUE, READY, problem, now), "NodePoolNotReady"),
+        )
+        if resources != pool.resources or any(condition not in pool.conditions for condition in conditions):
+            await self._ports.writer.update_node_pool_status(key, resources, conditions)
         return DONE
 
 
+def _judged(pool: NodePool, condition: Condition, refusal: str) -> Condition:
+    """The condition, False for the reason `refusal` where it has a message; as the pool holds it where it says so."""
+    if condition.message:
+        condition = replace(condition, status=FALSE, reason=refusal)
+    held = next((c for c in pool.conditions if c.type == condition.type), None)
+    if held is None or (held.status, held.message) != (condition.status, condition.message):
+        return condition
+    return held
+
+
 class OverlayStatus:
-    """Says of each NodeOverlay whether it is applied: one that conflicts with another before it is applied nowhere."""
+    """Says of each NodeOverlay whether it is applied: one that is invalid or contradicts another is applied nowhere."""
 
     name = "nodeoverlay-status"
 
@@ -183,7 +220,8 @@ class OverlayStatus:
         conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types)
         for overlay in snapshot.overlays:
             why = conflicting.get(overlay.name, "")
-            status, reason = (FALSE, "Conflict") if why else (TRUE, VALIDATED)
+            refusal = "RuntimeValidation" if overlay.invalid else "Conflict"
+            status, reason = (FALSE, refusal) if why else (TRUE, VALIDATED)
             held = next((c for c in overlay.conditions if c.type == VALIDATED), None)
             if held is None or (held.status, held.message) != (status, why):
                 condition = Condition(VALIDATED, status, reason, why, now)

@@ -4,18 +4,26 @@ As in Karpenter a decision rests fifteen seconds and must come out the same agai
 may be on their way to the very node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kerf.config import Settings
-from kerf.controllers.actuator import Actuator
+from kerf.controllers.actuator import Acts
 from kerf.controllers.market import MarketBook
+from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
+from kerf.engine import provisioning
 from kerf.engine.disruption import METHODS
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.pricecaps import kept_for
+from kerf.engine.prewarm import prewarming_pods
 from kerf.model import events
 from kerf.model.nodeclaim import DISRUPTED_TAINT
-from kerf.model.plan import Plan
+from kerf.model.nodepool import EMPTY
+from kerf.model.plan import Deletion, Plan
+from kerf.model.pods import is_virtual
 from kerf.model.snapshot import ClusterSnapshot, Event, Synced, Watched
+from kerf.model.windows import OPEN, WARMING
 from kerf.state import ClusterState
 
 
@@ -24,9 +32,7 @@ class Disruption:
 
     name = "disruption"
 
-    def __init__(
-        self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Actuator, settings: Settings
-    ) -> None:
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Acts, settings: Settings) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         # What was decided and when; lost at a restart, which only means deciding once more.
         self._resting: tuple[tuple[str, ...], float] | None = None
@@ -45,22 +51,50 @@ class Disruption:
             return poll
         await self._release_leftovers(self._state.snapshot(now))
         snapshot = self._state.snapshot(now)
-        plan = await self._first_plan(snapshot)
+        for held in snapshot.nodes:
+            if held.problem:
+                self._ports.recorder.record(events.cards_not_understood(held.name, held.problem))
+        plan = await self._first_plan(snapshot, await self._kept_warm(snapshot))
         if plan is None:
             self._resting = None
             self._settled = (self._state.version, now + self._settings.settled_s)
             return poll
-        names = tuple(deletion.claim for deletion in plan.deletions)
+        names = (*(deletion.claim for deletion in plan.deletions), *(each.replaces for each in plan.launches))
         if self._resting is None or self._resting[0] != names:
             self._resting = (names, now)
             return Result(self._settings.validation_s)
         if now < self._resting[1] + self._settings.validation_s:
             return Result(self._resting[1] + self._settings.validation_s - now)
         self._resting = None
-        self._ports.feed.publish(snapshot, plan)
-        for deletion in plan.deletions:
+        deletions = await self._unawaited(plan.deletions)
+        if deletions:
+            self._ports.feed.publish(snapshot, replace(plan, deletions=deletions))
+        for deletion in deletions:
             await self._actuator.delete(deletion)
+        if plan.launches:
+            self._ports.feed.publish(snapshot, plan)
+            await self._actuator.launch(plan, snapshot)
         return poll
+
+    async def _unawaited(self, deletions: Sequence[Deletion]) -> tuple[Deletion, ...]:
+        """Those of nodes on which no waiting pod has its place, for a scheduler tries again only after a while.
+
+        Empty nodes go one without the other; what was decided together, so that pods move, goes together or not.
+        """
+        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
+        if not waiting:
+            return tuple(deletions)
+        snapshot = self._state.snapshot(self._ports.clock.now_s(), waiting)
+        options = provisioning.Options(self._settings.strategy, with_bound=False)
+        plan = provisioning.plan(snapshot, await self._book.market(snapshot), options)
+        awaited = {placement.node for placement in plan.placements}
+        held = [deletion for deletion in deletions if deletion.node in awaited]
+        for deletion in held:
+            text = "node is nominated for a pending pod"
+            self._ports.recorder.record(events.disruption_blocked("Node", deletion.node, text))
+        if held and any(deletion.reason != EMPTY for deletion in deletions):
+            return ()
+        return tuple(deletion for deletion in deletions if deletion not in held)
 
     async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
         # Nothing is being deleted while this runs, so that a tainted node whose claim stays was left by a crash.
@@ -69,11 +103,24 @@ class Disruption:
             if tainted and held.node is not None and held.claim is not None and not held.is_deleting:
                 await self._actuator.release(held.node)
 
-    async def _first_plan(self, snapshot: ClusterSnapshot) -> Plan | None:
+    async def _kept_warm(self, snapshot: ClusterSnapshot) -> frozenset[str]:
+        """Nodes on which windows or runs of CronJobs keep places ready; nothing is to be taken away there."""
+        is_open = any(window.warm and window.status.phase in (WARMING, OPEN) for window in snapshot.windows)
+        if not is_open and not prewarming_pods(snapshot):
+            return frozenset()
+        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
+        snapshot = self._state.snapshot(snapshot.taken_at_s, waiting)
+        options = provisioning.Options(self._settings.strategy, with_bound=False)
+        plan = provisioning.plan(snapshot, await self._book.market(snapshot), options)
+        return frozenset(placement.node for placement in plan.placements if is_virtual(placement.pod.pod))
+
+    async def _first_plan(self, snapshot: ClusterSnapshot, kept: frozenset[str]) -> Plan | None:
         found, blocked = candidates(snapshot)
+        found = tuple(candidate for candidate in found if candidate.node.name not in kept)
         for block in blocked:
             self._ports.recorder.record(events.disruption_blocked("Node", block.node, block.why))
         if not found:
             return None
         market = await self._book.market(snapshot)
+        found = tuple(each for each in found if each.pods or not kept_for(each, snapshot, market))
         return next((plan for method in METHODS for plan in method(snapshot, market, found)), None)

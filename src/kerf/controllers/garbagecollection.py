@@ -4,25 +4,35 @@ A claim whose instance has vanished is deleted, an instance that no claim asked 
 to be no launch in progress, and an interrupted instance is drained while there is time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kerf.cloudprovider import Instance, InstanceNotFound
 from kerf.config import Settings
 from kerf.controllers.runtime import Ports, Result
 from kerf.model import events
-from kerf.model.nodeclaim import LAUNCHED
+from kerf.model.nodeclaim import LAUNCHED, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
 
 
+def nobodys(_claim_uid: str) -> bool:
+    """No claim is hidden."""
+    return False
+
+
 class GarbageCollection:
-    """One look at all instances, every so often."""
+    """One look at all instances, every so often.
+
+    `is_foreign` knows the uids of claims that exist and that the reader hides: their instances are another's.
+    """
 
     name = "garbage-collection"
 
-    def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
-        self._state, self._ports, self._settings = state, ports, settings
+    def __init__(
+        self, state: ClusterState, ports: Ports, settings: Settings, is_foreign: Callable[[str], bool] = nobodys
+    ) -> None:
+        self._state, self._ports, self._settings, self._is_foreign = state, ports, settings, is_foreign
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Begins with the first full state; goes on by its own requeue."""
@@ -42,14 +52,14 @@ class GarbageCollection:
                 continue
             instance = found.get(claim.provider_id)
             if instance is None:
-                await self._delete(claim.name, "its instance is gone")
+                await self._delete(claim, "its instance is gone")
             elif instance.is_interrupted:
-                await self._delete(claim.name, "the cloud interrupts its instance")
+                await self._delete(claim, "the cloud interrupts its instance")
 
-    async def _delete(self, name: str, why: str) -> None:
-        self._ports.recorder.record(events.interrupted(name, why))
+    async def _delete(self, claim: NodeClaim, why: str) -> None:
+        self._ports.recorder.record(events.interrupted(claim.name, why))
         try:
-            await self._ports.writer.delete_node_claim(name)
+            await self._ports.writer.delete_node_claim(claim)
         except NotFound:
             return
 
@@ -57,7 +67,9 @@ class GarbageCollection:
         claimed = {claim.uid for claim in self._state.claims()}
         old = self._ports.clock.now_s() - self._settings.orphan_age_s
         for instance in instances:
-            if instance.claim_uid not in claimed and instance.launched_s <= old:
+            if instance.claim_uid in claimed or self._is_foreign(instance.claim_uid):
+                continue
+            if instance.launched_s <= old:
                 try:
                     await self._ports.cloud.delete(instance.provider_id)
                 except InstanceNotFound:

@@ -12,7 +12,7 @@ from kerf.config import Settings
 from kerf.controllers.following import Following
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.controllers.stages import initialization_deadline_s, initialization_gap, waiting_condition
+from kerf.controllers.stages import due_labels, initialization_deadline_s, initialization_gap, waiting_condition
 from kerf.controllers.termination import Termination
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
@@ -33,12 +33,14 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodes import Node
-from kerf.model.snapshot import Event, Synced, Upserted, Watched
+from kerf.model.snapshot import Event, Synced, Watched
 from kerf.model.times import instant_text
 from kerf.ports import NotFound
 from kerf.state import ClusterState, predicted_shapes
 
 _MESSAGE_LENGTH = 300
+_SOON_S = 1.0
+"""Look again after so long for what the watch tells of sooner."""
 _LAUNCH_FAILED = "LaunchFailed"
 
 
@@ -51,7 +53,7 @@ class Lifecycle:
         self._state, self._ports, self._book, self._settings = state, ports, book, settings
         self._cloud: CloudProvider = ports.cloud
         self._following = Following(state, ports, settings)
-        self._termination = Termination(state, ports)
+        self._termination = Termination(state, ports, settings)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that change, and those whose node or a pod on it does."""
@@ -63,7 +65,7 @@ class Lifecycle:
         if isinstance(value, Node):
             claim = self._state.claim_of(value)
             return (claim.name,) if claim is not None else ()
-        return self._termination.keys(event)
+        return (*self._termination.keys(event), *self._following.keys(event, previous))
 
     async def reconcile(self, key: str) -> Result:
         """One step further, as far as what is there allows."""
@@ -77,6 +79,8 @@ class Lifecycle:
             # Somebody deleted the node: its claim and instance go with it, as in Karpenter.
             await self._writer_delete(claim)
             return DONE
+        if not claim.is_true(INITIALIZED):
+            await self._following.hold(claim)
         if not claim.is_true(LAUNCHED):
             return await self._launch(claim)
         if not claim.is_true(REGISTERED):
@@ -86,8 +90,14 @@ class Lifecycle:
         return DONE
 
     async def _launch(self, claim: NodeClaim) -> Result:
-        if self._is_overdue(claim.created_s, self._settings.launch_deadline_s):
+        deadline = claim.created_s + self._settings.launch_deadline_s
+        if self._now() >= deadline:
             return await self._give_up(claim, LAUNCHED, "the cloud has not launched it")
+        if claim.condition(LAUNCHED) is None:
+            # Launched once the watch has told of this: told during a launch that fails, it would end our back-off.
+            text = f"The cloud has not launched it yet; given up at {instant_text(deadline)}"
+            await self._say(claim, Condition(LAUNCHED, UNKNOWN, "AwaitingReconciliation", text, self._now()))
+            return Result(_SOON_S)
         try:
             instance = await self._cloud.create(claim)
         except InsufficientCapacity as error:
@@ -158,10 +168,14 @@ class Lifecycle:
         )
         adopted = self._following.cordoned(claim, adopted)
         if adopted != node:
-            self._state.apply(Upserted(await self._ports.writer.update_node(adopted)))
+            self._state.note(await self._ports.writer.update_node(adopted))
 
     async def _initialise(self, claim: NodeClaim) -> Result:
         node = self._state.node_of(claim)
+        if node is not None and (labels := due_labels(claim, node)):
+            relabelled = self._following.cordoned(claim, replace(node, labels={**node.labels, **labels}))
+            self._state.note(await self._ports.writer.update_node(relabelled))
+            return Result(0)
         gap = initialization_gap(claim, node, self._state.family_of(node, claim))
         deadline = initialization_deadline_s(claim, node, gap, self._settings)
         await self._note_observed(claim, node)
@@ -171,7 +185,8 @@ class Lifecycle:
             await self._say(claim, waiting_condition(gap, deadline, self._now()))
             return Result(deadline - self._now())
         assert node is not None
-        await self._following.follow(claim, node)
+        if not await self._following.follow(claim, node):
+            return Result(_SOON_S)
         node = self._state.node_of(claim) or node
         if node.labels.get(INITIALIZED_LABEL) != "true":
             await self._ports.writer.update_node(replace(node, labels={**node.labels, INITIALIZED_LABEL: "true"}))
@@ -210,7 +225,7 @@ class Lifecycle:
 
     async def _writer_delete(self, claim: NodeClaim) -> None:
         try:
-            await self._ports.writer.delete_node_claim(claim.name)
+            await self._ports.writer.delete_node_claim(claim)
         except NotFound:
             return
 
@@ -222,14 +237,11 @@ class Lifecycle:
 
     async def _save(self, before: NodeClaim, claim: NodeClaim) -> None:
         if claim != before:
-            self._state.apply(Upserted(await self._ports.writer.update_node_claim_status(claim)))
+            self._state.note(await self._ports.writer.update_node_claim_status(claim))
 
     def _since(self, claim: NodeClaim, stage: str) -> float:
         condition = claim.condition(stage)
         return condition.since_s if condition is not None else claim.created_s
-
-    def _is_overdue(self, since_s: float, deadline_s: float) -> bool:
-        return self._now() >= since_s + deadline_s
 
     def _now(self) -> float:
         return self._ports.clock.now_s()

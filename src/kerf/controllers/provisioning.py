@@ -4,22 +4,34 @@ A pod counts once kube-scheduler (or HAMi's) has said that it fits nowhere. The 
 second after the last new pod, at the latest ten after the first.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from kerf.config import Settings
-from kerf.controllers.actuator import Actuator
+from kerf.controllers.actuator import Acts
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import provisioning
+from kerf.engine.floors import lacking
+from kerf.engine.limits import pools_at_their_limit
+from kerf.engine.placing import NO_IDLE_CAPACITY
+from kerf.engine.prewarm import cron_job_of, prewarmed
+from kerf.engine.virtual import window_of
 from kerf.model import events
+from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob
 from kerf.model.market import Market
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Plan
-from kerf.model.pods import Pod
+from kerf.model.plan import Plan, Stage, Unplaced
+from kerf.model.pods import Pod, is_virtual
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
+from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
+from kerf.telemetry import UNPLACED_PODS
+
+Runs = tuple[tuple[str, float], ...]
+"""Runs of CronJobs, by `namespace/name` and the instant at which they are due."""
 
 
 @dataclass
@@ -36,13 +48,16 @@ class Provisioning:
 
     name = "provisioning"
 
-    def __init__(
-        self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Actuator, settings: Settings
-    ) -> None:
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Acts, settings: Settings) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         self._window = _Window()
         # What the last plan was made from: while that is unchanged, so is the plan.
-        self._planned: tuple[int, Market] | None = None
+        self._planned: tuple[int, Market, Runs] | None = None
+        # When the pods of a CronJob's run begin or cease to count next.
+        self._turns_s: float | None = None
+        self._rests = self._seeks_room = False
+        # What plans depend on of each window, as it was told last.
+        self._turned: dict[str, tuple[object, ...]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """One key: pods that wait, pools that change, claims that go."""
@@ -51,36 +66,90 @@ class Provisioning:
         value = event.value
         if isinstance(value, Pod):
             was_waiting = isinstance(previous, Pod) and is_provisionable(previous)
-            return ("pods",) if is_provisionable(value) and not was_waiting else ()
+            is_new = is_provisionable(value) and not was_waiting
+            is_room = _moved(event, value, previous) and (self._seeks_room or self._keeps_warm())
+            return ("pods",) if is_new or is_room else ()
         if isinstance(value, NodeClaim):
-            # A claim that goes takes the places of the pods it was bought for along.
-            return ("pods",) if value.is_deleting or isinstance(event, Deleted) else ()
+            # A claim that goes takes the places of the pods it was bought for along; one that is up has room.
+            is_up = self._seeks_room and value.is_true(INITIALIZED)
+            return ("pods",) if value.is_deleting or isinstance(event, Deleted) or is_up else ()
+        if isinstance(value, CronJob):
+            return ("pods",)
+        if isinstance(value, CapacityWindow):
+            return ("pods",) if self._is_turned(event, value) else ()
         return ("pods",) if isinstance(value, NodePool) and _changed(value, previous) else ()
 
     async def reconcile(self, key: str) -> Result:
         """Plan for all waiting pods once the window has closed."""
         now = self._ports.clock.now_s()
-        waiting = tuple(pod for pod in self._state.pods() if is_provisionable(pod))
-        if not waiting:
+        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
+        runs, self._turns_s = self._runs(now)
+        if not waiting and not self._keeps_warm() and not self._lacking() and not runs:
             self._window = _Window()
-            return DONE
+            _measure(())
+            await self._tell_limits({})
+            return self._at_turn(DONE, now)
         still_open_s = self._still_open_s(waiting, now)
         if still_open_s > 0:
             return Result(still_open_s)
-        snapshot = replace(self._state.snapshot(now), pending=waiting)
+        snapshot = self._state.snapshot(now, waiting)
         version = self._state.version
         market = await self._book.market(snapshot)
-        if self._planned == (version, market):
+        if self._planned == (version, market, runs):
             self._window = _Window()
-            return Result(self._settings.replan_s)
+            return self._at_turn(self._again(), now)
         options = provisioning.Options(self._settings.strategy, self._settings.follow, with_bound=False)
         plan = provisioning.plan(snapshot, market, options)
+        _measure(plan.unplaced)
         self._ports.feed.publish(snapshot, plan)
         self._window = _Window()
-        self._planned = (version, market)
         await self._actuator.launch(plan, snapshot)
+        await self._actuator.open(plan)
+        # Only now: a plan that could not be carried out is to be made again.
+        self._planned = (version, market, runs)
         self._tell(plan, snapshot)
-        return Result(self._settings.replan_s)
+        await self._tell_limits(pools_at_their_limit(plan))
+        self._rests = _is_only_held(plan) and not plan.unmet_floors
+        self._seeks_room = any(unplaced.reason.startswith(NO_IDLE_CAPACITY) for unplaced in plan.unplaced)
+        return self._at_turn(self._again(), now)
+
+    def _again(self) -> Result:
+        """Soon where something waits; what windows hold waits for one to change, which is told."""
+        return DONE if self._rests else Result(self._settings.replan_s)
+
+    def _at_turn(self, result: Result, now_s: float) -> Result:
+        """The same, or as soon as pods of a CronJob's run begin or cease to count."""
+        if self._turns_s is None:
+            return result
+        left_s = max(0.0, self._turns_s - now_s)
+        return Result(left_s if result.requeue_after_s is None else min(left_s, result.requeue_after_s))
+
+    def _runs(self, now_s: float) -> tuple[Runs, float | None]:
+        """The runs of CronJobs whose pods count now, and when that changes next; None for never."""
+        cron_jobs = self._state.cron_jobs()
+        known = prewarmed(cron_jobs, self._state.pools(), self._state.claims()) if cron_jobs else ()
+        turns = [turn_s for each in known if (turn_s := each.next_change_s(now_s)) is not None]
+        runs = tuple((each.cron_job.key, due_s) for each in known if (due_s := each.run_at(now_s)) is not None)
+        return runs, min(turns, default=None)
+
+    def _is_turned(self, event: Event, window: CapacityWindow) -> bool:
+        """Whether a window has come or gone, was changed, or has another phase or other reservations.
+
+        What we wrote ourselves is in the state before the watch tells of it, so that `previous` would hide it.
+        """
+        before = self._turned.pop(window.name, None)
+        if isinstance(event, Deleted):
+            return True
+        status = window.status
+        self._turned[window.name] = (window.uid, window.generation, status.phase, status.settled, status.reservations)
+        return self._turned[window.name] != before
+
+    def _keeps_warm(self) -> bool:
+        return any(window.warm and window.status.phase in (WARMING, OPEN) for window in self._state.windows())
+
+    def _lacking(self) -> Mapping[str, tuple[int, int]]:
+        """Pools with fewer nodes than their floors; a floor buys without a pod that waits."""
+        return lacking(self._state.pools(), self._state.claims())
 
     def _still_open_s(self, waiting: Iterable[Pod], now: float) -> float:
         window = self._window
@@ -95,17 +164,63 @@ class Provisioning:
     def _tell(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
         named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
         for placement in plan.placements:
+            if is_virtual(placement.pod.pod):
+                continue
             target = f"{named.get(placement.node, 'node')}/{placement.node}"
             self._ports.recorder.record(events.nominated(placement.pod.pod, target))
+        for pool, why in plan.unmet_floors:
+            self._ports.recorder.record(events.floor_unmet(pool, why))
         for unplaced in plan.unplaced:
+            if is_virtual(unplaced.pod):
+                run = cron_job_of(unplaced.pod)
+                told = events.prewarm_unplaced(run, unplaced.reason) if run else None
+                self._ports.recorder.record(told or events.warm_unplaced(window_of(unplaced.pod), unplaced.reason))
+                continue
+            if unplaced.stage == Stage.WINDOWS:
+                self._ports.recorder.record(events.held(unplaced.pod, unplaced.reason))
+                continue
             hint = f"; {unplaced.hint}" if unplaced.hint else ""
             self._ports.recorder.record(events.failed_scheduling(unplaced.pod, unplaced.reason + hint))
+
+    async def _tell_limits(self, reached: Mapping[str, str]) -> None:
+        for pool in self._state.pools():
+            await self._actuator.tell_limit(pool, reached.get(pool.name, ""))
 
 
 def is_provisionable(pod: Pod) -> bool:
     """Whether nodes may be bought for it: its scheduler has refused it, and no DaemonSet owns it."""
-    return pod.is_pending and bool(pod.unschedulable) and not pod.nominated_node and not pod.is_daemon
+    if not pod.is_pending or not pod.unschedulable or pod.is_daemon:
+        return False
+    return not pod.nominated_node or bool(pod.spec.scheduling_gates)
+
+
+def _measure(unplaced: Iterable[Unplaced]) -> None:
+    UNPLACED_PODS.clear()
+    for stage, number in Counter(each.stage for each in unplaced).items():
+        UNPLACED_PODS.labels(stage).set(number)
 
 
 def _changed(pool: NodePool, previous: Watched | None) -> bool:
-    return not isinstance(previous, NodePool) or pool.generation != previous.generation
+    if not isinstance(previous, NodePool) or pool.generation != previous.generation:
+        return True
+    # Annotations are no part of the generation.
+    stated, before = pool.stated_annotations, previous.stated_annotations
+    return pool.bounds != previous.bounds or stated.get(PREWARM_CRON_JOBS) != before.get(PREWARM_CRON_JOBS)
+
+
+def _moved(event: Event, pod: Pod, previous: Watched | None) -> bool:
+    """Whether a pod has come to a node or left it."""
+    held = isinstance(previous, Pod) and bool(previous.node_name) and not previous.is_ended
+    holds = bool(pod.node_name) and not pod.is_ended and not isinstance(event, Deleted)
+    return held != holds
+
+
+def _is_only_held(plan: Plan) -> bool:
+    """Whether nothing waits but for windows: all else has its place, or is room that they keep.
+
+    What was just bought is looked at once more: a claim of its name may have been there already.
+    """
+    if plan.launches:
+        return False
+    placed = [placement.pod.pod for placement in plan.placements]
+    return all(map(is_virtual, placed)) and all(each.stage == Stage.WINDOWS for each in plan.unplaced)

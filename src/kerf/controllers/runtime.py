@@ -5,16 +5,17 @@ remembered that could not be read again: stopping the runtime anywhere and start
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from kerf.cloudprovider import CloudProvider, Throttled
 from kerf.errors import DecodeError, KerfError
+from kerf.model import events
 from kerf.model.snapshot import Event, Synced, Watched, key_of
 from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder
 from kerf.state import ClusterState
-from kerf.telemetry import logger
+from kerf.telemetry import RECONCILE_SECONDS, RECONCILES, logger
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
 
@@ -78,7 +79,9 @@ class _Worker:
         self._running[key] = task
 
     async def _run(self, key: str) -> None:
+        began_s = self._clock.now_s()
         result = await self._attempt(key)
+        RECONCILE_SECONDS.labels(self._controller.name).observe(max(0.0, self._clock.now_s() - began_s))
         self._running.pop(key, None)
         if key in self._touched:
             self._touched.discard(key)
@@ -90,11 +93,13 @@ class _Worker:
         try:
             result = await self._controller.reconcile(key)
         except Conflict:
+            self._count("conflict")
             return Result(_FIRST_RETRY_S)
         except NotFound:
             # What it was about is gone: look again, and never end here, or a loop that polls would stop for good.
             return self._backing_off(key)
         except Throttled as error:
+            self._count("throttled")
             return Result(error.retry_after_s)
         except KerfError as error:
             logger(self._controller.name).warning("reconcile failed", key=key, error=str(error))
@@ -104,9 +109,14 @@ class _Worker:
             report_bug(f"controller {self._controller.name} failed on {key!r}", error)
             return self._backing_off(key)
         self._failures.pop(key, None)
+        self._count("done")
         return result
 
+    def _count(self, outcome: str) -> None:
+        RECONCILES.labels(self._controller.name, outcome).inc()
+
     def _backing_off(self, key: str) -> Result:
+        self._count("failed")
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return Result(min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** (failures - 1)))
 
@@ -129,25 +139,65 @@ class _Worker:
 
 
 class Runtime:
-    """The controllers on one state, fed by one reader."""
+    """The controllers on one state, fed by one reader.
 
-    def __init__(self, ports: Ports, state: ClusterState, controllers: Iterable[Controller]) -> None:
+    The state follows the cluster from `start` on; the controllers act from `lead` to `follow`, so that a replica that
+    takes over has read everything already. They are made anew each time: what they remember of an earlier lead, such as
+    a decision that rests, is older than what another leader has done since.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        state: ClusterState,
+        controllers: Callable[[], Iterable[Controller]],
+        dry_run: Callable[[], Iterable[Controller]] = tuple,
+    ) -> None:
         self._ports, self._state = ports, state
-        self._workers = [(controller, _Worker(controller, ports.clock)) for controller in controllers]
+        self._controllers, self._dry_run = controllers, dry_run
+        self._workers: list[tuple[Controller, _Worker]] = []
+        # What was said of objects that cannot be read, by kind and key; a follower keeps it for when it leads.
+        self._misread: dict[tuple[str, str], str] = {}
         self._reading: asyncio.Task[None] | None = None
         self._is_stopped = False
 
+    @property
+    def state(self) -> ClusterState:
+        """The cluster as it is known here; for reading only."""
+        return self._state
+
     def start(self) -> None:
-        """Begin on the running loop."""
+        """Begin to read on the running loop."""
         self._reading = self._spawn(self._read(), "state")
+
+    def lead(self, *, is_dry_run: bool = False) -> None:
+        """Let the controllers act, or those of a dry run: on all that is known, and on each change from now on."""
+        self.follow()
+        leading = self._dry_run() if is_dry_run else self._controllers()
+        self._workers = [(each, _Worker(each, self._ports.clock)) for each in leading]
+        for (kind, key), why in self._misread.items():
+            self.misread(kind, key, why)
+        if self._state.is_synced:
+            self._dispatch(Synced(), None)
+
+    def misread(self, kind: str, key: str, why: str) -> None:
+        """Say on an object that it cannot be read, now or when this replica leads."""
+        self._misread[kind, key] = why
+        if self._workers:
+            self._ports.recorder.record(events.not_understood(kind, key, why))
+
+    def follow(self) -> None:
+        """Stop the controllers at once, wherever they are; go on reading."""
+        for _, worker in self._workers:
+            worker.stop()
+        self._workers = []
 
     def stop(self) -> None:
         """End at once, wherever everything is."""
         self._is_stopped = True
         if self._reading is not None:
             self._reading.cancel()
-        for _, worker in self._workers:
-            worker.stop()
+        self.follow()
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
         return asyncio.get_running_loop().create_task(work, name=name)
@@ -167,13 +217,16 @@ class Runtime:
 
     async def _follow(self) -> None:
         async for event in self._ports.reader.events():
-            previous = None if isinstance(event, Synced) else self._state.find(*key_of(event.value))
+            named = ("", "") if isinstance(event, Synced) else key_of(event.value)
+            previous = None if isinstance(event, Synced) else self._state.find(*named)
             try:
                 self._state.apply(event)
             except DecodeError as error:
                 # One bad object must not stop decisions about the others: its last good form stays.
                 logger("state").warning("object left as it was", error=str(error))
+                self.misread(*named, str(error))
                 continue
+            self._misread.pop(named, None)
             if self._state.is_synced:
                 self._dispatch(event, previous)
 

@@ -5,13 +5,15 @@ there blocks scale-down for ever (document 003). Here kubelet-visible resources 
 as present when the device register holds at least the cards that were predicted, one by one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kerf.config import Settings
-from kerf.model.nodeclaim import INITIALIZED, REGISTERED, UNKNOWN, Condition, NodeClaim
+from kerf.model.nodeclaim import INITIALIZED, REGISTERED, RELABELLED, UNKNOWN, Condition, NodeClaim
 from kerf.model.nodes import Node, is_ephemeral
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kerf.model.times import instant_text
+from kerf.model.times import instant_s, instant_text
+from kerf.sharing.choice import CONFIGURATION_LABELS
 from kerf.sharing.family import Family
 from kerf.state import lacks, predicted_shapes
 
@@ -42,6 +44,9 @@ def initialization_gap(claim: NodeClaim, node: Node | None, family: Family) -> G
     devices = _devices_gap(claim, node, family)
     if devices.reason:
         return devices
+    if RELABELLED in claim.annotations:
+        # Its requests are those of the pods it was bought for, under another configuration.
+        return Gap()
     for name, amount in sorted(claim.requests.items()):
         if name not in _ALWAYS_THERE and node.allocatable.get(name, 0) < amount:
             shown = node.allocatable.get(name, 0)
@@ -54,10 +59,12 @@ def _devices_gap(claim: NodeClaim, node: Node, family: Family) -> Gap:
     shapes = predicted_shapes(claim)
     if not shapes:
         return Gap()
-    predicted = family.predict(shapes, claim.annotations)
+    predicted = family.predict(shapes, node.labels, claim.annotations)
     observed = family.inventory(node)
     if observed is None:
         message = f"0 of {len(predicted)} GPUs registered: the device plugin has not reported yet"
+        if family.selector is not None and claim.taints:
+            message += f" (does it tolerate the taint {min(claim.taints)}?)"
         return Gap("DevicesNotRegistered", message, concerns_devices=True)
     missing = lacks(predicted, observed)
     if not missing:
@@ -74,7 +81,23 @@ def initialization_deadline_s(claim: NodeClaim, node: Node | None, gap: Gap, set
     if not gap.concerns_devices:
         return registered_s + settings.registration_deadline_s
     ready_s = node.ready_since_s if node is not None and node.is_ready else None
-    return max(ready_s or 0, registered_s) + settings.devices_deadline_s
+    return max(ready_s or 0, registered_s, _relabelled_s(claim)) + settings.devices_deadline_s
+
+
+def due_labels(claim: NodeClaim, node: Node) -> Mapping[str, str]:
+    """The configuration of GPU sharing that the claim of a relabelled node has and the node has not; else nothing."""
+    if RELABELLED not in claim.annotations:
+        return {}
+    wanted = {key: claim.labels[key] for key in CONFIGURATION_LABELS if key in claim.labels}
+    return {key: value for key, value in wanted.items() if node.labels.get(key) != value}
+
+
+def _relabelled_s(claim: NodeClaim) -> float:
+    """When the node got its present configuration of GPU sharing; 0 where that was at its launch."""
+    try:
+        return instant_s(claim.annotations.get(RELABELLED, ""))
+    except ValueError:
+        return 0
 
 
 def waiting_condition(gap: Gap, deadline_s: float, now_s: float) -> Condition:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kerf.cloudprovider import InstanceNotFound
+from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.model import events
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DISRUPTION_REASON, TERMINATION_FINALIZER, NodeClaim
@@ -18,7 +19,6 @@ from kerf.model.snapshot import Deleted, Event, Synced
 from kerf.ports import EvictionBlocked, NotFound
 from kerf.state import ClusterState
 
-_AGAIN_S = 5.0
 _STUCK_S = 60.0
 """A pod that is still there so long after its grace has ended will not end by itself, as in Karpenter."""
 _CRITICAL = 2_000_000_000
@@ -28,8 +28,8 @@ _CRITICAL = 2_000_000_000
 class Termination:
     """Steps of a claim that is being deleted."""
 
-    def __init__(self, state: ClusterState, ports: Ports) -> None:
-        self._state, self._ports = state, ports
+    def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
+        self._state, self._ports, self._settings = state, ports, settings
 
     def keys(self, event: Event) -> Iterable[str]:
         """The claim whose drain goes on because a pod has left its node."""
@@ -46,9 +46,9 @@ class Termination:
             await self._close(node)
             waiting = await self._drain(claim, node)
             if waiting:
-                return Result(_AGAIN_S)
+                return Result(self._settings.drain_poll_s)
         if not await self._terminate(claim):
-            return Result(_AGAIN_S)
+            return Result(self._settings.drain_poll_s)
         if node is not None:
             await self._release_node(node)
         if TERMINATION_FINALIZER in claim.finalizers:
@@ -107,7 +107,7 @@ class Termination:
             if TERMINATION_FINALIZER in node.finalizers:
                 left = tuple(f for f in node.finalizers if f != TERMINATION_FINALIZER)
                 node = await self._ports.writer.update_node(replace(node, finalizers=left))
-            await self._ports.writer.delete_node(node.name)
+            await self._ports.writer.delete_node(node)
         except NotFound:
             return
 

@@ -17,11 +17,13 @@ from kerf.engine.packing import cheapest_nodes
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate, Supply, supply
 from kerf.engine.trial import Trial
-from kerf.model.constraints import ARCH, INSTANCE_TYPE, WELL_KNOWN, Requirement, Requirements, untolerated
+from kerf.engine.virtual import window_of
+from kerf.model.constraints import ARCH, INSTANCE_TYPE, NODE_POOL, WELL_KNOWN, Requirement, Requirements, untolerated
 from kerf.model.instancetypes import price_text
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Misfit, Patch, Stage
+from kerf.model.plan import FAMILY, NEVER_SHOWN, Misfit, Patch, Stage
+from kerf.model.pods import is_virtual
 from kerf.model.quantities import Resources, quantity_text
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -36,8 +38,15 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 """Where the pod's spec stands in the spec of the object that makes it."""
 TYPO = "misspelt type: "
 """Begin of a misfit's detail that names an unknown instance type and the nearest known one."""
+CAP = "price cap: "
+"""Begin of a misfit's detail that names an instance type which is too dear for the pool."""
 _MOST_SEARCHED = 2_000
 """Pods for which a smaller limit is searched for; beyond it the limit that the plan would use is named."""
+
+
+_GPU_RESOURCES = "nvidia.com/"
+_MOST_CONFIGURATIONS = 30
+"""How many configurations of GPU sharing are tried for a pod; each is a look at all that the pool offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +82,45 @@ class Situation:
 
 
 def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
-    """What would help pods of the shape, judged by the misfit that came furthest."""
-    pool = situation.snapshot.pool(misfit.target.removeprefix("NodePool ").partition("/")[0])
+    """What would help pods of the shape, judged by the misfit that came furthest.
+
+    Of room that a window keeps there is no pod that could be patched.
+    """
+    found = _advise(shape, misfit, situation)
+    if not is_virtual(shape.pod.key) or (found.patch is not None and found.patch.kind == "NodePool"):
+        return found
+    if misfit.stage == Stage.REQUIREMENTS and misfit.detail == NODE_POOL:
+        return Advice(f"name a NodePool that there is in spec.nodePools of CapacityWindow {window_of(shape.pod.key)}")
+    return Advice(found.hint)
+
+
+def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
+    pool = situation.snapshot.pool(misfit.node_pool)
     if pool is None:
         return Advice()
+    if pool.bounds.invalid and misfit.stage == Stage.OFFERINGS:
+        return Advice(f"mend the annotation of NodePool {pool.name}")
     if misfit.stage == Stage.LIMITS:
         return _raise_limit(pool, misfit.detail, situation)
     if misfit.stage == Stage.TAINTS:
         return _tolerate(pool, shape, situation)
     if misfit.stage == Stage.REQUIREMENTS:
         return _agree(pool, misfit.detail, shape, situation)
-    if misfit.stage == Stage.DEVICES and misfit.detail.startswith("family:"):
+    if misfit.stage == Stage.DEVICES and misfit.detail.startswith(FAMILY):
         return _select(pool, shape, situation)
     if misfit.stage in (Stage.DEVICES, Stage.RESOURCES):
-        return _larger_type(pool, shape, situation)
+        return (
+            _asking_otherwise(misfit)
+            or _configure(pool, shape, situation)
+            or _as_the_reason_says(pool, misfit)
+            or _larger_type(pool, shape, situation)
+        )
     if misfit.stage == Stage.OFFERINGS and misfit.detail.startswith(TYPO):
         return _spelt_right(pool, shape, misfit.detail, situation)
+    if misfit.stage == Stage.OFFERINGS and misfit.detail.startswith(CAP):
+        return _raise_cap(pool, shape, misfit.detail, situation)
+    if misfit.stage == Stage.OFFERINGS and pool.invalid:
+        return Advice(f"mend NodePool {pool.name}: until then it takes no nodes")
     if misfit.stage == Stage.OFFERINGS:
         return Advice(
             "allow further instance types, zones or capacity types in NodePool "
@@ -274,9 +306,40 @@ def _select(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
         return Advice()
     key, value = rightful.selector
     hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}'
+    if pool.taints:
+        hint += f", whose taint {min(pool.taints)} {rightful.title}'s device plugin must tolerate"
     if not places(shape, replace(pool, labels={**pool.labels, key: value}), situation):
         return Advice(hint)
     return Advice(hint, _patch_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}))
+
+
+def _configure(pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
+    """A configuration of GPU sharing that the cluster has and under which the pool would take the pod."""
+    if not any(name.startswith(_GPU_RESOURCES) for name in shape.requests):
+        return None
+    known = [labels for family in situation.supply.families for labels in family.configurations(shape.pod)]
+    for labels in known[:_MOST_CONFIGURATIONS]:
+        changed = replace(pool, labels={**pool.labels, **labels})
+        if changed.labels != pool.labels and places(shape, changed, situation):
+            named = ", ".join(f'{key}: "{value}"' for key, value in labels.items())
+            hint = f"add the label {named} to the template of NodePool {pool.name}"
+            return Advice(hint, _patch_pool(pool, {"template": {"metadata": {"labels": dict(labels)}}}))
+    return None
+
+
+def _asking_otherwise(misfit: Misfit) -> Advice | None:
+    return Advice(misfit.hint) if misfit.hint else None
+
+
+def _as_the_reason_says(pool: NodePool, misfit: Misfit) -> Advice | None:
+    """Where cards would never be shown, and where nobody shows a shared GPU, asking for less helps nobody."""
+    if misfit.detail == NEVER_SHOWN:
+        return Advice(f"change labels or annotations of NodePool {pool.name}, or the ConfigMap, as the reason says")
+    shared = misfit.reason.removeprefix("Insufficient ")
+    if misfit.stage == Stage.RESOURCES and shared.startswith(_GPU_RESOURCES) and shared.endswith(".shared"):
+        plain = shared.removesuffix(".shared")
+        return Advice(f"ask for {plain}, or label the pool with a configuration that has renameByDefault and {plain}")
+    return None
 
 
 def _larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
@@ -308,6 +371,28 @@ def _larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     return Advice(
         hint, _patch_pool(pool, {"template": {"spec": {"requirements": _requirements_of(widened)}}}) if works else None
     )
+
+
+def _raise_cap(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:
+    """The least cap under which the pool offers the type; on the template where that states it."""
+    name = detail.removeprefix(CAP)
+    refused = next((c for c in situation.supply.unavailable if (c.pool.name, c.kind.name) == (pool.name, name)), None)
+    if refused is None:
+        return Advice()
+    needed = pool.bounds.needed_for(refused.kind, refused.too_dear[0])
+    stated = ", ".join(f'{key}: "{value}"' for key, value in needed.items())
+    hint = f"{stated} is the least cap of NodePool {pool.name} that lets {name} in; or allow a cheaper instance type"
+    on_template = {key: value for key, value in needed.items() if key in pool.annotations}
+    on_pool = {key: value for key, value in needed.items() if key not in pool.annotations}
+    raised = replace(
+        pool, annotations={**pool.annotations, **on_template}, own_annotations={**pool.own_annotations, **on_pool}
+    )
+    if not places(shape, raised, situation):
+        return Advice(hint)
+    change: dict[str, object] = {"metadata": {"annotations": on_pool}} if on_pool else {}
+    if on_template:
+        change["spec"] = {"template": {"metadata": {"annotations": on_template}}}
+    return Advice(hint, Patch("NodePool", pool.name, json.dumps(change, sort_keys=True)))
 
 
 def _spelt_right(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:

@@ -1,13 +1,15 @@
 """Asks a pod's sharing family which devices it gets, and what the real scheduler will pick. Knows no family by name."""
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Target
 from kerf.model.gpu import DeviceState, Slice
-from kerf.model.plan import Misfit, Stage
+from kerf.model.plan import FAMILY, NEVER_SHOWN, Misfit, Stage
 from kerf.model.pods import PodDemand
+from kerf.model.quantities import Resources
 from kerf.sharing import registry
 from kerf.sharing.family import Family, NoFit, Refused
 
@@ -55,7 +57,7 @@ def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Sh
     if demand.is_empty:
         return Taken(devices)
     if target.no_devices:
-        return Misfit(target.name, Stage.DEVICES, target.no_devices, shortfall=_NO_QUANTITY)
+        return _no_devices(target)
     result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
     if isinstance(result, NoFit):
         codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
@@ -66,8 +68,35 @@ def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Sh
             result.missing,
             result.detail,
             result.shortfall or _NO_QUANTITY,
+            result.hint,
         )
     return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
+
+
+def _no_devices(target: Target) -> Misfit:
+    return Misfit(
+        target.name,
+        Stage.DEVICES,
+        target.no_devices,
+        detail=NEVER_SHOWN if target.hides_cards else "",
+        shortfall=_NO_QUANTITY,
+    )
+
+
+def never_shown(target: Target, shape: Shape, lacking: Collection[str]) -> Misfit | None:
+    """Of resources that are lacking because the cards which would show them never register: that, not the number."""
+    demand = demand_of(shape, target.family) if target.no_devices else None
+    if not isinstance(demand, PodDemand):
+        return None
+    asked = {c.request.resource for c in demand.containers if c.request is not None}
+    if asked.isdisjoint(lacking):
+        return None
+    return _no_devices(target)
+
+
+def with_parts(free: Resources, family: Family, devices: Sequence[DeviceState]) -> Resources:
+    """What kubelet will show, with the parts of cards that are cut beforehand: no cloud knows of those."""
+    return free.replaced(family.kubelet_capacity(devices)) if any(d.partitions for d in devices) else free
 
 
 def only(devices: tuple[DeviceState, ...], indexes: frozenset[int]) -> tuple[DeviceState, ...]:
@@ -89,4 +118,4 @@ def foreign(target: Target, rightful: Family) -> Misfit:
         f"the pod asks for slices of {rightful.title}, whose device plugin does not select these nodes "
         f"(selector: {selector})"
     )
-    return Misfit(target.name, Stage.DEVICES, reason, detail=f"family:{rightful.name}", shortfall=2 * _NO_QUANTITY)
+    return Misfit(target.name, Stage.DEVICES, reason, detail=FAMILY + rightful.name, shortfall=2 * _NO_QUANTITY)

@@ -110,7 +110,7 @@ def _pools(situation: Situation) -> list[NodePool]:
 def _sentence(misfit: Misfit) -> str:
     """The misfit as one sentence with its figures."""
     where = misfit.target
-    if misfit.stage == Stage.DEVICES and misfit.detail and not misfit.detail.startswith("family:"):
+    if misfit.stage == Stage.DEVICES and misfit.told:
         return f"{misfit.detail} ({where})"
     if misfit.stage == Stage.RESOURCES and misfit.detail:
         return f"{misfit.reason}: {misfit.detail}, {misfit.missing} missing ({where})"
@@ -146,7 +146,14 @@ def _misfit(candidate: Candidate, shape: Shape, situation: Situation) -> Misfit 
             shortfall=candidate.price_micro,
         )
     if candidate.refused:
-        return Misfit(name, Stage.OFFERINGS, candidate.refused, shortfall=candidate.price_micro)
+        dear = candidate.too_dear[0].price_micro if candidate.too_dear else 0
+        return Misfit(
+            name,
+            Stage.OFFERINGS,
+            candidate.refused,
+            detail=f"{advice.CAP}{candidate.kind.name}" if candidate.too_dear and not candidate.sold_out else "",
+            shortfall=candidate.price_micro or dear,
+        )
     if candidate.offering_for(result.room.requirements) is None:
         asked = result.room.requirements
         return Misfit(name, Stage.OFFERINGS, f"no offering is left for {asked}", shortfall=candidate.price_micro)

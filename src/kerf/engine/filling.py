@@ -7,16 +7,19 @@ to what one node can hold, so that they are remembered.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from kerf.engine.devices import Taken, asks_devices, demand_of, place_on_devices
 from kerf.engine.fit import check_resources, check_taints, narrowed, take
-from kerf.engine.shapes import Shape
+from kerf.engine.shapes import Shape, queue_order
 from kerf.engine.supply import Candidate
-from kerf.engine.target import Room
+from kerf.engine.target import Room, Target
+from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.instancetypes import Offering
-from kerf.model.plan import Misfit
-from kerf.model.pods import PodDemand
+from kerf.model.plan import Misfit, PlacedPod
+from kerf.model.pods import Pod, PodDemand
+from kerf.model.quantities import COST_PER_HOUR, Resources
 
 Counts = tuple[int, ...]
 """Pods by shape, in the order of the shapes."""
@@ -36,6 +39,24 @@ class Load:
     def pods(self) -> int:
         """How many pods it holds."""
         return sum(self.counts)
+
+    @cached_property
+    def charge(self) -> Resources:
+        """What the node counts against its pool's limits, wherever the cloud places it."""
+        return charge(self.candidate, self.offering, self.room.requirements)
+
+
+def charge(candidate: Candidate, offering: Offering, requirements: Requirements) -> Resources:
+    """What a node of the candidate counts: at the dearest price that the offering's capacity type has in the zones."""
+    if COST_PER_HOUR not in candidate.capacity:
+        return candidate.capacity
+    zone = requirements.get(ZONE)
+    prices = [
+        o.price_micro
+        for o in candidate.offerings
+        if o.capacity_type == offering.capacity_type and (zone is None or zone.has(o.zone))
+    ]
+    return candidate.capacity.replaced({COST_PER_HOUR: max(prices, default=offering.price_micro)})
 
 
 @dataclass
@@ -63,6 +84,7 @@ class Filler:
         self._alone: dict[tuple[int, int], int] = {}
         self._device_counts: dict[tuple[int, tuple[object, ...]], int | None] = {}
         self._loads: dict[tuple[int, Counts], Load | None] = {}
+        self._asks: dict[tuple[int, str, int], bool] = {}
 
     def alone(self, number: int, candidate: Candidate) -> int:
         """How many pods of one shape an empty node of the candidate holds; 0 when none fits there."""
@@ -73,13 +95,16 @@ class Filler:
 
     def _count_alone(self, number: int, candidate: Candidate) -> int:
         shape, target, room = self.shapes[number], candidate.target, candidate.room
-        if check_taints(target, shape) is not None or check_resources(target, room, shape) is not None:
+        by_resources = shape.counted(target.uncounted).times_in(room.free)
+        # The cheapest question first: most pairs of shape and type end here.
+        if by_resources == 0 or check_taints(target, shape) is not None:
+            return 0
+        if check_resources(target, room, shape) is not None:
             return 0
         requirements = narrowed(target, room, shape)
         if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
             return 0
         by_devices = self._count_devices(number, candidate)
-        by_resources = shape.counted(target.uncounted).times_in(room.free)
         most = 1 if shape.spec.host_ports else len(shape)
         return min(n for n in (by_devices, by_resources, most) if n is not None)
 
@@ -89,6 +114,12 @@ class Filler:
         if key not in self._device_counts:
             self._device_counts[key] = count_on_idle_devices(self.shapes[number], candidate)
         return self._device_counts[key]
+
+    def _asks_devices(self, number: int, target: Target) -> bool:
+        key = (number, target.family.name, id(target.families))
+        if key not in self._asks:
+            self._asks[key] = asks_devices(self.shapes[number], target)
+        return self._asks[key]
 
     def fill(self, candidate: Candidate, remaining: Sequence[int]) -> Load | None:
         """As many of the remaining pods as one node holds; None when it holds none of them."""
@@ -124,7 +155,7 @@ class Filler:
         if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
             return room
         narrower = replace(room, requirements=requirements)
-        if not shape.spec.host_ports and not asks_devices(shape, target):
+        if not shape.spec.host_ports and not self._asks_devices(number, target):
             requests = shape.counted(target.uncounted)
             times = requests.times_in(room.free)
             many = wanted if times is None else min(wanted, times)
@@ -143,6 +174,16 @@ class Filler:
             counts[number] += 1
             slices[number].append(placed.slices)
         return narrower if counts[number] else room
+
+
+def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:
+    """The pods of a load with their slices, in queue order; `members` are (number of the shape, pod)."""
+    cursors = [iter(slices) for slices in load.slices]
+    placed = [
+        (queue_order(pod), PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in next(cursors[number]))))
+        for number, pod in members
+    ]
+    return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
 
 
 def count_on_idle_devices(shape: Shape, candidate: Candidate) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.devices import place_on_devices
+from kerf.engine.devices import never_shown, place_on_devices
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
 from kerf.model.constraints import (
@@ -105,6 +105,9 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     lacking = shape.counted(target.uncounted).shortfall(room.free)
     if not lacking:
         return None
+    hidden = never_shown(target, shape, lacking)
+    if hidden is not None:
+        return hidden
     # The resource that lacks most of what is asked names the misfit; ties by name.
     worst = max(sorted(lacking), key=lambda name: lacking[name] * 1000 // max(1, shape.requests[name]))
     missing = ", ".join(f"{quantity_text(name, lacking[name])} {name}" for name in sorted(lacking))

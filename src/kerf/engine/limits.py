@@ -4,24 +4,33 @@ Three holes of Karpenter's accounting are closed here: `nodes` counts inside a b
 offer never excludes it, and an over-full resource blocks only types that would add to it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kerf.engine.pricing import present_price
 from kerf.engine.supply import Candidate
 from kerf.engine.trial import planned_type
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.quantities import NODES, Resources
+from kerf.model.plan import Plan, Stage
+from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
-def usage(nodes: Iterable[ClusterNode], market: Market) -> dict[str, Resources]:
-    """What the nodes of each pool, and those on their way, count against its limits."""
+def usage(snapshot: ClusterSnapshot, market: Market) -> dict[str, Resources]:
+    """What the nodes of each pool, and those on their way, count against its limits.
+
+    Prices count only in pools that limit them, and are those of now: a node whose price rises counts more.
+    """
+    priced = {pool.name for pool in snapshot.node_pools if pool.limits is not None and COST_PER_HOUR in pool.limits}
     used: dict[str, Resources] = {}
-    for node in nodes:
+    for node in snapshot.nodes:
         if node.claim is None:
             continue
         pool = node.claim.node_pool
         used[pool] = used.get(pool, Resources()) + _counted(node, market) + {NODES: 1}
+        if pool in priced:
+            used[pool] = used[pool] + {COST_PER_HOUR: present_price(node, snapshot, market)}
     return used
 
 
@@ -45,7 +54,7 @@ class Ledger:
     @classmethod
     def of(cls, snapshot: ClusterSnapshot, market: Market) -> "Ledger":
         """As things stand in a snapshot."""
-        return cls(snapshot.node_pools, usage(snapshot.nodes, market))
+        return cls(snapshot.node_pools, usage(snapshot, market))
 
     def copy(self) -> "Ledger":
         """Another one to spend."""
@@ -89,3 +98,17 @@ class Ledger:
                 if candidate.capacity.get(name, 0) > 0 and used.get(name, 0) + candidate.capacity[name] > limit
             )
         )
+
+
+def pools_at_their_limit(plan: Plan) -> dict[str, str]:
+    """By pool, the limit that keeps it from serving pods of the plan, with its figures and how many pods wait."""
+    reasons: dict[str, str] = {}
+    pods: Counter[str] = Counter()
+    for unplaced in plan.unplaced:
+        for misfit in unplaced.misfits:
+            if misfit.stage == Stage.LIMITS:
+                reasons.setdefault(misfit.node_pool, misfit.reason)
+                pods[misfit.node_pool] += 1
+    return {
+        pool: f"{why}; {pods[pool]} {'pod waits' if pods[pool] == 1 else 'pods wait'}" for pool, why in reasons.items()
+    }

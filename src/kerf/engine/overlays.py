@@ -29,11 +29,14 @@ class Overlaid:
 def conflicts(
     overlays: Iterable[NodeOverlay], pools: Iterable[NodePool], types: Iterable[InstanceType]
 ) -> dict[str, str]:
-    """Names of overlays that are applied nowhere, with why (their condition says `Conflict`)."""
+    """Names of overlays that are applied nowhere, with why: they are invalid, or contradict one that is applied."""
     standing: list[NodeOverlay] = []
     found: dict[str, str] = {}
     held_types, held_pools = tuple(types), tuple(pools)
     for overlay in sorted(overlays, key=lambda o: o.order):
+        if overlay.invalid:
+            found[overlay.name] = overlay.invalid
+            continue
         against = next((o for o in standing if _conflict(o, overlay, held_pools, held_types)), None)
         if against is None:
             standing.append(overlay)
@@ -107,7 +110,11 @@ def _with_overlays(kind: InstanceType, overlays: list[NodeOverlay], notes: list[
     offerings = []
     for offering in kind.offerings:
         pricing = next((o for o in overlays if _speaks_of_price(o) and _matches_offering(o, offering)), None)
-        price = offering.price_micro if pricing is None else adjusted_price(offering.price_micro, pricing)
+        price = (
+            offering.price_micro
+            if pricing is None or offering.is_final
+            else adjusted_price(offering.price_micro, pricing)
+        )
         offerings.append(replace(offering, price_micro=price))
     capacity: dict[str, int] = {}
     for overlay in overlays:

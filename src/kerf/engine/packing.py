@@ -3,12 +3,14 @@
 Pods have few shapes, so that the search is over nodes full of pods and how often each is bought. It is greedy: the
 load that serves the most value for its price is bought as often as it repeats, where the value of a pod is what it
 costs alone on its best type. Several such searches run (all types together, each type alone, fullest nodes first where
-limits bind, and Karpenter's own, so that we are never worse) and the best is kept: fewest pods left, then cheapest,
-then fewest nodes.
+limits bind, Karpenter's own, so that we are never worse, and every order where pods are few) and the best is kept:
+fewest pods left, then cheapest, then fewest nodes.
 
 Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
 """
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 
 from kerf.engine.filling import Filler, Load, Purchase
@@ -24,6 +26,9 @@ _MOST_SINGLE_TYPES = 40
 
 _MOST_COMPARED = 5_000
 """Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself."""
+
+_MOST_ORDERS = 3_000
+"""Sets of pods that may be left, times types, up to which every order of buying full nodes is gone through."""
 
 Preference = Callable[[Load, int], tuple[int, ...]]
 """Sort key of a load and its value: the least is bought next."""
@@ -49,7 +54,7 @@ def cheapest_nodes(shapes: Sequence[Shape], candidates: Sequence[Candidate], led
         tries = _as_first_fit(filler, candidates, [len(shape) for shape in shapes], ledger)
         purchase = min([purchase, *tries], key=lambda p: sum(p.left))
     for load, times in purchase.loads:
-        ledger.charge(load.candidate.pool.name, load.candidate.capacity, times)
+        ledger.charge(load.candidate.pool.name, load.charge, times)
     return purchase
 
 
@@ -61,7 +66,7 @@ def _by_tier(filler: Filler, candidates: Sequence[Candidate], ledger: Ledger) ->
         tier = [c for c in candidates if c.pool.weight == weight]
         bought = _buy_in_tier(filler, tier, purchase.left, ledger)
         for load, times in bought.loads:
-            ledger.charge(load.candidate.pool.name, load.candidate.capacity, times)
+            ledger.charge(load.candidate.pool.name, load.charge, times)
         purchase.loads.extend(bought.loads)
         purchase.left = bought.left
     return purchase
@@ -77,6 +82,7 @@ def _buy_in_tier(filler: Filler, tier: Sequence[Candidate], left: Sequence[int],
     if len(useful) <= _MOST_SINGLE_TYPES:
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
     tries += _as_first_fit(filler, useful, left, ledger)
+    tries += _in_every_order(filler, useful, left, ledger)
     best = min([best, *tries], key=lambda purchase: purchase.rank)
     best.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in best.loads]
     return best
@@ -91,9 +97,42 @@ def _as_first_fit(
     purchase = first_fit(filler.shapes, candidates, ledger.copy(), left)
     spent = ledger.copy()
     for load, times in purchase.loads:
-        if spent.room_for(load.candidate) == 0:
+        if spent.room_for(load.candidate, load.charge) == 0:
             return []
-        spent.charge(load.candidate.pool.name, load.candidate.capacity, times)
+        spent.charge(load.candidate.pool.name, load.charge, times)
+    return [purchase]
+
+
+def _in_every_order(
+    filler: Filler, candidates: Sequence[Candidate], left: Sequence[int], ledger: Ledger
+) -> list[Purchase]:
+    """The best of all orders in which full nodes can be bought; nothing where they are many, or break a limit.
+
+    Exact where pods share no resource on a node, as MIG instances do not: then one full node of each type is all there
+    is to choose from.
+    """
+    if len(candidates) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
+        return []
+    known: dict[tuple[int, ...], tuple[tuple[int, int, int], tuple[Load, ...]]] = {}
+
+    def best(remaining: tuple[int, ...]) -> tuple[tuple[int, int, int], tuple[Load, ...]]:
+        if remaining not in known:
+            found = [((sum(remaining), 0, 0), tuple[Load, ...]())]
+            for candidate in candidates:
+                load = filler.fill(candidate, remaining)
+                if load is not None:
+                    (unserved, price, nodes), loads = best(tuple(map(operator.sub, remaining, load.counts)))
+                    found.append(((unserved, price + load.offering.price_micro, nodes + 1), (load, *loads)))
+            known[remaining] = min(found, key=lambda pair: pair[0])
+        return known[remaining]
+
+    (_, loads), spent, purchase = best(tuple(left)), ledger.copy(), Purchase(left=list(left))
+    for load in loads:
+        if spent.room_for(load.candidate, load.charge) == 0:
+            return []
+        spent.charge(load.candidate.pool.name, load.charge, 1)
+        purchase.loads.append((load, 1))
+        purchase.left = list(map(operator.sub, purchase.left, load.counts))
     return [purchase]
 
 
@@ -122,7 +161,7 @@ def _greedy(
             if ledger.room_for(candidate) == 0:
                 continue
             load = filler.fill(candidate, purchase.left)
-            if load is None:
+            if load is None or ledger.room_for(candidate, load.charge) == 0:
                 continue
             value = sum(count * values[shape] for shape, count in enumerate(load.counts) if count)
             key = (prefer(load, value), number)
@@ -137,10 +176,10 @@ def _greedy(
 def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
     """As often as the load repeats within what is left and the limits allow."""
     times = min(purchase.left[number] // count for number, count in enumerate(load.counts) if count)
-    room = ledger.room_for(load.candidate)
+    room = ledger.room_for(load.candidate, load.charge)
     times = times if room is None else min(times, room)
     purchase.loads.append((load, times))
-    ledger.charge(load.candidate.pool.name, load.candidate.capacity, times)
+    ledger.charge(load.candidate.pool.name, load.charge, times)
     for number, count in enumerate(load.counts):
         purchase.left[number] -= count * times
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
+from kerf.engine.supply import supply
 from kerf.engine.trial import planned_type
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.gpu import DeviceState
-from kerf.model.instancetypes import Offering
+from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.market import Market
 from kerf.model.nodeclaim import PLANNED_OFFERING
 from kerf.model.plan import NodePlacement
@@ -13,23 +14,45 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
 def node_price(node: ClusterNode, market: Market) -> int:
-    """Per hour in micro-units; 0 for a node whose type or offering the market does not know.
-
-    A node that lost its offering (sold out, no longer listed) keeps the price of its capacity type elsewhere.
-    """
-    offering = _offering_of(node, market)
+    """Per hour in micro-units, NodeOverlays aside; 0 for a node whose type or offering the market does not know."""
+    offering = _offering_of(node, market.find(_type_name(node)))
     return 0 if offering is None else offering.price_micro
 
 
-def _offering_of(node: ClusterNode, market: Market) -> Offering | None:
+def present_price(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> int:
+    """The same as NodeOverlays correct it for the node's pool."""
+    offering = _offering_of(node, present_type(node, snapshot, market))
+    return 0 if offering is None else offering.price_micro
+
+
+def present_type(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> InstanceType | None:
+    """The node's type with the prices that it has in its pool; as the market sells it where the pool has it no more."""
+    pool, name = node.claim.node_pool if node.claim is not None else "", _type_name(node)
+    return _types_in_pools(snapshot, market).get((pool, name)) or market.find(name)
+
+
+def _types_in_pools(snapshot: ClusterSnapshot, market: Market) -> Mapping[tuple[str, str], InstanceType]:
+    """Types by (pool, name); once for a snapshot and a market, because every node asks."""
+    held: tuple[Market, dict[tuple[str, str], InstanceType]] | None = snapshot.__dict__.get("_types_in_pools")
+    if held is None or held[0] is not market:
+        wares = supply(snapshot, market)
+        held = market, {(c.pool.name, c.kind.name): c.kind for c in (*wares.unavailable, *wares.candidates)}
+        snapshot.__dict__["_types_in_pools"] = held
+    return held[1]
+
+
+def _type_name(node: ClusterNode) -> str:
+    return node.labels.get(INSTANCE_TYPE) or (planned_type(node.claim) if node.claim is not None else "")
+
+
+def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | None:
+    """What the node was bought as. One that lost its offering keeps the price of its capacity type elsewhere."""
+    if kind is None:
+        return None
     labels = node.labels
     planned = (node.claim.annotations.get(PLANNED_OFFERING, "") if node.claim is not None else "").split("/")
     _, planned_zone, planned_capacity = planned if len(planned) == 3 else ("", "", "")
-    name = labels.get(INSTANCE_TYPE) or (planned_type(node.claim) if node.claim is not None else "")
     zone, capacity_type = labels.get(ZONE) or planned_zone, labels.get(CAPACITY_TYPE) or planned_capacity
-    kind = market.find(name)
-    if kind is None:
-        return None
     same = sorted(
         (o for o in kind.offerings if o.capacity_type == capacity_type), key=lambda o: (o.price_micro, o.zone)
     )
@@ -38,7 +61,7 @@ def _offering_of(node: ClusterNode, market: Market) -> Offering | None:
 
 def cluster_price(snapshot: ClusterSnapshot, market: Market) -> int:
     """Per hour in micro-units, of all nodes that Kerf launched or is launching."""
-    return sum(node_price(node, market) for node in snapshot.nodes if node.claim is not None)
+    return sum(present_price(node, snapshot, market) for node in snapshot.nodes if node.claim is not None)
 
 
 def cards_in_use(

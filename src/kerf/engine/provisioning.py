@@ -3,26 +3,34 @@
 Every pending pod ends in exactly one of launches, placements, unplaced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine import pricing, wording
+from kerf.engine.admission import Judged, Place, admissions
 from kerf.engine.advice import Situation
 from kerf.engine.bound import lower_bound
+from kerf.engine.caps import leaks, within_cap
 from kerf.engine.explain import refused_early, unplaced_pods
-from kerf.engine.filling import Filler, Load, Purchase
+from kerf.engine.filling import Filler, Load, Purchase, charge, named
 from kerf.engine.firstfit import first_fit
+from kerf.engine.floors import floor_launches
 from kerf.engine.following import Bought, with_follow
 from kerf.engine.limits import Ledger
 from kerf.engine.packing import cheapest_nodes
+from kerf.engine.placing import find_places, place_idle
 from kerf.engine.quotas import within_quotas
-from kerf.engine.shapes import Shape, group, queue_order
+from kerf.engine.relabelling import relabelled
+from kerf.engine.shapes import Shape, group
 from kerf.engine.supply import Candidate, Supply, supply
 from kerf.engine.trial import Trial
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.engine.waiting import waiting_pods
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements, Taint
+from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
-from kerf.model.plan import Cost, GpuUse, Launch, NodePlacement, PlacedPod, Plan, Unplaced
-from kerf.model.pods import Pod
+from kerf.model.nodeclaim import FOLLOW
+from kerf.model.plan import Admission, Cost, GpuUse, Launch, NodePlacement, Plan, Unplaced
+from kerf.model.pods import is_virtual
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -46,52 +54,95 @@ DEFAULT = Options()
 
 def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) -> Plan:
     """What to do for the pending pods of a snapshot. Cost depends on shapes and types, and linearly on pods."""
-    wares = supply(snapshot, market)
-    pods = [pod for pod in snapshot.pending if not pod.is_daemon]
+    wares, trial = supply(snapshot, market), Trial(snapshot, market)
+    promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
+    waiting = waiting_pods(snapshot, wares, trial)
+    pods = [pod for pod in waiting.pods if not is_virtual(pod.key)]
     quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
-    early, shapes = refused_early(group(pods, quota_namespaces), wares.families)
+    early, shapes = refused_early(group(waiting.pods, quota_namespaces), wares.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, wares.families)
-    trial = Trial(snapshot, market)
-    placements, shapes = trial.place_as_planned(shapes)
-    shapes = _place_on_existing(trial, shapes, placements)
+    taints = {window.name: window.taint for window in snapshot.windows}
+    places = find_places(trial, shapes, taints)
+    changed = relabelled(places.left, trial, snapshot, market, wares.families)
+    places.left = changed.left
+    places.found.update({placement.pod.pod: placement for placement in changed.placements})
     ledger = Ledger.of(snapshot, market)
     before = ledger.copy()
     buy = cheapest_nodes if options.strategy == COST else first_fit
-    purchase = buy(shapes, wares.candidates, ledger)
-    launches = _launches(purchase, shapes, (wares, ledger), options)
-    late = unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, tuple(shapes), buy))
-    unplaced = tuple(sorted((*early, *over_quota, *late), key=lambda u: u.pod))
-    bound = _bound(purchase, shapes, wares, market) if options.with_bound and not placements else None
-    promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
+    on_their_way = (node.claim for node in snapshot.nodes if node.claim is not None and not node.is_initialized)
+    coming = {claim.annotations.get(FOLLOW, "") for claim in on_their_way}
+    launches: tuple[Launch, ...] = ()
+    bought: list[Bought] = []
+    late: list[Unplaced] = []
+    bound: int | None = None
+    for window, left in ((None, places.left), *places.exclusive.items()):
+        candidates = wares.candidates if window is None else _kept_for(taints[window], wares.candidates)
+        purchase = buy(left, candidates, ledger)
+        more, nodes = _launches(purchase, left, (wares, ledger), options, coming, len(launches))
+        launches, bought = (*launches, *more), [*bought, *nodes]
+        late += unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, left, buy))
+        if window is None and options.with_bound and not places.found and not places.exclusive:
+            bound = _bound(purchase, left, wares, market)
+    idle, shapes = refused_early(group(waiting.opportunistic, quota_namespaces), wares.families)
+    seekers = place_idle(trial, shapes, places)
+    unplaced = tuple(sorted((*waiting.held, *early, *over_quota, *late, *idle, *seekers), key=lambda u: u.pod))
+    for_floors, unmet = floor_launches(snapshot, wares, ledger, launches)
     return _assembled(
         snapshot,
         market,
-        pricing.cards_in_use(snapshot, placements.values(), promised),
-        (launches, tuple(placements.values()), unplaced, bound),
+        pricing.cards_in_use(snapshot, places.found.values(), promised),
+        ((*launches, *for_floors), tuple(places.found.values()), unplaced, bound),
         Plan(
             options.strategy,
             Cost(market.currency, 0, 0),
-            notes=(*wares.notes, *wording.notes(snapshot, market, pods), *wording.estimates(launches)),
+            relabels=changed.relabels,
+            notes=(
+                *wares.notes,
+                *(why for _, why in unmet),
+                *wording.notes(snapshot, market, pods),
+                *wording.estimates(launches),
+            ),
+            unmet_floors=unmet,
+            admissions=_admissions(waiting, places.found, launches, bought, promised, snapshot),
+            evictions=places.evictions,
         ),
     )
 
 
-def _place_on_existing(
-    trial: Trial, shapes: Sequence[Shape], placements: dict[str, NodePlacement]
-) -> tuple[Shape, ...]:
-    left = []
-    for shape in shapes:
-        placed, others = trial.place(shape)
-        placements.update(placed)
-        if others:
-            left.append(Shape(others))
-    return tuple(left)
+def _kept_for(taint: Taint, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The same with a taint that keeps others off."""
+    return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in candidates]
+
+
+def _admissions(
+    waiting: Judged,
+    placements: Mapping[str, NodePlacement],
+    launches: Sequence[Launch],
+    bought: Sequence[Bought],
+    devices: Mapping[str, tuple[DeviceState, ...]],
+    snapshot: ClusterSnapshot,
+) -> tuple[Admission, ...]:
+    """The gates to open; `devices` are the cards of the nodes there are."""
+    if not waiting.passed and not waiting.opportunistic:
+        return ()
+    places: dict[str, Place] = {
+        key: (placement.pod.slices, devices.get(placement.node, ())) for key, placement in placements.items()
+    }
+    for launch, node in zip(launches, bought, strict=True):
+        places.update({placed.pod: (placed.slices, node.load.room.devices) for placed in launch.pods})
+    pending = {pod.key: pod for pod in snapshot.pending}
+    return admissions(waiting, places, pending, snapshot.taken_at_s)
 
 
 def _launches(
-    purchase: Purchase, shapes: Sequence[Shape], world: tuple[Supply, Ledger], options: Options
-) -> tuple[Launch, ...]:
-    """One Launch a node, pods dealt out in queue order."""
+    purchase: Purchase,
+    shapes: Sequence[Shape],
+    world: tuple[Supply, Ledger],
+    options: Options,
+    coming: Collection[str],
+    first: int,
+) -> tuple[tuple[Launch, ...], list[Bought]]:
+    """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
     wares, ledger = world
     queues = [iter(shape.pods) for shape in shapes]
     filler = Filler(shapes)
@@ -102,18 +153,9 @@ def _launches(
         template = _template(load, shapes, alternatives, wares)
         for _ in range(times):
             members = [(number, next(queues[number])) for number, count in enumerate(load.counts) for _ in range(count)]
-            launches.append(replace(template, name=f"launch-{len(launches)}", pods=_named(load, members)))
+            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
             bought.append(Bought(load, tuple(pod for _, pod in members)))
-    return with_follow(launches, bought, shapes, options.follow)
-
-
-def _named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:
-    cursors = [iter(slices) for slices in load.slices]
-    placed = [
-        (queue_order(pod), PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in next(cursors[number]))))
-        for number, pod in members
-    ]
-    return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
+    return with_follow(launches, bought, shapes, options.follow, coming), bought
 
 
 def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...], wares: Supply) -> Launch:
@@ -123,10 +165,10 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         if count:
             requests = requests + shapes[number].counted(_uncounted(candidate)) * count
     daemons = candidate.kind.allocatable - candidate.room.free
-    pods_narrow = load.room.requirements
     requirements = (
         candidate.pool.template_requirements()
-        .intersect(pods_narrow)
+        .intersect(load.room.requirements)
+        .intersect(within_cap(candidate, offering))
         .intersect(
             Requirements(
                 [
@@ -150,6 +192,8 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         alternatives=alternatives,
         is_estimate=offering.is_estimate,
         allocated=allocated,
+        labels=candidate.pool.chosen_labels,
+        taints=tuple(taint for taint in candidate.target.taints if taint not in candidate.pool.taints),
         why=wording.why_launch(load, shapes, wares),
     )
 
@@ -163,12 +207,13 @@ def _positive(amounts: Resources) -> Resources:
 
 
 def _asked(kubelet: Resources, load: Load, shapes: Sequence[Shape]) -> Resources:
-    """What the pods ask of the resources that the device plugin makes kubelet show; slices stay out of claims."""
+    """What the pods ask of the cards that the device plugin makes kubelet show; slices stay out of claims."""
+    hidden = [name for name in kubelet if name in _uncounted(load.candidate)]
     asked = Resources()
     for number, count in enumerate(load.counts):
         if count:
             requests = shapes[number].requests
-            asked = asked + {name: requests.get(name, 0) * count for name in kubelet if requests.get(name, 0)}
+            asked = asked + {name: requests.get(name, 0) * count for name in hidden if requests.get(name, 0)}
     return asked
 
 
@@ -178,15 +223,26 @@ def _alternatives(load: Load, times: int, filler: Filler, wares: Supply, ledger:
     The limits are charged with the largest of them, so that whichever the cloud has, no limit is broken.
     """
     chosen, extra = load.candidate, Resources()
+    used = chosen.room.free - load.room.free
     names: list[str] = []
     for other in wares.by_pool[chosen.pool.name]:
-        if other is chosen or len(names) == MOST_ALTERNATIVES or len(other.room.devices) != len(chosen.room.devices):
+        if other.pool.chosen_labels != chosen.pool.chosen_labels:
+            continue
+        if (
+            other.kind.name == chosen.kind.name
+            or len(names) == MOST_ALTERNATIVES
+            or len(other.room.devices) != len(chosen.room.devices)
+        ):
             continue
         offering = other.offering_for(load.room.requirements)
         if offering is None or offering.capacity_type != load.offering.capacity_type:
             continue
-        more = _positive(other.capacity - chosen.capacity)
+        if leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
+            continue
+        more = _positive(charge(other, offering, load.room.requirements) - load.charge)
         if not _still_within(ledger, chosen, more.largest(extra) * times):
+            continue
+        if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
             continue
         held = filler.fill(other, load.counts)
         if held is not None and held.counts == load.counts:
@@ -220,8 +276,10 @@ def bounded(made: Plan, snapshot: ClusterSnapshot, market: Market) -> Plan:
         return made
     served = {pod.pod for launch in made.launches for pod in launch.pods}
     quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
-    shapes = group((pod for pod in snapshot.pending if pod.key in served), quota_namespaces)
-    bound = lower_bound(shapes, supply(snapshot, market).candidates) if market.types else 0
+    wares = supply(snapshot, market)
+    pods = waiting_pods(snapshot, wares, Trial(snapshot, market)).pods
+    shapes = group((pod for pod in pods if pod.key in served), quota_namespaces)
+    bound = lower_bound(shapes, wares.candidates) if market.types else 0
     total = None if bound is None else made.cost.before_micro + bound
     return replace(made, cost=replace(made.cost, bound_micro=total))
 

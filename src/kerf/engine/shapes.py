@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kerf.model.pods import Pod, PodSpec
+from kerf.model.pods import VIRTUAL, Pod, PodSpec
 from kerf.model.quantities import Resources
 
 # Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.
@@ -20,6 +20,7 @@ _OWN_OF_A_POD = (
     "hami.io/bind-phase",
     "kubectl.kubernetes.io/",
     "kerf.dev/run-for",
+    "kerf.dev/admitted-by",
 )
 _DIGITS = re.compile(r"(\d+)")
 
@@ -61,9 +62,12 @@ def natural(name: str) -> tuple[tuple[int, str | int], ...]:
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in _DIGITS.split(name) if part)
 
 
-def queue_order(pod: Pod) -> tuple[int, float, str, tuple[tuple[int, str | int], ...]]:
-    """The order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it is stable."""
-    return (-pod.spec.priority, pod.created_s, pod.namespace, natural(pod.name))
+def queue_order(pod: Pod) -> tuple[int, int, float, str, tuple[tuple[int, str | int], ...]]:
+    """The order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it is stable.
+
+    Before that comes what only Kerf's own queue knows: the priority of the window that is open for a pod.
+    """
+    return (-pod.queue_priority, -pod.spec.priority, pod.created_s, pod.namespace, natural(pod.name))
 
 
 def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -88,7 +92,7 @@ def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -
             bool(pod.uid),
             pod.initialised,
             pod.invalid,
-            pod.namespace if pod.namespace in quota_namespaces else "",
+            pod.namespace if pod.namespace in quota_namespaces or VIRTUAL in pod.namespace else "",
         )
         members.setdefault(key, []).append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]

@@ -4,11 +4,12 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.engine import overlays
+from kerf.engine.devices import with_parts
 from kerf.engine.fit import admits
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
@@ -24,11 +25,12 @@ from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
-from kerf.model.quantities import NODES, Resources
+from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, NodeClass
 from kerf.model.times import instant_text
+from kerf.sharing.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.family import Family
-from kerf.sharing.registry import configured, owner_of
+from kerf.sharing.registry import configured, double_booked, owner_of
 
 _KEPT = 16
 """Answers of `supply` that one market keeps."""
@@ -39,8 +41,9 @@ class Candidate:
     """An instance type as one pool offers it.
 
     `offerings` are those that can be had now, in launch order: reserved, spot, on-demand, each by price, then zone.
-    `sold_out` are the capacity types it would otherwise come in. `room` is an empty node of it, daemons taken off.
-    `capacity` is what a launch charges against the pool's limits.
+    `sold_out` are the capacity types it would otherwise come in, and `too_dear` the offerings that a price cap of the
+    pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a launch
+    charges against the pool's limits, at the price of its cheapest offering.
     """
 
     target: Target
@@ -52,6 +55,7 @@ class Candidate:
     refused: str = ""
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
+    too_dear: tuple[Offering, ...] = ()
 
     @property
     def order(self) -> tuple[int, str, str]:
@@ -144,10 +148,13 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         if problem:
             collected.problems.append((pool.name, problem))
             continue
-        overlaid = overlays.apply(standing, pool, _allowed_types(pool, market.types))
+        overlaid = overlays.apply(standing, pool, allowed_types(pool, market.types))
         collected.notes.extend(overlaid.notes)
+        variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
         for kind in overlaid.types:
-            _offer(pool, kind, (snapshot, market, families), collected)
+            collected.notes.extend(_useless_choices(variants[any(s.profiles for s in kind.devices)], kind, families))
+            for variant in variants[any(shape.profiles for shape in kind.devices)]:
+                _offer(variant, kind, (snapshot, market, families), collected)
     return Supply(
         tuple(sorted(collected.candidates, key=lambda c: c.order)),
         tuple(collected.unavailable),
@@ -157,6 +164,17 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     )
 
 
+def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> tuple[NodePool, ...]:
+    """The pool once for each set of labels that its nodes may get: of equal price the first is taken."""
+    found = []
+    for choice in label_choices(pool.labels, pool.stated_annotations, has_mig=has_mig):
+        labels = {**pool.labels, **choice}
+        for assumed in owner_of(labels, pool.stated_annotations, families).assumptions(labels):
+            added = {**choice, **assumed}
+            found.append(replace(pool, labels={**labels, **assumed}, chosen_labels=added) if added else pool)
+    return tuple(found)
+
+
 def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> str:
     """Why a pool takes no new nodes now; empty when it does.
 
@@ -164,6 +182,9 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
     """
     if pool.deleted_s is not None:
         return "it is being deleted"
+    invalid = "; ".join(filter(None, (pool.invalid, pool.bounds.invalid)))
+    if invalid:
+        return f"it is invalid: {invalid}"
     if pool.replicas is not None:
         return "it is static (spec.replicas), its nodes follow that number and not the pods"
     reference = pool.node_class
@@ -180,7 +201,8 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
     return "" if found.is_ready else f"{reference.kind} {reference.name} is not ready: {found.reason}"
 
 
-def _allowed_types(pool: NodePool, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
+def allowed_types(pool: NodePool, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
+    """The types that the pool's requirements admit, offerings and overlays aside; in the order of `types`."""
     named = pool.requirements.get(INSTANCE_TYPE)
     wanted = pool.template_requirements().without_min_values()
     return tuple(
@@ -231,14 +253,24 @@ def _offer(
         if kind.offerings
         else []
     )
+    too_dear = sorted(
+        (o for o in allowed if pool.bounds.excess(kind, o.price_micro)), key=lambda o: (o.price_micro, o.zone)
+    )
+    within = [o for o in allowed if o not in too_dear]
     refused, retry_at_s = _back_off(pool, kind, market)
-    available = [] if refused else [o for o in allowed if o.is_available and not _sold_out(kind, o, market)]
+    available = [] if refused else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
     if not available and not refused:
-        refused, retry_at_s = _why_unavailable(kind, allowed, market)
+        refused, retry_at_s = _why_unavailable(kind, within, market)
+        if too_dear and not within:
+            refused = f"{kind.name}: {pool.bounds.excess(kind, too_dear[0].price_micro)}"
     family = owner_of(pool.labels, pool.stated_annotations, families)
     observed = market.observed_memory_mib.get((pool.name, kind.name))
     shapes = tuple(_as_observed(shape, observed) for shape in kind.devices)
-    devices = family.predict(shapes, pool.annotations)
+    obstacle = _obstacle(pool, kind, families, family)
+    devices = () if obstacle else family.predict(shapes, pool.labels, pool.stated_annotations)
+    if not any(device.partitions or device.profiles for device in devices):
+        # Claims remember the cards of their type: MIG tables only where cards are cut by them.
+        shapes = tuple(replace(shape, profiles=(), pci_ids=()) for shape in shapes)
     target = Target(
         f"NodePool {pool.name}/{kind.name}",
         requirements,
@@ -247,10 +279,11 @@ def _offer(
         families,
         pool.name,
         quotas=snapshot.quotas,
-        no_devices="" if devices else f"{kind.name} has no GPU",
+        no_devices=obstacle,
+        hides_cards=bool(obstacle and kind.devices),
         sold=tuple((o.zone, o.capacity_type) for o in available),
     )
-    room = _empty_room(target, replace(kind, devices=shapes), snapshot)
+    room = _empty_room(target, with_parts(kind.allocatable, family, devices), snapshot)
     available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
     candidate = Candidate(
         target,
@@ -258,12 +291,20 @@ def _offer(
         replace(kind, devices=shapes),
         tuple(available),
         replace(room, devices=devices),
-        kind.capacity + {NODES: 1},
+        kind.capacity + {NODES: 1} + _cost(pool, available),
         refused,
         retry_at_s,
-        _gone(allowed, available),
+        _gone(within, available),
+        tuple(too_dear),
     )
     (out.candidates if available else out.unavailable).append(candidate)
+
+
+def _cost(pool: NodePool, available: Sequence[Offering]) -> dict[str, int]:
+    """The least that a node counts of a limited cost; nothing where the pool does not limit it."""
+    if pool.limits is None or COST_PER_HOUR not in pool.limits:
+        return {}
+    return {COST_PER_HOUR: min((o.price_micro for o in available), default=0)}
 
 
 def _as_observed(shape: DeviceShape, observed_mib: int | None) -> DeviceShape:
@@ -299,9 +340,27 @@ def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Ma
     return f"{kind.name} is sold out ({capacity_types}){when}", again_s
 
 
-def _empty_room(target: Target, kind: InstanceType, snapshot: ClusterSnapshot) -> Room:
-    """An empty node, less what DaemonSets take there."""
-    free = kind.allocatable
+def _useless_choices(variants: Sequence[NodePool], kind: InstanceType, families: Sequence[Family]) -> Iterator[str]:
+    """Configurations that the pool allows and under which the type shows no GPU, whatever else is assumed."""
+    problems: dict[tuple[str | None, ...], list[str]] = {}
+    for pool in variants if kind.devices else ():
+        choice = tuple(pool.chosen_labels.get(label) for label in CONFIGURATION_LABELS)
+        if any(choice):
+            family = owner_of(pool.labels, pool.stated_annotations, families)
+            problems.setdefault(choice, []).append(_obstacle(pool, kind, families, family))
+    return (f"NodePool {variants[0].name}: {found[0]}" for found in problems.values() if all(found))
+
+
+def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], family: Family) -> str:
+    """Why nodes of the type show no GPU in this pool; empty where they do."""
+    if not kind.devices:
+        return f"{kind.name} has no GPU"
+    booked = double_booked(pool.labels, pool.stated_annotations, families)
+    return booked or as_chosen(family.obstacle(kind.devices, pool.labels, pool.stated_annotations), pool.chosen_labels)
+
+
+def _empty_room(target: Target, free: Resources, snapshot: ClusterSnapshot) -> Room:
+    """An empty node with that much allocatable, less what DaemonSets take there."""
     ports: list[HostPort] = []
     for daemon in snapshot.daemon_sets:
         spec = daemon.pod.spec

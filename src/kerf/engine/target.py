@@ -22,6 +22,7 @@ class Target:
 
     `requirements` hold the labels it has, or may get; `is_open` tells that values are still to be chosen (a node to
     be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
+    `no_devices` says why it has none; `hides_cards`, that it has cards which are never shown.
     `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
     """
 
@@ -35,6 +36,7 @@ class Target:
     is_open: bool = True
     quotas: tuple[ResourceQuota, ...] = ()
     no_devices: str = ""
+    hides_cards: bool = False
     sold: tuple[tuple[str, str], ...] = ()
 
     @cached_property

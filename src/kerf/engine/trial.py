@@ -5,10 +5,12 @@ Nodes on their way count with what their claim promises, so that nothing is boug
 
 import heapq
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.devices import only, reopened
+import numpy as np
+
+from kerf.engine.devices import only, reopened, with_parts
 from kerf.engine.fit import Placed, admits, fit
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
@@ -16,13 +18,15 @@ from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, PLANNED_OFFERING, PLANNED_PODS, NodeClaim
-from kerf.model.nodes import CORDONED_BY_KERF, is_ephemeral
+from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, is_ephemeral
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod
 from kerf.model.pods import HostPort, Pod
-from kerf.model.quantities import Resources
+from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, family_named, owner_of
+
+_MOST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,7 @@ class Trial:
         usable.sort(key=lambda n: (not n.is_initialized, n.name))
         self.spots = tuple(_spot(node, snapshot, market, families) for node in usable)
         self.rooms = [spot.room for spot in self.spots]
+        self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
         self._journal: list[tuple[int, Room]] = []
 
     def mark(self) -> int:
@@ -53,11 +58,16 @@ class Trial:
         """Forget every placement since `mark`."""
         while len(self._journal) > mark:
             index, room = self._journal.pop()
-            self.rooms[index] = room
+            self._set(index, room)
 
-    def _occupy(self, index: int, room: Room) -> None:
+    def occupy(self, index: int, room: Room) -> None:
+        """Leave this room of a spot, until it is undone."""
         self._journal.append((index, self.rooms[index]))
+        self._set(index, room)
+
+    def _set(self, index: int, room: Room) -> None:
         self.rooms[index] = room
+        self._free[index] = _measured(room.free)
 
     def place_as_planned(self, shapes: Sequence[Shape]) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
         """Pods that a claim was bought for, on that claim; and the shapes of all other pods."""
@@ -85,27 +95,39 @@ class Trial:
         result = fit(spot.target, narrowed, shape)
         if isinstance(result, Misfit):
             return None
-        self._occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
+        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
         return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
 
-    def place(self, shape: Shape) -> tuple[dict[str, NodePlacement], tuple[Pod, ...]]:
+    def place(
+        self, shape: Shape, closed: str = "", among: Callable[[Spot], bool] | None = None
+    ) -> tuple[dict[str, NodePlacement], tuple[Pod, ...]]:
         """As many pods of the shape as fit, each where the real scheduler would put it; and the pods that are left.
 
-        Cost: nodes + pods x log(nodes).
+        None is put on the node named `closed`, nor on one that is not `among` those asked for. Cost: nodes with room
+        enough + pods x log(nodes).
         """
         choices: list[tuple[float, int]] = []
         results: dict[int, Placed] = {}
-        for index in range(len(self.spots)):
-            self._offer(shape, index, choices, results)
+        for index in self.roomy(shape.requests):
+            spot = self.spots[index]
+            if spot.cluster_node.name != closed and (among is None or among(spot)):
+                self._offer(shape, index, choices, results)
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
             if not choices:
                 return placed, shape.pods[number:]
             _, index = heapq.heappop(choices)
-            self._occupy(index, results[index].room)
+            self.occupy(index, results[index].room)
             placed[pod.key] = NodePlacement(placed_pod(pod, results[index]), self.spots[index].cluster_node.name)
             self._offer(shape, index, choices, results)
         return placed, ()
+
+    def roomy(self, requests: Resources) -> Sequence[int]:
+        """The nodes that have cpu and memory for these, found for all at once: most are full."""
+        # What nobody asks for lacks nowhere, not even on a node that is overfull.
+        cpu, memory = (amount if amount > 0 else -_MOST for amount in _measured(requests))
+        found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
+        return found
 
     def _offer(self, shape: Shape, index: int, choices: list[tuple[float, int]], results: dict[int, Placed]) -> None:
         result = fit(self.spots[index].target, self.rooms[index], shape)
@@ -117,6 +139,12 @@ class Trial:
         """Why each node refuses the shape as things stand; nodes that take it are left out."""
         found = (fit(spot.target, room, shape) for spot, room in zip(self.spots, self.rooms, strict=True))
         return tuple(misfit for misfit in found if isinstance(misfit, Misfit))
+
+
+def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:
+    """Cpu and memory, which every family leaves to kubelet; cut to what an array can hold."""
+    cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+    return max(-_MOST, min(cpu, _MOST)), max(-_MOST, min(memory, _MOST))
 
 
 def placed_pod(pod: Pod, result: Placed) -> PlacedPod:
@@ -141,7 +169,10 @@ def is_usable(node: ClusterNode) -> bool:
 def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> Spot:
     held, claim = node.node, node.claim
     family = family_named(node.family, families) if node.family else owner_of(node.labels, {}, families)
-    requirements = held.label_requirements if held is not None else promised(claim, market)
+    if node.is_registered and held is not None:
+        requirements = held.label_requirements
+    else:
+        requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
     devices = node.devices or _promised_devices(node, family, market)
     nothing = "" if devices else f"{node.name} has registered no GPU"
     target = Target(
@@ -156,7 +187,7 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
         quotas=snapshot.quotas,
         no_devices=nothing,
     )
-    free = _allocatable(node, market)
+    free = with_parts(_allocatable(node, market), family, devices)
     ports: list[HostPort] = []
     for pod in node.pods:
         if not pod.is_ended:
@@ -172,7 +203,7 @@ def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tupl
     """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
     claim = node.claim
     kind = market.find(planned_type(claim)) if claim is not None and not node.is_initialized else None
-    return family.predict(kind.devices, {}) if kind is not None else ()
+    return family.predict(kind.devices, node.labels, {}) if kind is not None else ()
 
 
 def promised(claim: NodeClaim | None, market: Market) -> Requirements:
@@ -190,12 +221,17 @@ def planned_type(claim: NodeClaim) -> str:
 
 
 def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
+    claimed = node.claim.taints if node.claim is not None else ()
     if node.node is None:
-        return node.claim.taints if node.claim is not None else ()
+        return claimed
+    # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself.
+    taints = tuple(taint for taint in node.node.taints if taint.key != CORDON_TAINT)
     if node.is_initialized:
-        return node.node.taints
+        return taints
+    if not node.is_registered:
+        taints += tuple(taint for taint in claimed if taint not in taints)
     startup = node.claim.startup_taints if node.claim is not None else ()
-    return tuple(t for t in node.node.taints if not is_ephemeral(t) and t not in startup)
+    return tuple(taint for taint in taints if not is_ephemeral(taint) and taint not in startup)
 
 
 def _allocatable(node: ClusterNode, market: Market) -> Resources:
@@ -231,5 +267,5 @@ def _planned(spot: Spot) -> dict[str, frozenset[int]]:
         return {}
     try:
         return {str(pod): frozenset(map(int, cards)) for pod, cards in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}

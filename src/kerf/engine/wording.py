@@ -4,16 +4,21 @@ from collections.abc import Iterable, Sequence
 
 from kerf.engine.devices import demand_of
 from kerf.engine.filling import Load
+from kerf.engine.prewarm import cron_job_of, prewarm_problem, warnings
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Supply
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import SliceRequest
 from kerf.model.market import Market
 from kerf.model.plan import Launch
-from kerf.model.pods import Pod, PodDemand
+from kerf.model.pods import VIRTUAL, Pod, PodDemand, is_virtual
 from kerf.model.quantities import CPU, MEMORY, PODS, quantity_text
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.sharing.family import SHARING, Family
-from kerf.sharing.registry import configured, owner_of
+from kerf.sharing.family import Family
+from kerf.sharing.registry import configured, owner_of, unknown_sharing
+
+_MOST_NAMED = 3
+"""Types that a sentence names."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -36,6 +41,8 @@ def asked(shape: Shape, family: Family) -> str:
 
 
 def _slice_text(request: SliceRequest) -> str:
+    if request.resource and not request.cores:
+        return f"{request.count} {request.resource}"
     gpu = "a GPU" if request.count == 1 else f"each of {request.count} GPUs"
     if request.memory_mib == 0 and request.memory_percent >= 100 and request.cores >= 100:
         return counted(request.count, "GPU")
@@ -46,26 +53,48 @@ def _slice_text(request: SliceRequest) -> str:
 
 def why_launch(load: Load, shapes: Sequence[Shape], supply: Supply) -> str:
     """Why a node is bought: who needs what, that nothing has it free, and what was passed over for being sold out."""
+    text = needs(load, shapes)
+    is_gpu = "GPU" in text or "nvidia.com/" in text
+    where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
+    return "; ".join([text, where, *_chosen(load), *_passed_over(load, supply)])
+
+
+def needs(load: Load, shapes: Sequence[Shape]) -> str:
+    """What the pods of a load need: `8 pods need 1000 MiB of a GPU, 1 pod needs 2 GPUs`."""
     family = load.candidate.target.family
-    needs = []
-    gpu = False
-    for number, count in enumerate(load.counts):
-        if count:
-            text = asked(shapes[number], family)
-            gpu = gpu or "GPU" in text
-            needs.append(f"{counted(count, 'pod')} {'needs' if count == 1 else 'need'} {text}")
-    where = "no GPU in the cluster has that free" if gpu else "no node in the cluster has room"
-    return "; ".join([", ".join(needs), where, *_passed_over(load, supply)])
+    return ", ".join(_need(shapes[number], count, family) for number, count in enumerate(load.counts) if count)
+
+
+def _need(shape: Shape, count: int, family: Family) -> str:
+    text = asked(shape, family)
+    if is_virtual(shape.pod.key):
+        run = cron_job_of(shape.pod.key)
+        if run:
+            pods = "the pod" if count == 1 else f"{count} pods"
+            return f"{pods} of the next run of CronJob {run} {'needs' if count == 1 else 'need'} {text}"
+        window = shape.pod.namespace.partition(VIRTUAL)[2]
+        return f"CapacityWindow {window} keeps {counted(count, 'place')} ready for {text}"
+    return f"{counted(count, 'pod')} {'needs' if count == 1 else 'need'} {text}"
+
+
+def _chosen(load: Load) -> list[str]:
+    """The labels that were chosen for the node where its pool leaves them open."""
+    labels = load.candidate.pool.chosen_labels
+    return ["labelled " + ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))] if labels else []
 
 
 def _passed_over(load: Load, supply: Supply) -> list[str]:
-    """Cheaper or preferred offerings of the same pool that could not be had."""
+    """Cheaper or preferred offerings of the same pool that could not be had, and types it names that are too dear."""
     chosen = load.candidate
     texts = [f"{chosen.kind.name} {name} is sold out" for name in chosen.sold_out]
     for other in supply.unavailable:
         prices = [o.price_micro for o in other.kind.offerings]
         if other.pool is chosen.pool and other.refused and prices and min(prices) < load.offering.price_micro:
             texts.append(other.refused)
+    named = chosen.pool.requirements.get(INSTANCE_TYPE)
+    if named is not None and not named.complement:
+        dear = [c.refused for c in supply.unavailable if c.pool is chosen.pool and c.too_dear]
+        texts += [text for text in dear if text not in texts][:_MOST_NAMED]
     return texts
 
 
@@ -92,8 +121,9 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
         found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
     found.extend(_sharing_notes(snapshot))
-    if snapshot.assume_node_classes:
-        found.extend(_assumed_classes(snapshot))
+    claims = [node.claim for node in snapshot.nodes if node.claim is not None]
+    for cron_job in snapshot.cron_jobs:
+        found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
     return tuple(found)
 
 
@@ -108,20 +138,9 @@ def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
     )
 
 
-def _assumed_classes(snapshot: ClusterSnapshot) -> list[str]:
-    given = {(c.group, c.kind, c.name) for c in snapshot.node_classes}
-    wanted = sorted({(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools})
-    return [
-        f"{kind} {name} is not in the input and taken to be ready"
-        for group, kind, name in wanted
-        if (group, kind, name) not in given
-    ]
-
-
 def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     """Pools whose nodes would register no card, or whose sharing mode is none that this version plans for."""
     families = configured(snapshot.config_maps)
-    known = sorted({"none", *(family.name for family in families)})
     found = []
     for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
         annotations = pool.stated_annotations
@@ -131,9 +150,15 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
                 f"NodePool {pool.name} has the taint {min(pool.taints)}: unless {family.title}'s device plugin was "
                 "installed with a toleration for it, its nodes register no card"
             )
-        mode = annotations.get(SHARING)
-        if mode is not None and mode not in known:
-            found.append(f"NodePool {pool.name}: {SHARING} {mode} is not planned for; known are {', '.join(known)}")
+        if pool.bounds.invalid:
+            found.append(f"NodePool {pool.name}: {pool.bounds.invalid}; it takes no nodes until then")
+        if pool.bounds.invalid_floor:
+            found.append(f"NodePool {pool.name}: {pool.bounds.invalid_floor}; none of its nodes is removed until then")
+        if prewarm_problem(pool):
+            found.append(f"NodePool {pool.name}: {prewarm_problem(pool)}; it counts as absent")
+        unknown = unknown_sharing(annotations, families)
+        if unknown:
+            found.append(f"NodePool {pool.name}: {unknown}; it counts as absent")
     return found
 
 

@@ -8,10 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
 from kerf.model.pods import Container
 from kerf.model.quantities import NOTHING, Resources, quantity_text
 
-_BUILT_IN_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_BUILT_IN_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+    PRIORITY_CLASS: PRIORITY,
+}
+"""Of every server, and the one that is applied with Kerf."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota, Watched
+from kerf.model.windows import CapacityWindow
 
 Object = dict[str, Any]
 _NO_EFFECT = frozenset({"Namespace"})
@@ -42,8 +43,8 @@ class _Collected:
     newest_s: float = 0
 
 
-def decode(documents: Documents, now_s: float | None = None) -> Decoded:
-    """All documents as model values.
+def decode(documents: Documents, now_s: float | None = None, *, skips_broken: bool = False) -> Decoded:
+    """All documents as model values; with `skips_broken` those that cannot be decoded become warnings.
 
     Objects that state no creation time are as new as `now_s`, by default the newest instant of the input. Raises
     DecodeErrors with every error of every document.
@@ -58,8 +59,9 @@ def decode(documents: Documents, now_s: float | None = None) -> Decoded:
             _decode_into(collected, entry, admission)
         except InputError as error:
             collected.errors.append(error)
-    if collected.errors:
+    if collected.errors and not skips_broken:
         raise DecodeErrors(collected.errors)
+    collected.warnings += [f"left out: {error}" for error in collected.errors]
     newest_s = collected.newest_s or None
     return _sorted(collected, now_s if now_s is not None else newest_s)
 
@@ -67,7 +69,7 @@ def decode(documents: Documents, now_s: float | None = None) -> Decoded:
 def decode_object(raw: Object) -> Watched | None:
     """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError."""
     kind = kind_of(raw)
-    if kind is None or raw["kind"] in kinds.WORKLOADS:
+    if kind is None or (raw["kind"] in kinds.WORKLOADS and raw["kind"] != "CronJob"):
         return None
     report = Report()
     value = read(kind, raw, report, Admission(), "")
@@ -77,7 +79,7 @@ def decode_object(raw: Object) -> Watched | None:
         raise _error(report.problems[0], f"{raw['kind']} {name or '?'}", "")
     if isinstance(value, BudgetReading):
         return value.budget
-    return None if isinstance(value, Workload) else value
+    return value.cron_job if isinstance(value, Workload) else value
 
 
 def _admission(documents: Iterable[Document]) -> Admission:
@@ -111,6 +113,8 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
     first = _first_kind(raw)
     if first:
         FIRST[first].check(raw, (), report)
+        if raw.get("apiVersion") is None:
+            report.problem(("apiVersion",), "text such as v1 or Pod", None)
     else:
         kind = kind_of(raw, document.place)
         if kind is None:
@@ -197,6 +201,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         disruption_budgets=tuple(budgets),
         config_maps=_of(collected, ConfigMap),
         quotas=_of(collected, ResourceQuota),
+        windows=_of(collected, CapacityWindow),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),
         newest_s=collected.newest_s or None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from kerf.model.constraints import Taint
@@ -34,7 +35,7 @@ class Meta:
         return cls(
             name=meta["name"],
             namespace=(get("namespace") or "default") if is_namespaced else "",
-            labels=get("labels") or {},
+            labels=shared_texts(get("labels") or {}),
             annotations=get("annotations") or {},
             uid=get("uid") or "",
             resource_version=get("resourceVersion") or "",
@@ -42,14 +43,25 @@ class Meta:
             created_s=instant(get("creationTimestamp")) or 0,
             deleted_s=instant(get("deletionTimestamp")),
             finalizers=tuple(get("finalizers") or ()),
-            owner=_owner(get("ownerReferences") or ()),
+            owner=owner_of(get("ownerReferences") or ()),
         )
 
 
-def _owner(raws: Any) -> Owner | None:
+def owner_of(raws: Any) -> Owner | None:
     """The controller among the owners, else the first of them."""
     owners = sorted(raws, key=lambda raw: raw.get("controller") is not True)
     return Owner(owners[0]["kind"], owners[0]["name"], owners[0].get("uid") or "") if owners else None
+
+
+@lru_cache(maxsize=32768)
+def shared_text(text: str) -> str:
+    """The first of all equal texts: node names, namespaces and labels repeat in tens of thousands of objects."""
+    return text
+
+
+def shared_texts(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """The same mapping of shared texts."""
+    return {shared_text(key): shared_text(text) for key, text in texts.items()}
 
 
 def instant(text: str | None) -> float | None:

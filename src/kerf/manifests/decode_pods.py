@@ -6,7 +6,7 @@ requests from limits, LimitRange defaults, priority from its class; and what it 
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from kerf.manifests.admission import Admission, Defaults
-from kerf.manifests.decode_meta import Meta, instant
+from kerf.manifests.decode_meta import Meta, instant, shared_text
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.rules import check_requirement
 from kerf.manifests.schema import Path, Problem, Report, Unknown
 from kerf.model.constraints import ANYTHING, Requirement, Requirements, Toleration
-from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, Container, HostPort, Pod, PodSpec
+from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
 from kerf.model.quantities import Resources, quantity
 
 NEVER = Requirements([Requirement.of("", "Exists")])
@@ -27,6 +27,8 @@ NEVER = Requirements([Requirement.of("", "Exists")])
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_LONGEST_ANNOTATION = 16_384
+"""Characters. HAMi's record of a pod with a hundred cards is a third of it; the API lets a user write 256 KiB."""
 _SPEC_PARTS = (
     "overhead",
     "nodeSelector",
@@ -41,8 +43,13 @@ _SPEC_PARTS = (
     "resources",
     "hostNetwork",
     "terminationGracePeriodSeconds",
+    "activeDeadlineSeconds",
 )
+_VOLUME_PARTS = ("persistentVolumeClaim", "ephemeral")
 _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityContext")
+
+
+_NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ def _relevant(raw: Any) -> Any:
             part[name] = raw[name]
     volumes = raw.get("volumes")
     if isinstance(volumes, list):
-        part["volumes"] = [v for v in volumes if not isinstance(v, dict) or "persistentVolumeClaim" in v]
+        part["volumes"] = [v for v in volumes if not isinstance(v, dict) or not v.keys().isdisjoint(_VOLUME_PARTS)]
     return part
 
 
@@ -90,7 +97,11 @@ def _canonical(value: Any) -> bytes:
 
 @lru_cache(maxsize=16384)
 def _read_bytes(encoded: bytes, defaults: Defaults | None) -> SpecReading:
-    raw = json.loads(encoded)
+    return reading_of(json.loads(encoded), defaults)
+
+
+def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
+    """Decode the parts of a spec that `read_spec` has chosen; equal specs come out as one object."""
     report = Report()
     POD_SPEC.check(raw, (), report)
     if not report.problems:
@@ -99,9 +110,10 @@ def _read_bytes(encoded: bytes, defaults: Defaults | None) -> SpecReading:
     if report.problems:
         return SpecReading(None, problems=tuple(report.problems), unknown=unknown)
     spec = _same(_spec(raw, defaults))
-    containers = (*spec.init_containers, *spec.containers)
-    ranges = [] if defaults is None else [text for c in containers if (text := defaults.out_of_range(c))]
-    return SpecReading(spec, _refusal(raw) or next(iter(ranges), ""), unknown=unknown)
+    if defaults is None:
+        return SpecReading(spec)
+    ranges = (defaults.out_of_range(container) for container in (*spec.init_containers, *spec.containers))
+    return SpecReading(spec, _refusal(raw) or next(filter(None, ranges), ""), unknown=unknown)
 
 
 @lru_cache(maxsize=16384)
@@ -129,6 +141,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         claims=tuple(_claims(raw)),
         not_planned=tuple(sorted(set(_not_planned(raw)))),
         termination_grace_s=_or(raw.get("terminationGracePeriodSeconds"), 30),
+        active_deadline_s=raw.get("activeDeadlineSeconds"),
     )
 
 
@@ -298,7 +311,7 @@ def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: st
         name=meta.name,
         spec=decoded,
         labels=meta.labels,
-        annotations=meta.annotations,
+        annotations=kept_annotations(meta.annotations) if meta.uid else meta.annotations,
         uid=meta.uid,
         resource_version=meta.resource_version,
         created_s=meta.created_s,
@@ -310,14 +323,24 @@ def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: st
         owner=meta.owner,
         unschedulable=(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
         invalid="" if meta.uid else invalid,
-        initialised=_is_initialised(decoded, status),
+        initialised=is_initialised(decoded, status.get("initContainerStatuses") or ()),
         source=source,
     )
 
 
-def _is_initialised(spec: PodSpec, status: dict[str, Any]) -> bool:
+def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of a live pod that some decision may read, each cut to a length that no honest one has."""
+    kept = {
+        shared_text(key): text if len(text) <= _LONGEST_ANNOTATION else text[:_LONGEST_ANNOTATION]
+        for key, text in annotations.items()
+        if key.partition("/")[0] in READ_DOMAINS
+    }
+    return kept or _NO_ANNOTATIONS
+
+
+def is_initialised(spec: PodSpec, statuses: Iterable[Mapping[str, Any]]) -> bool:
     """Whether every init container but the sidecars has ended well."""
     sidecars = {c.name for c in spec.init_containers if c.is_sidecar}
-    statuses = [s for s in status.get("initContainerStatuses") or () if s.get("name") not in sidecars]
-    ended = [(s.get("state") or {}).get("terminated") for s in statuses]
+    own = [s for s in statuses if s.get("name") not in sidecars]
+    ended = [(s.get("state") or {}).get("terminated") for s in own]
     return bool(ended) and all(end is not None and end.get("exitCode") == 0 for end in ended)

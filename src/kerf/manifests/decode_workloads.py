@@ -9,6 +9,7 @@ from kerf.manifests.decode_pods import selector_of, spec_at
 from kerf.manifests.decoded import Workload
 from kerf.manifests.schema import Path, Report
 from kerf.model.constraints import Toleration
+from kerf.model.cronjobs import CronJob
 from kerf.model.pods import Owner, Pod
 from kerf.model.snapshot import DaemonSet
 
@@ -73,7 +74,33 @@ def workload_of(raw: dict[str, Any], report: Report, admission: Admission, sourc
         uid=meta.uid,
         first_ordinal=(spec.get("ordinals") or {}).get("start") or 0,
         owner=meta.owner,
+        cron_job=_cron_job(raw, template, meta) if kind == "CronJob" else None,
     )
+
+
+def _cron_job(raw: dict[str, Any], template: Pod, meta: Meta) -> CronJob:
+    spec, job = raw["spec"], raw["spec"]["jobTemplate"]["spec"]
+    return CronJob(
+        namespace=meta.namespace,
+        name=meta.name,
+        schedule=spec["schedule"],
+        pod=template,
+        time_zone=_text(spec.get("timeZone")),
+        pods=_replicas("Job", job, {}),
+        is_suspended=bool(spec.get("suspend")),
+        has_deadline=job.get("activeDeadlineSeconds") is not None or template.spec.active_deadline_s is not None,
+        starting_deadline_s=_whole(spec.get("startingDeadlineSeconds")),
+        annotations=meta.annotations,
+        uid=meta.uid,
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _replicas(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> int:

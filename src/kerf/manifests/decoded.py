@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.model.cronjobs import CronJob
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod, PodDisruptionBudget
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota
+from kerf.model.windows import CapacityWindow
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Workload:
     """A controller that keeps `replicas` pods, each like `template` save its name.
 
     For a Job that is how many still run at once; a CronJob has none until it is asked to. Ordinals count from
-    `first_ordinal`.
+    `first_ordinal`. `cron_job` is what a CronJob says of its runs.
     """
 
     kind: str
@@ -27,6 +29,7 @@ class Workload:
     uid: str = ""
     first_ordinal: int = 0
     owner: Owner | None = None
+    cron_job: CronJob | None = None
 
     @property
     def key(self) -> str:
@@ -54,6 +57,12 @@ class Decoded:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     config_maps: tuple[ConfigMap, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
+    windows: tuple[CapacityWindow, ...] = ()
     skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     newest_s: float | None = None
+
+    @property
+    def cron_jobs(self) -> tuple[CronJob, ...]:
+        """What the CronJobs say of their runs."""
+        return tuple(workload.cron_job for workload in self.workloads if workload.cron_job is not None)

@@ -14,9 +14,11 @@ from kerf.manifests import (
     decode_cluster,
     decode_karpenter,
     decode_pods,
+    decode_windows,
     decode_workloads,
     kinds,
     kinds_karpenter,
+    kinds_windows,
     rules,
 )
 from kerf.manifests.admission import Admission
@@ -28,6 +30,7 @@ from kerf.model.snapshot import Watched
 Object = dict[str, Any]
 Value = Watched | Workload | BudgetReading
 _KARPENTER = "karpenter.sh"
+_OWN = "kerf.dev"
 _BUILT_IN_GROUPS = ("", "apps", "batch", "extensions", "policy", "scheduling.k8s.io")
 _VERSION = re.compile(r"(?:[a-z0-9.-]+/)?[a-z0-9]+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -76,6 +79,9 @@ _KINDS = {
         _plain(decode_karpenter.node_overlay_of),
         rules.check_node_overlay,
         "v1alpha1",
+    ),
+    "CapacityWindow": Kind(
+        _OWN, kinds_windows.CAPACITY_WINDOW, decode_windows.window_of, kinds_windows.check_window, "v1alpha1"
     ),
     **{
         kind: Kind("batch" if "Job" in kind else "apps", schema, decode_workloads.workload_of)
@@ -128,7 +134,9 @@ def _retired(name: str, version: str, place: str) -> DecodeError:
 
 def read(kind: Kind, raw: Object, report: Report, admission: Admission, source: str) -> Value | None:
     """Check and decode; None, with problems in `report`, when the object has not the form of its kind."""
+    metadata = raw.get("metadata")
+    report.is_live = isinstance(metadata, dict) and bool(metadata.get("uid"))
     kind.schema.check(raw, (), report)
     if not report.problems and kind.rules is not None:
-        kind.rules(raw["spec"], report)
+        kind.rules(raw, report)
     return None if report.problems else kind.decode(raw, report, admission, source)

@@ -43,12 +43,13 @@ class Document(Protocol):
 
 @dataclass(frozen=True)
 class YamlDocument:
-    """A YAML document; `first_line` counts the lines of the file before the text it was composed from."""
+    """A YAML document; `first_line` counts the lines of the file before `text`, which it was composed from."""
 
     name: str
     root: yaml.Node
     first_line: int = 0
     inherited: dict[str, str] = field(default_factory=dict)
+    text: str = ""
 
     def value(self) -> Any:
         """See Document."""

@@ -10,15 +10,27 @@ from typing import Any
 
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
 from kerf.model.events import Occurrence
-from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
+from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, READY, REGISTERED, Condition, NodeClaim, NodeClassRef
 from kerf.model.nodes import Node
-from kerf.model.quantities import Resources, quantity_text
+from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.model.times import duration_text, instant_text
 
 Object = dict[str, Any]
 _KARPENTER = "karpenter.sh/v1"
-_VERSIONS = {"NodeClaim": _KARPENTER, "NodePool": _KARPENTER, "Pod": "v1", "Node": "v1"}
+_VERSIONS = {
+    "NodeClaim": _KARPENTER,
+    "NodePool": _KARPENTER,
+    "NodeOverlay": "karpenter.sh/v1alpha1",
+    "CapacityWindow": "kerf.dev/v1alpha1",
+    "DaemonSet": "apps/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "KWOKNodeClass": "karpenter.kwok.sh/v1alpha1",
+    "EC2NodeClass": "karpenter.k8s.aws/v1",
+    "ECSNodeClass": "karpenter.k8s.alibabacloud/v1alpha1",
+}
+"""Of the kinds that events are about, as far as they are not of the core group."""
 _COMPONENT = "kerf"
+_CONDITION_ORDER = {LAUNCHED: 0, REGISTERED: 1, INITIALIZED: 2, READY: 4}
 
 
 def node_claim_object(claim: NodeClaim, pool_uid: str = "") -> Object:
@@ -90,8 +102,24 @@ def _taints_kept(raws: Iterable[Object], taints: Iterable[Taint]) -> list[Object
 
 
 def node_pool_status(resources: Resources, conditions: Iterable[Condition]) -> Object:
-    """The status of a NodePool: what its nodes sum up to, and its conditions."""
-    return {"resources": resource_texts(resources), "conditions": condition_list(conditions)}
+    """The status of a NodePool: what its nodes sum up to, their number (a column and `scale` read it), conditions."""
+    return {
+        "resources": resource_texts(resources),
+        "nodes": resources.get(NODES, 0),
+        "conditions": condition_list(conditions),
+    }
+
+
+def node_pool_status_merged(held: Object, resources: Resources | None, conditions: Iterable[Condition]) -> Object:
+    """`held`, the status of a NodePool, with these conditions in place of those of their types, and the others kept.
+
+    Without `resources` those that it has stay.
+    """
+    written = node_pool_status(resources or Resources(), conditions)
+    types = {condition["type"] for condition in written["conditions"]}
+    others = [condition for condition in held.get("conditions") or () if condition["type"] not in types]
+    counted = {} if resources is None else {name: written[name] for name in ("resources", "nodes")}
+    return {**held, **counted, "conditions": [*others, *written["conditions"]]}
 
 
 def event_object(occurrence: Occurrence, now_s: float) -> Object:
@@ -100,7 +128,7 @@ def event_object(occurrence: Occurrence, now_s: float) -> Object:
     namespace, _, name = key.rpartition("/")
     told = "\0".join((*occurrence.dedupe, str(int(now_s))))
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]
-    regards = {"apiVersion": _VERSIONS[kind], "kind": kind, "name": name}
+    regards = {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind, "name": name}
     if namespace:
         regards["namespace"] = namespace
     return {
@@ -172,7 +200,10 @@ def taint_object(taint: Taint) -> Object:
 
 
 def condition_list(conditions: Iterable[Condition]) -> list[Object]:
-    """Status conditions by type."""
+    """Status conditions: the stages of a claim in their order, others by type, Ready last.
+
+    Columns show the first that is not True, which has to be the stage that is awaited and not the sum of all.
+    """
     return [
         {
             "type": condition.type,
@@ -181,5 +212,5 @@ def condition_list(conditions: Iterable[Condition]) -> list[Object]:
             "message": condition.message,
             "lastTransitionTime": instant_text(condition.since_s),
         }
-        for condition in sorted(conditions, key=lambda held: held.type)
+        for condition in sorted(conditions, key=lambda held: (_CONDITION_ORDER.get(held.type, 3), held.type))
     ]

@@ -46,6 +46,7 @@ _OWNER = Record(
     {"kind": FILLED, "name": FILLED, "uid": TEXT, "controller": BOOLEAN, **known("apiVersion blockOwnerDeletion")},
     ("kind", "name"),
 )
+OWNERS = ListOf(_OWNER)
 _METADATA_FIELDS: dict[str, Schema] = {
     "namespace": NAME,
     "labels": LABELS,
@@ -56,7 +57,7 @@ _METADATA_FIELDS: dict[str, Schema] = {
     "creationTimestamp": INSTANT,
     "deletionTimestamp": INSTANT,
     "finalizers": ListOf(TEXT),
-    "ownerReferences": ListOf(_OWNER),
+    "ownerReferences": OWNERS,
     **known("generateName deletionGracePeriodSeconds managedFields selfLink"),
 }
 METADATA = Record({**_METADATA_FIELDS, "name": NAME}, ("name",))
@@ -199,8 +200,9 @@ POD_SPEC = Record(
         "nodeName": TEXT,
         "hostNetwork": BOOLEAN,
         "terminationGracePeriodSeconds": COUNT,
+        "activeDeadlineSeconds": COUNT,
         **known(
-            "ephemeralContainers restartPolicy activeDeadlineSeconds dnsPolicy serviceAccountName serviceAccount"
+            "ephemeralContainers restartPolicy dnsPolicy serviceAccountName serviceAccount"
             " automountServiceAccountToken hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets"
             " hostname subdomain hostAliases dnsConfig readinessGates runtimeClassName enableServiceLinks"
             " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride workloadRef"

@@ -155,7 +155,7 @@ def _yaml(text: str, name: str) -> Documents:
         part = text[start:end]
         try:
             for root in () if _DIRECTIVES_ONLY.fullmatch(part) else compose(part):
-                entries.extend(_flattened(YamlDocument(name, root, first_line)))
+                entries.extend(_flattened(YamlDocument(name, root, first_line, text=part)))
         except YamlError as error:
             place = f"{name}:{first_line + error.line + 1}:{error.column + 1}"
             entries.append(DecodeError("", "YAML", f"<{error.problem}>", place=place))
@@ -172,7 +172,7 @@ def _flattened(document: YamlDocument) -> Iterator[YamlDocument]:
         return
     inherited = _inherited(kind, version)
     for item in items.value:
-        yield from _flattened(YamlDocument(document.name, item, document.first_line, inherited))
+        yield from _flattened(YamlDocument(document.name, item, document.first_line, inherited, document.text))
 
 
 class _Envelope(msgspec.Struct):

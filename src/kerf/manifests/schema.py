@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Protocol
 
 from kerf.model.quantities import quantity_of
@@ -16,9 +17,10 @@ from kerf.model.times import duration_s, instant_s
 Path = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
-_LABEL_KEY = re.compile(
-    r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII
-)
+_SUBDOMAIN = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+_LABEL_KEY = re.compile(rf"(?:{_SUBDOMAIN}/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?", re.ASCII)
+# As the CRDs of Karpenter have it: the name, too, may be of any length.
+_QUALIFIED = re.compile(rf"(?:{_SUBDOMAIN}/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 
@@ -44,11 +46,15 @@ class Unknown:
 
 @dataclass
 class Report:
-    """What a walk has found so far. `newest_s` is the latest instant seen."""
+    """What a walk has found so far. `newest_s` is the latest instant seen.
+
+    `is_live`: the object comes from a server, which has taken it: mistakes that the server takes are none here.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
     newest_s: float = 0
+    is_live: bool = False
 
     def problem(self, path: Path, expected: str, got: object, hint: str = "") -> None:
         """Note that the value at `path` is not as expected."""
@@ -96,17 +102,20 @@ def shown(value: object) -> object:
 class Scalar:
     """A value that `accepts` agrees to; it may raise ValueError instead of giving False."""
 
-    def __init__(self, expected: str, accepts: Callable[[Any], bool], hint: str = "") -> None:
-        self._expected, self._accepts, self._hint = expected, accepts, hint
+    def __init__(self, expected: str, accepts: Callable[[Any], bool]) -> None:
+        self.expected, self._accepts = expected, accepts
 
     def check(self, value: Any, path: Path, report: Report) -> None:
         """See Schema."""
+        if not self.accepts(value):
+            report.problem(path, self.expected, value)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether `value` is of this form."""
         try:
-            if self._accepts(value):
-                return
+            return self._accepts(value)
         except ValueError:
-            pass
-        report.problem(path, self._expected, value, self._hint)
+            return False
 
 
 class _Anything:
@@ -137,8 +146,7 @@ class _Quantities:
             return
         for name, amount in value.items():
             if amount is None or not is_quantity(name, amount):
-                hint = "a number, or one with a suffix: m, k, M, G, Ki, Mi, Gi"
-                report.problem((*path, name), "a quantity", amount, hint)
+                report.problem((*path, name), "a quantity", amount, QUANTITY_HINT)
             elif quantity_of(name, amount) < 0:
                 report.problem((*path, name), "a quantity that is not negative", amount)
 
@@ -173,16 +181,18 @@ class ListOf:
 
 
 class MapOf:
-    """A mapping whose keys satisfy `key` and whose values have one form."""
+    """A mapping of at most `most` entries whose keys satisfy `key` and whose values have one form."""
 
-    def __init__(self, value: Schema, key: Schema | None = None) -> None:
-        self._value, self._key = value, key
+    def __init__(self, value: Schema, key: Schema | None = None, most: int | None = None) -> None:
+        self._value, self._key, self._most = value, key, most
 
     def check(self, value: Any, path: Path, report: Report) -> None:
         """See Schema."""
         if not isinstance(value, dict):
             report.problem(path, "a mapping", value)
             return
+        if self._most is not None and len(value) > self._most:
+            report.problem(path, f"at most {self._most} entries", len(value))
         for name, item in value.items():
             if self._key is not None:
                 self._key.check(name, (*path, name), report)
@@ -247,9 +257,15 @@ def _is_duration(value: object) -> bool:
 
 
 def _matches(form: re.Pattern[str], most: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and len(value) <= most and form.fullmatch(value) is not None
+    # The same few thousand labels come with every node and pod, and a look is cheaper than a match.
+    @lru_cache(maxsize=16384)
+    def fits(value: str) -> bool:
+        return form.fullmatch(value) is not None
+
+    return lambda value: isinstance(value, str) and len(value) <= most and fits(value)
 
 
+QUANTITY_HINT = "a number, or one with a suffix: m, k, M, G, Ki, Mi, Gi"
 ANYTHING = _Anything()
 TEXT = Scalar("text", lambda value: isinstance(value, str))
 FILLED = Scalar("text that is not empty", lambda value: isinstance(value, str) and value != "")
@@ -262,11 +278,10 @@ DURATION = Scalar("a duration such as 30s, 10m or 1h30m", lambda value: _is_dura
 DURATION_OR_NEVER = Scalar("a duration such as 30s, 10m or 1h30m, or Never", lambda value: _is_duration(value))
 NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253))
 LABEL_KEY = Scalar("a label key such as example.com/name", _matches(_LABEL_KEY, 317))
-LABEL_VALUE = Scalar("text that is a label value (at most 63 letters, digits, -, _ and .)", _matches(_LABEL_VALUE, 63))
-REQUIRED_VALUE = Scalar(
-    "text that is a label value (at most 63 letters, digits, -, _ and .)",
-    _matches(_LABEL_VALUE, 63),
-    "requirements compare labels; a resource such as nvidia.com/gpu is asked for in the limits of a pod",
+# Of any length, so that none of these is kept.
+QUALIFIED_NAME = Scalar(
+    "text such as example.com/name", lambda value: isinstance(value, str) and _QUALIFIED.fullmatch(value) is not None
 )
+LABEL_VALUE = Scalar("text that is a label value (at most 63 letters, digits, -, _ and .)", _matches(_LABEL_VALUE, 63))
 LABELS = MapOf(LABEL_VALUE, LABEL_KEY)
 TEXTS = MapOf(TEXT)

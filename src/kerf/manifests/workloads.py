@@ -47,7 +47,7 @@ def with_replicas(decoded: Decoded, setting: str) -> Decoded:
     wanted = f"{kind.lower()}/{name}"
     if all(workload.key != wanted for workload in decoded.workloads):
         known = ", ".join(sorted(workload.key for workload in decoded.workloads)) or "none"
-        raise InputError(f"--replicas {setting}: expected one of the workloads of the input ({known}), got {key!r}")
+        raise InputError(f"--replicas {setting}: expected one of the workloads there ({known}), got {key!r}")
     changed = (replace(w, replicas=int(number)) if w.key == wanted else w for w in decoded.workloads)
     return replace(decoded, workloads=tuple(changed))
 

@@ -6,7 +6,12 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 
 from dataclasses import dataclass
 
+from kerf.model.nodeclaim import PRICE_CAP_EXCEEDED, TRUE, Condition
+from kerf.model.schedules import local_text
+from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
+
 NORMAL, WARNING = "Normal", "Warning"
+NOMINATED = "Nominated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ def failed_scheduling(pod_key: str, reason: str) -> Occurrence:
 
 def nominated(pod_key: str, target: str) -> Occurrence:
     """A pod has a place; `target` is `nodeclaim/x` or `node/y`."""
-    return _about("Pod", pod_key, NORMAL, "Nominated", f"Pod should schedule on: {target}")
+    return _about("Pod", pod_key, NORMAL, NOMINATED, f"Pod should schedule on: {target}")
 
 
 def triggered_scale_up(pod_key: str, claim: str, pool: str, before: int, after: int, most: int | None) -> Occurrence:
@@ -40,6 +45,39 @@ def triggered_scale_up(pod_key: str, claim: str, pool: str, before: int, after: 
     limit = "unlimited" if most is None else str(most)
     message = f"pod triggered scale-up: [{{{pool} {before}->{after} (max: {limit})}}]"
     return Occurrence(("Pod", pod_key), NORMAL, "TriggeredScaleUp", message, ("Pod", pod_key, claim), float("inf"))
+
+
+def not_understood(kind: str, key: str, why: str) -> Occurrence:
+    """An object that cannot be read: its last good form counts, or none."""
+    return _about(
+        kind, key, WARNING, "NotUnderstood", f"Kerf cannot read this object and goes by its last form: {why}", 3600
+    )
+
+
+def cards_not_understood(node: str, why: str) -> Occurrence:
+    """What a node says of its cards cannot be read."""
+    message = f"Kerf cannot read the GPUs of this node and plans nothing on it: {why}"
+    return _about("Node", node, WARNING, "NotUnderstood", message, 3600)
+
+
+def would_launch(pool: str, what: str, why: str) -> Occurrence:
+    """A dry run: a node that would be launched now."""
+    return _about("NodePool", pool, NORMAL, "WouldLaunch", f"dry run: would launch {what}: {why}", 300)
+
+
+def relabelled(node: str, why: str) -> Occurrence:
+    """A node is given another configuration of GPU sharing."""
+    return _about("Node", node, NORMAL, "GPUSharingChanged", why, 300)
+
+
+def would_relabel(node: str, why: str) -> Occurrence:
+    """A dry run: a node that would be given another configuration of GPU sharing now."""
+    return _about("Node", node, NORMAL, "WouldChangeGPUSharing", f"dry run: {why}", 300)
+
+
+def would_delete(claim: str, why: str) -> Occurrence:
+    """A dry run: a node that would be removed now."""
+    return _about("NodeClaim", claim, NORMAL, "WouldDisrupt", f"dry run: would remove its node: {why}", 300)
 
 
 def insufficient_capacity(claim: str, detail: str) -> Occurrence:
@@ -72,6 +110,27 @@ def disruption_blocked(kind: str, name: str, why: str) -> Occurrence:
     return _about(kind, name, NORMAL, "DisruptionBlocked", why)
 
 
+def below_floor(pool: str, claim: str, why: str) -> Occurrence:
+    """A node is bought because its pool has fewer than it keeps."""
+    return _about("NodePool", pool, NORMAL, "BelowMinNodes", f"launching NodeClaim {claim}: {why}")
+
+
+def floor_unmet(pool: str, why: str) -> Occurrence:
+    """A pool has fewer nodes than it keeps, and none can be bought; repeated after five minutes."""
+    return _about("NodePool", pool, WARNING, "MinNodesUnmet", why, 300)
+
+
+def replacing(claim: str, by: str, why: str) -> Occurrence:
+    """A node is bought in place of another, whose pods will move once it is up."""
+    return _about("NodeClaim", claim, NORMAL, "Replacing", f"launching NodeClaim {by}, which {why}")
+
+
+def price_cap_exceeded(claim: str, text: str) -> Occurrence:
+    """A node that runs costs more than its pool allows by now."""
+    message = f"{text}; no further node is bought at it, and this one is kept until its pods have a cheaper place"
+    return _about("NodeClaim", claim, WARNING, PRICE_CAP_EXCEEDED, message)
+
+
 def evicted(pod_key: str, reason: str) -> Occurrence:
     """A pod was evicted from a node that goes."""
     return _about("Pod", pod_key, NORMAL, "Evicted", f"Evicted pod: {reason}")
@@ -98,3 +157,68 @@ def pinned(pod_key: str, node: str, device_id: str) -> Occurrence:
 def interrupted(claim: str, detail: str) -> Occurrence:
     """The cloud takes an instance back."""
     return _about("NodeClaim", claim, WARNING, "TerminatingOnInterruption", detail)
+
+
+_PHASES = {WARMING: "WindowWarming", OPEN: "WindowOpened", CLOSING: "WindowClosing", CLOSED: "WindowClosed"}
+
+
+def window_phase(window: CapacityWindow) -> Occurrence:
+    """A window has come to another phase; what it says ends with when that changes."""
+    status, zone = window.status, window.time_zone
+    opens = f"opens at {local_text(status.opens_s, zone)}" if status.opens_s is not None else "does not open again"
+    texts = {
+        WARMING: f"buys what it keeps ready; it {opens}",
+        OPEN: f"is open until {local_text(status.closes_s, zone)}" if status.closes_s is not None else "is open",
+        CLOSING: "has closed; pods that it let in are still there",
+        CLOSED: f"is closed and {opens}",
+    }
+    message = f"CapacityWindow {texts.get(status.phase, status.phase)}"
+    return _about("CapacityWindow", window.name, NORMAL, _PHASES.get(status.phase, status.phase), message)
+
+
+def window_ready(window: str, condition: Condition) -> Occurrence:
+    """A window can be followed, or what keeps it from being."""
+    type_, reason = (NORMAL, "Ready") if condition.status == TRUE else (WARNING, condition.reason)
+    return _about("CapacityWindow", window, type_, reason, condition.message or "CapacityWindow can be followed")
+
+
+def quota_exhausted(window: str, text: str) -> Occurrence:
+    """A window's quota keeps pods waiting."""
+    return _about("CapacityWindow", window, WARNING, "QuotaExhausted", text, 3600)
+
+
+def warm_unplaced(window: str, reason: str) -> Occurrence:
+    """What a window is to keep ready has no place; repeated after five minutes."""
+    return _about("CapacityWindow", window, WARNING, "WarmCapacityUnplaced", reason, 300)
+
+
+def prewarm_unplaced(cron_job: str, reason: str) -> Occurrence:
+    """The pods of a CronJob's next run have no place; repeated after five minutes."""
+    return _about("CronJob", cron_job, WARNING, "PrewarmUnplaced", reason, 300)
+
+
+def prewarm_warning(cron_job: str, why: str) -> Occurrence:
+    """What keeps a run from its warm node, or lets it hold the node for ever; once for each reason."""
+    return _about("CronJob", cron_job, WARNING, "PrewarmWarning", why, float("inf"))
+
+
+def held(pod_key: str, reason: str) -> Occurrence:
+    """A pod waits for a window, or for idle capacity, and why; once for each reason.
+
+    What is left of a quota, and what a pod would reserve of it, is another figure every second.
+    """
+    code = reason.partition(":")[0]
+    told = code if code == "QuotaExhausted" else reason
+    return Occurrence(("Pod", pod_key), NORMAL, "Held", f"Pod is held: {reason}", ("Held", pod_key, told), float("inf"))
+
+
+def admitted(pod_key: str, window: str) -> Occurrence:
+    """The gate of a pod was opened; an empty window: idle capacity holds it."""
+    who = f"CapacityWindow {window} is open" if window else "idle capacity holds it"
+    return _about("Pod", pod_key, NORMAL, "Admitted", f"Gate opened: {who}")
+
+
+def left_pending(pod_key: str, window: str) -> Occurrence:
+    """A window has closed over a pod that it let in and that found no node; nobody would make it again."""
+    text = f"CapacityWindow {window} has closed and the pod still waits; nobody would make it again, so it is left"
+    return _about("Pod", pod_key, WARNING, "WindowClosed", text, float("inf"))

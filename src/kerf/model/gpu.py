@@ -24,12 +24,16 @@ class DeviceShape:
 
     `memory_mib` is what a driver registers (see docs/reference/catalogue.md), never the number on the box.
     `eighths` is the share of a physical card in eighths: 8, or less for types that are sold a fraction (g6f).
+    `profiles` are the card's MIG profiles, empty where it has no MIG; `pci_ids` the device ids by which configurations
+    of MIG name a model (`20B0`).
     """
 
     model: GPUModel
     memory_mib: int
     memory_source: str = ""
     eighths: int = 8
+    profiles: tuple["Profile", ...] = ()
+    pci_ids: tuple[str, ...] = ()
 
     @property
     def is_fraction(self) -> bool:
@@ -41,7 +45,8 @@ class DeviceShape:
 class Profile:
     """A MIG profile, e.g. `3g.20gb`: what it books and where the hardware lets it start.
 
-    `size` and `starts` are in memory slices; `slice_count` is what HAMi registers and sorts by after memory.
+    `size` and `starts` are in memory slices; `cores` in percent of the card; `slice_count` is what HAMi registers and
+    sorts by after memory. One instance of a card at most `has_media_engine` (`1g.5gb+me`).
     """
 
     name: str
@@ -50,6 +55,7 @@ class Profile:
     memory_mib: int
     cores: int
     slice_count: int = 0
+    has_media_engine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,35 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class Partition:
+    """Equal parts of one card that kubelet counts under one name: replicas of it, or its MIG instances of a profile.
+
+    `count` parts, of which `used` are taken, each of `memory_mib` and `cores` percent of the card; both are 0 where
+    nothing divides them (time-slicing). A container may ask for `most` of the name, 0 for any number. `profile` is
+    empty where the parts are no MIG instances.
+    """
+
+    resource: str
+    count: int
+    memory_mib: int
+    cores: int
+    used: int = 0
+    most: int = 0
+    profile: str = ""
+
+    @property
+    def free(self) -> int:
+        """Parts that nobody holds."""
+        return self.count - self.used
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceState:
     """One physical GPU of a node (or of a node to be) and what is used of it.
 
     Memory in MiB, cores in percent of one card, slots in containers. `id` is the UUID, or `gpu-N` while it is not
-    known. `numa` and `mode` as the device plugin registers them; `profiles` only in MIG mode.
+    known. `numa` and `mode` as the device plugin registers them; `profiles` only where MIG instances are cut as pods
+    come; `partitions` only where parts were fixed beforehand.
     """
 
     id: str
@@ -89,6 +119,7 @@ class DeviceState:
     used_slots: int = 0
     profiles: tuple[Profile, ...] = ()
     placements: tuple[Placement, ...] = ()
+    partitions: tuple[Partition, ...] = ()
 
     @property
     def free_memory_mib(self) -> int:
@@ -135,12 +166,14 @@ class SliceRequest:
     """What one container asks of each of `count` different physical GPUs.
 
     `memory_mib` 0 means: `memory_percent` of the card; 100 with neither given. `cores` are percent points of a card.
+    `resource` is the name under which kubelet counts it, where a family knows more than one.
     """
 
     count: int
     memory_mib: int = 0
     memory_percent: int = 100
     cores: int = 0
+    resource: str = ""
 
     def memory_on(self, device: DeviceState) -> int:
         """The MiB it takes of `device`, rounded down as HAMi does."""
@@ -149,7 +182,10 @@ class SliceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of one device that one container holds, or will hold."""
+    """A part of one device that one container holds, or will hold.
+
+    `resource` is the name under which kubelet counts it, where the card was cut beforehand; else empty.
+    """
 
     pod: str
     container: str
@@ -158,3 +194,4 @@ class Slice:
     memory_mib: int
     cores: int
     placement: Placement | None = None
+    resource: str = ""

@@ -7,7 +7,7 @@ from functools import cached_property
 from kerf.model.constraints import Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
 from kerf.model.nodeclaim import Condition
-from kerf.model.quantities import NOTHING, Resources
+from kerf.model.quantities import NOTHING, Resources, money_text
 
 RESERVED, SPOT, ON_DEMAND = "reserved", "spot", "on-demand"
 CAPACITY_TYPE_ORDER = {RESERVED: 0, SPOT: 1, ON_DEMAND: 2}
@@ -42,13 +42,17 @@ def offerings_text(keys: Iterable[OfferingKey]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price nobody quoted."""
+    """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price nobody quoted.
+
+    `is_final` marks one that no NodeOverlay changes: what a scenario says that something costs from now on.
+    """
 
     zone: str
     capacity_type: str
     price_micro: int
     is_available: bool = True
     is_estimate: bool = False
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,18 @@ class InstanceType:
         """Physical (or logical, for fractions) cards."""
         return len(self.devices) or self.capacity.get(NVIDIA_GPU, 0)
 
+    @property
+    def gpu_eighths(self) -> int:
+        """Cards in eighths of a physical one: a fraction of a card counts as what it is."""
+        return sum(shape.eighths for shape in self.devices) or 8 * self.gpu_count
+
 
 @dataclass(frozen=True, slots=True)
 class NodeOverlay:
     """A user's correction of prices and capacities (`karpenter.sh/v1alpha1`).
 
     `price` and `price_adjustment` keep the text of the manifest (`"1.20"`, `"-10%"`, `"+0.5"`); at most one is set.
+    `invalid` says what of the spec cannot be carried out although the API took it: it is applied nowhere then.
     """
 
     name: str
@@ -101,6 +111,7 @@ class NodeOverlay:
     weight: int = 0
     generation: int = 0
     conditions: tuple[Condition, ...] = ()
+    invalid: str = ""
 
     @property
     def order(self) -> tuple[int, tuple[int, ...]]:
@@ -110,9 +121,7 @@ class NodeOverlay:
 
 def price_text(micro: int) -> str:
     """A price as people write it: at least two, at most six decimals."""
-    text = f"{micro // MICRO}.{micro % MICRO:06d}".rstrip("0")
-    whole, _, decimals = text.partition(".")
-    return f"{whole}.{decimals.ljust(2, '0')}"
+    return money_text(micro)
 
 
 def price_number(micro: int) -> float | int:

@@ -15,8 +15,11 @@ CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
     "InstanceTerminating",
 )
 VALIDATED = "ValidationSucceeded"
+PRICE_CAP_EXCEEDED = "PriceCapExceeded"
+"""Condition of a claim whose price has risen above a cap of its pool."""
 STAGES = (LAUNCHED, REGISTERED, INITIALIZED)
-"""The legal steps of a claim: each becomes True only after the one before it, and never goes back."""
+"""The legal steps of a claim: each becomes True only after the one before it. None goes back, but for a node that is
+relabelled: it initialises anew."""
 
 TERMINATION_FINALIZER = "karpenter.sh/termination"
 DISRUPTED_TAINT = Taint("karpenter.sh/disrupted", "", "NoSchedule")
@@ -32,8 +35,12 @@ PREDICTED_DEVICES = "kerf.dev/predicted-devices"
 """Annotation of a claim: the cards its node must register; JSON `[{"model", "registeredAs", "memoryMiB"}]`."""
 FOLLOW = "kerf.dev/follow"
 """Annotation of a claim: `replay`, `nominate` or `pin`."""
+REPLACES = "kerf.dev/replaces"
+"""Annotation of a claim: the claim of the node in whose place it was bought."""
 PODS_SEEN = "kerf.dev/pods-seen"
 """Annotation of a claim: a digest of the pods that were on its node at the last pod event."""
+RELABELLED = "kerf.dev/relabelled"
+"""Annotation of a claim: since when its node is being given another configuration of GPU sharing; an instant."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"
 """Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
 

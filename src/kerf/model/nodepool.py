@@ -2,12 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from kerf.model.bounds import Bounds, bounds_of
 from kerf.model.constraints import NODE_POOL, Requirements, Taint
+from kerf.model.cronjobs import LEAD_TIMES
 from kerf.model.nodeclaim import OBSERVED_DEVICES, Condition, NodeClassRef
 from kerf.model.quantities import Resources
 
 EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
+LIMITS_REACHED = "LimitsReached"
+"""Condition of a pool whose limits keep pods waiting."""
+_NOTES = (OBSERVED_DEVICES, LEAD_TIMES)
+"""Annotations that Kerf itself keeps on a pool."""
 WHEN_EMPTY, WHEN_EMPTY_OR_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
 
 
@@ -38,7 +45,11 @@ class NodePool:
     """A pool as its manifest states it, plus what the API knows of it.
 
     `labels`, `annotations`, `taints`, `startup_taints` are those of the template. `limits` None means unlimited; a key
-    that is absent from it too. `expire_after_s` and `termination_grace_period_s` None mean never.
+    that is absent from it too. `own_labels` and `own_annotations` are those of the pool object itself.
+    `chosen_labels` are those of `labels` that Kerf has chosen for one node, where the pool left them open.
+    `expire_after_s` and `termination_grace_period_s` None mean never. `invalid` says what of the spec cannot be carried
+    out although the API took it, so that the pool takes no nodes; `invalid_schedule` that of a budget, so that no node
+    is disrupted.
     """
 
     name: str
@@ -54,6 +65,7 @@ class NodePool:
     disruption: Disruption = Disruption()
     expire_after_s: int | None = 720 * 3600
     termination_grace_period_s: int | None = None
+    own_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     uid: str = ""
     generation: int = 1
@@ -61,6 +73,9 @@ class NodePool:
     deleted_s: float | None = None
     conditions: tuple[Condition, ...] = ()
     resources: Resources = field(default=Resources(), hash=False)
+    invalid: str = ""
+    invalid_schedule: str = ""
+    chosen_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def node_labels(self) -> Mapping[str, str]:
@@ -72,13 +87,18 @@ class NodePool:
         """Annotations of the pool and of its template; the template's win."""
         return {**self.own_annotations, **self.annotations}
 
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Floor and price caps, as its annotations state them."""
+        return bounds_of(self.stated_annotations)
+
     def template_requirements(self) -> Requirements:
         """What every node of the pool satisfies: requirements, labels, and the pool's own name."""
         return self.requirements.intersect(Requirements.of_labels(self.node_labels))
 
     def template(self) -> "NodePool":
         """The pool without what changes by itself: status and the notes that Kerf keeps on it."""
-        noted = {key: value for key, value in self.own_annotations.items() if key != OBSERVED_DEVICES}
+        noted = {key: value for key, value in self.own_annotations.items() if key not in _NOTES}
         return replace(self, conditions=(), resources=Resources(), own_annotations=noted)
 
     @property

@@ -22,6 +22,10 @@ EPHEMERAL_TAINTS = frozenset(
 )
 
 
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+"""The key of the taint that follows `spec.unschedulable`, some time later; the field is what counts."""
+
+
 def is_ephemeral(taint: Taint) -> bool:
     """Whether a starting node loses the taint without anybody's decision."""
     return (taint.key, taint.effect) in EPHEMERAL_TAINTS or taint.key.startswith("readiness.k8s.io/")

@@ -1,9 +1,10 @@
 """Plan: what to do and why, as one value that the actuator, the command line and the events all read."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kerf.model.constraints import Requirements
+from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceShape, Slice
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.quantities import NOTHING, Resources
@@ -45,11 +46,16 @@ class Patch:
     namespace: str = ""
 
 
+FAMILY, NEVER_SHOWN = "family:", "never shown"
+"""Begins of details that are for advice and not for people: whose slices are asked, cards that are never shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Misfit:
     """Why one target refuses a pod. `reason` is a code or one sentence, `missing` the lacking quantity (or empty).
 
-    `shortfall` orders misfits of one stage: the smallest is the nearest miss.
+    `shortfall` orders misfits of one stage: the smallest is the nearest miss. `hint` is what the pod should ask
+    instead, where that is known.
     """
 
     target: str
@@ -58,6 +64,24 @@ class Misfit:
     missing: str = ""
     detail: str = ""
     shortfall: int = 0
+    hint: str = ""
+
+    @property
+    def told(self) -> str:
+        """The detail, where it is for people; else empty."""
+        return "" if self.detail.startswith((FAMILY, NEVER_SHOWN)) else self.detail
+
+    @property
+    def explained(self) -> str:
+        """The reason, and where no quantity says more, what is known beside it."""
+        is_plain = self.missing or not self.told or self.stage != Stage.DEVICES
+        return self.reason if is_plain else f"{self.reason}: {self.told}"
+
+    @property
+    def node_pool(self) -> str:
+        """The pool whose answer it is, from a target such as `NodePool gpu/g5.xlarge`; empty for a node's."""
+        kind, _, name = self.target.partition(" ")
+        return name.partition("/")[0] if kind == "NodePool" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +108,9 @@ class PlacedPod:
 class Launch:
     """Buy one node. `offering` is the planned one; `alternatives` are types that hold the same pods, cheapest first.
 
-    `requirements` is what the claim will ask for; `requests` the pods' kubelet-visible sum with daemons.
+    `replaces` is the claim of the node in whose place it is bought, empty where it is not.
+    `requirements` is what the claim will ask for; `requests` the pods' kubelet-visible sum with daemons; `labels` what
+    the node gets beside the pool's own, where the pool leaves a choice, and `taints` those that it gets besides.
     """
 
     name: str
@@ -100,6 +126,9 @@ class Launch:
     why: str = ""
     is_estimate: bool = False
     allocated: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +150,49 @@ class Deletion:
     reason: str
     why: str
     moved: tuple[NodePlacement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """Give an idle node another configuration of GPU sharing; `devices` are its cards, `pods` what it then holds."""
+
+    node: str
+    claim: str
+    node_pool: str
+    labels: Mapping[str, str] = field(hash=False)
+    devices: tuple[DeviceShape, ...]
+    pods: tuple[PlacedPod, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """An opportunistic pod that must go so that `for_pod` finds its place on the node.
+
+    `by_scheduler`: the scheduler of that pod takes the place by itself (preemption).
+    """
+
+    pod: str
+    node: str
+    for_pod: str
+    by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A pod whose scheduling gate may be opened now, because it has a place.
+
+    `window` is the CapacityWindow that is open for it, and `opened_s` since when; empty and None for an opportunistic
+    pod, and None too outside of the hours of a window that then lets pods through. `share` is what it takes of cards,
+    in ten-thousandths of one, and `until_s` until when that is reserved of the window's quota; None where it has none.
+    """
+
+    pod: str
+    gates: tuple[str, ...]
+    window: str = ""
+    opened_s: float | None = None
+    share: int = 0
+    until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +220,11 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class Plan:
-    """The decision. Every pending pod is in exactly one of launches, placements, unplaced."""
+    """The decision. Every pending pod is in exactly one of launches, placements, unplaced.
+
+    The pods of a relabelled node are among the placements.
+    `unmet_floors` are pools that keep fewer nodes than they should, with what stands in the way; among `notes` too.
+    """
 
     strategy: str
     cost: Cost
@@ -158,8 +234,12 @@ class Plan:
     placements: tuple[NodePlacement, ...] = ()
     unplaced: tuple[Unplaced, ...] = ()
     notes: tuple[str, ...] = ()
+    admissions: tuple[Admission, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    relabels: tuple[Relabel, ...] = ()
+    unmet_floors: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.launches or self.deletions)
+        return not (self.launches or self.deletions or self.relabels)

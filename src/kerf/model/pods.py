@@ -6,9 +6,12 @@ from functools import cached_property
 
 from kerf.model.constraints import ANYTHING, Requirements, Toleration
 from kerf.model.gpu import SliceRequest
+from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.quantities import NOTHING, PODS, Resources
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+READ_DOMAINS = frozenset({"controller.kubernetes.io", "hami.io", "karpenter.sh", "kerf.dev", "nvidia.com"})
+"""Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
 
 
@@ -45,7 +48,7 @@ class PodSpec:
 
     `affinity` holds the required node affinity terms, of which one must hold (none: no constraint); `preferred` the
     preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names constraints that are accepted
-    and not planned for. `claims` are names of PersistentVolumeClaims.
+    and not planned for. `claims` are names of PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
     """
 
     containers: tuple[Container, ...]
@@ -62,6 +65,7 @@ class PodSpec:
     claims: tuple[str, ...] = ()
     not_planned: tuple[str, ...] = ()
     termination_grace_s: int = 30
+    active_deadline_s: int | None = None
 
     @cached_property
     def requests(self) -> Resources:
@@ -108,7 +112,8 @@ class Pod:
 
     `uid` is empty for a pod that a manifest describes and no API has seen: admission is emulated for those.
     `invalid` says why the API server would refuse it; empty when it would not. `initialised` means that its init
-    containers have ended. `source` is where its manifest stands (`file:line:col`), for messages.
+    containers have ended. `source` is where its manifest stands (`file:line:col`), for messages. `queue_priority` goes
+    before its priority in Kerf's own queue; a decision sets it, no API does.
     """
 
     namespace: str
@@ -129,6 +134,7 @@ class Pod:
     invalid: str = ""
     initialised: bool = False
     source: str = ""
+    queue_priority: int = 0
 
     @property
     def key(self) -> str:
@@ -146,9 +152,23 @@ class Pod:
         return not self.node_name and not self.is_ended and self.deleted_s is None
 
     @property
+    def is_opportunistic(self) -> bool:
+        """Whether it only takes what others leave idle."""
+        return self.labels.get(OPPORTUNISTIC) == "true"
+
+    @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
         return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+
+
+VIRTUAL = ":"
+"""In the namespace of a pod that no API has and for which room is kept; no real namespace has it."""
+
+
+def is_virtual(key: str) -> bool:
+    """Whether a `namespace/name` is of a pod for which room is kept and that does not exist."""
+    return VIRTUAL in key.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Kubernetes quantities as exact integers, and vectors of them.
 
 The API accepts `1`, `0.5`, `100m`, `1e3`, `1Gi`, `2E`, as text or as a number. Floats would round money and memory,
-so everything becomes an integer in the resource's base unit: milli for cpu, one (bytes, cards, MiB) for all else.
+so everything becomes an integer in the resource's base unit: milli for cpu, millionths for money, one (bytes, cards,
+MiB) for all else.
 A fraction of the base unit is rounded up, as apimachinery's `Quantity.Value` and `MilliValue` do.
 """
 
@@ -16,12 +17,21 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 NODES = "nodes"
 """Pseudo-resource of NodePool limits: every node counts one."""
 
+COST_PER_HOUR = "kerf.dev/cost-per-hour"
+"""Pseudo-resource of NodePool limits: every node counts its price, in the catalogue's currency."""
+
 MIB = 1024 * 1024
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 # apimachinery pkg/api/resource: <sign><digits>[.<digits>]<suffix>; the suffix is binary, decimal or an exponent.
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i)|([eE][+-]?\d{1,3})|([numkMGTPE]?))", re.ASCII)
+_FORM = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([KMGTPE]i)|([eE][+-]?\d{1,9})|([numkMGTPE]?))", re.ASCII)
+_SCALES = {CPU: 3, COST_PER_HOUR: 6}
+"""Powers of ten of the base units that are not one."""
+_MOST_DIGITS = 40
+"""Of a number that is worked out: a larger one counts as the first of more digits, a far smaller one as the least."""
+_LONGEST = 1000
+"""Characters of a text that is read at all."""
 
 
 class QuantityError(ValueError):
@@ -32,37 +42,56 @@ class QuantityError(ValueError):
 def _scaled(text: str, scale: int) -> int:
     """`text` times 10**`scale`, rounded away from zero."""
     match = _FORM.fullmatch(text)
-    if match is None:
+    if match is None or len(text) > _LONGEST:
         raise QuantityError(text)
     sign, digits, binary, exponent, decimal = match.groups()
     whole, _, fraction = digits.partition(".")
+    significant = (whole + fraction).lstrip("0")
     power = scale - len(fraction)
-    numerator = int(whole + fraction)
-    if binary:
-        numerator *= _BINARY[binary]
-    else:
+    if not binary:
         power += int(exponent[1:]) if exponent else _DECIMAL[decimal]
-    value: int = numerator * 10**power if power >= 0 else -(-numerator // 10**-power)
+    value = _shifted(significant, power, _BINARY.get(binary, 1)) if significant else 0
     return -value if sign == "-" else value
+
+
+def _shifted(digits: str, power: int, factor: int) -> int:
+    """`digits` x `factor` x 10**`power`, rounded up; `digits` begin with another one than 0."""
+    if len(digits) + power > _MOST_DIGITS:
+        return int(10**_MOST_DIGITS)
+    if len(digits) + power < -_MOST_DIGITS:
+        return 1
+    numerator = int(digits) * factor
+    return int(numerator * 10**power) if power >= 0 else -int(-numerator // 10**-power)
 
 
 def quantity(value: str | int | float, *, milli: bool = False) -> int:
     """The whole number that `value` stands for, in thousandths with `milli`. Raises QuantityError."""
+    return _base_units(value, 3 if milli else 0)
+
+
+def _base_units(value: str | int | float, scale: int) -> int:
     if isinstance(value, bool):
         raise QuantityError(str(value))
     if isinstance(value, int):
-        return value * 1000 if milli else value
-    text = repr(value) if isinstance(value, float) else value
-    return _scaled(text, 3 if milli else 0)
+        return value * int(10**scale)
+    return _scaled(repr(value) if isinstance(value, float) else value, scale)
 
 
 def quantity_of(resource: str, value: str | int | float) -> int:
     """`value` in the base unit of `resource`. Raises QuantityError."""
-    return quantity(value, milli=resource == CPU)
+    return _base_units(value, _SCALES.get(resource, 0))
+
+
+def money_text(micro: int) -> str:
+    """Millionths as people write money: at least two, at most six decimals."""
+    whole, _, decimals = f"{micro // 10**6}.{micro % 10**6:06d}".rstrip("0").partition(".")
+    return f"{whole}.{decimals.ljust(2, '0')}"
 
 
 def quantity_text(resource: str, amount: int) -> str:
-    """The canonical text of an amount: `3920m`, `4`, `14162Mi`."""
+    """The canonical text of an amount: `3920m`, `4`, `14162Mi`, `12.50` of money."""
+    if resource == COST_PER_HOUR:
+        return money_text(amount)
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
@@ -142,17 +171,23 @@ class Resources(Mapping[str, int]):
 
     def shortfall(self, available: Mapping[str, int]) -> "Resources":
         """How much of each resource `available` lacks for these; empty when they fit."""
-        missing = {}
+        missing, held = {}, _plain(available)
         for name, amount in self._amounts.items():
-            lack = amount - available.get(name, 0)
+            lack = amount - held.get(name, 0)
             if amount > 0 and lack > 0:
                 missing[name] = lack
         return Resources(missing)
 
     def times_in(self, available: Mapping[str, int]) -> int | None:
         """How often these fit into `available`; None when they ask for nothing at all."""
-        counts = [available.get(name, 0) // amount for name, amount in self._amounts.items() if amount > 0]
+        held = _plain(available)
+        counts = [held.get(name, 0) // amount for name, amount in self._amounts.items() if amount > 0]
         return max(0, min(counts)) if counts else None
+
+
+def _plain(amounts: Mapping[str, int]) -> Mapping[str, int]:
+    """The dict behind Resources: the `get` of a Mapping goes by way of an exception."""
+    return amounts._amounts if isinstance(amounts, Resources) else amounts
 
 
 NOTHING = Resources()

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.model.cronjobs import CronJob
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import NodeOverlay
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget
+from kerf.model.windows import CapacityWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ Watched = (
     | ConfigMap
     | ResourceQuota
     | DaemonSet
+    | CronJob
+    | CapacityWindow
 )
 """Every kind of object that the state follows."""
 
@@ -121,10 +125,14 @@ class ClusterNode:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Labels of the node, or those its claim will give it."""
-        if self.node is not None:
-            return self.node.labels
-        return self.claim.labels if self.claim is not None else {}
+        """Labels of the node, with those that its claim will give it as long as it has not."""
+        held = self.node.labels if self.node is not None else {}
+        return held if self.is_registered or self.claim is None else {**held, **self.claim.labels}
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the node bears labels and taints as its claim promises: it does once it is adopted."""
+        return self.node is not None and (self.claim is None or self.claim.is_true(REGISTERED))
 
     @property
     def is_initialized(self) -> bool:
@@ -141,7 +149,10 @@ class ClusterNode:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes."""
+    """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes.
+
+    `windowed` are the pods with the label of CapacityWindows that are bound and have not ended.
+    """
 
     taken_at_s: float
     node_pools: tuple[NodePool, ...] = ()
@@ -153,6 +164,9 @@ class ClusterSnapshot:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     config_maps: tuple[ConfigMap, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
+    windows: tuple[CapacityWindow, ...] = ()
+    windowed: tuple[Pod, ...] = ()
+    cron_jobs: tuple[CronJob, ...] = ()
     assume_node_classes: bool = True
 
     def pool(self, name: str) -> NodePool | None:

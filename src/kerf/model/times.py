@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_DURATION = re.compile(r"(?:\d{1,9}[smh])+", re.ASCII)
+_DURATION = re.compile(r"(?:\d+[smh])+", re.ASCII)
 _PART = re.compile(r"(\d+)([smh])", re.ASCII)
 _UNIT_S = {"s": 1, "m": 60, "h": 3600}
+_LONGEST_S = 2**63 // 10**9
+"""292 years, the longest duration of Go."""
 
 
 @lru_cache(maxsize=4096)
@@ -27,12 +29,18 @@ def instant_text(seconds: float) -> str:
 
 
 def duration_s(text: str) -> int | None:
-    """Seconds of `1h30m`; None for `Never`. Raises ValueError."""
+    """Seconds of `1h30m`, at most 292 years; None for `Never`. Raises ValueError."""
     if text == "Never":
         return None
     if _DURATION.fullmatch(text) is None:
         raise ValueError(text)
-    return sum(int(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+    return min(sum(_whole(number) * _UNIT_S[unit] for number, unit in _PART.findall(text)), _LONGEST_S)
+
+
+def _whole(digits: str) -> int:
+    # Python converts no text of thousands of digits.
+    significant = digits.lstrip("0")
+    return _LONGEST_S if len(significant) > 12 else int(significant or "0")
 
 
 def duration_text(seconds: int | None) -> str:

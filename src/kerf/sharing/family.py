@@ -47,13 +47,15 @@ class NoFit:
     """The pod does not fit. `reason` as the real scheduler words it (`1/1 CardInsufficientMemory`).
 
     `missing` is the smallest quantity that is lacking on any one card, in words (`17112 MiB`); empty when no quantity
-    would help. `shortfall` is the same as a number; `detail` one sentence with both figures.
+    would help. `shortfall` is the same as a number; `detail` one sentence with both figures; `hint` what the pod should
+    ask instead, where the family knows.
     """
 
     reason: str
     missing: str = ""
     shortfall: int = 0
     detail: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,28 @@ class Family(Protocol):
         """
         ...
 
-    def predict(self, shapes: Sequence[DeviceShape], annotations: Mapping[str, str]) -> tuple[DeviceState, ...]:
-        """The idle devices that a new node with these cards will register; `annotations` are the pool's."""
+    def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+        """What is assumed of new nodes where nobody states it: labels, one set each; one empty set for nothing.
+
+        Pods are planned for under each; feature discovery corrects such a label on the node itself.
+        """
+        ...
+
+    def configurations(self, pod: Pod) -> tuple[Mapping[str, str], ...]:
+        """Labels, each set of which gives a node a configuration that might serve the pod, in order; for advice."""
+        ...
+
+    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+        """Why a new node with these cards, labels and annotations would never register them; empty when it will."""
+        ...
+
+    def predict(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> tuple[DeviceState, ...]:
+        """The idle devices that a new node will register; none where there is an obstacle.
+
+        `labels` and `annotations` are the node's, as its pool states them.
+        """
         ...
 
     def kubelet_capacity(self, devices: Sequence[DeviceState]) -> Resources:

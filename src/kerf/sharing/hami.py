@@ -18,11 +18,13 @@ from kerf.sharing.family import SHARING, Fit, NoFit, Occupant, Refused
 from kerf.sharing.hami_admission import IGNORE_LABEL, Admitted, Denied, admit, asked, is_dropped, requests_of
 from kerf.sharing.hami_config import CHART_DEFAULTS, HamiConfig, find_config
 from kerf.sharing.hami_fit import Headroom, Request, Segment, Shortage, node_score, place
+from kerf.sharing.hami_mig import HAMI_MODE, allowed_profiles
 from kerf.sharing.hami_occupancy import booked, recorded_use, with_occupant
-from kerf.sharing.hami_options import HamiOptions, WeightsError, read_options
+from kerf.sharing.hami_options import MIG_MODE, HamiOptions, WeightsError, read_options
 from kerf.sharing.hami_records import NODE, node_devices, node_pair_scores
 from kerf.sharing.hami_refusals import dropped_request, foreign_scheduler
 from kerf.sharing.hami_shortage import explain
+from kerf.sharing.mig_geometry import most_of
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,39 @@ class Hami:
             return Refused("invalid", f"HAMi's webhook refuses the pod: {admitted.message}")
         return admitted
 
-    def predict(self, shapes: Sequence[DeviceShape], annotations: Mapping[str, str]) -> tuple[DeviceState, ...]:
-        """One idle card a shape, as HAMi's device plugin will register it without MIG or NUMA."""
-        del annotations
-        return tuple(self._predicted(index, shape) for index, shape in enumerate(shapes))
+    def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+        """Nothing is."""
+        del labels
+        return ({},)
+
+    def configurations(self, pod: Pod) -> tuple[Mapping[str, str], ...]:
+        """None: who asks for its slices needs its label, and nobody else does."""
+        del pod
+        return ()
+
+    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+        """That cards are to be cut by MIG and have no profile that HAMi is allowed."""
+        del labels
+        if annotations.get(HAMI_MODE) != MIG_MODE:
+            return ""
+        bare = next((s for s in shapes if not allowed_profiles(s, self.config)), None)
+        return f"{HAMI_MODE}: mig, and {bare.model.name} has no MIG profile that HAMi may cut" if bare else ""
+
+    def predict(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> tuple[DeviceState, ...]:
+        """One idle card a shape, as HAMi's device plugin will register it without NUMA."""
+        if self.obstacle(shapes, labels, annotations):
+            return ()
+        predicted = self._cut if annotations.get(HAMI_MODE) == MIG_MODE else self._predicted
+        return tuple(predicted(index, shape) for index, shape in enumerate(shapes))
+
+    def _cut(self, index: int, shape: DeviceShape) -> DeviceState:
+        """A card in MIG mode: no scaling, and as many slots as it can have instances of one profile."""
+        profiles = allowed_profiles(shape, self.config)
+        slots = max(most_of(profile, profiles) for profile in profiles)
+        plain = self._predicted(index, shape)
+        return replace(plain, memory_mib=shape.memory_mib, cores=100, slots=slots, mode=MIG_MODE, profiles=profiles)
 
     def _predicted(self, index: int, shape: DeviceShape) -> DeviceState:
         config, name = self.config, shape.model.registered_as or shape.model.name

@@ -14,6 +14,7 @@ import yaml
 from kerf.errors import DecodeError
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.config_yaml import Field
 
 CONFIG_MAP, CONFIG_KEY = "hami-scheduler-device", "device-config.yaml"
 
@@ -23,7 +24,8 @@ class HamiConfig:
     """HAMi's settings for NVIDIA cards, with the chart's defaults.
 
     Scalings are exact fractions, since `int(total * scaling)` decides what a card registers. `node_policy` and
-    `gpu_policy` are flags of HAMi's scheduler, which no ConfigMap shows.
+    `gpu_policy` are flags of HAMi's scheduler, which no ConfigMap shows. `mig_allowlist` has the profiles that a model
+    may be cut into, by a part of the model's name; None means HAMi's own list.
     """
 
     count: str = NVIDIA_GPU
@@ -41,6 +43,7 @@ class HamiConfig:
     preconfigured_memory_mib: int = 0
     core_policy: str = "default"
     overwrites_environment: bool = False
+    mig_allowlist: tuple[tuple[str, tuple[str, ...]], ...] | None = None
     node_policy: str = "binpack"
     gpu_policy: str = "spread"
 
@@ -88,7 +91,7 @@ class _Form(NamedTuple):
 _NAME, _NUMBER, _COUNT = _Form("text", _text), _Form("a whole number", _whole_number), _Form("1 or more", _count)
 _SCALING, _TRUTH = _Form("a number above 0", _scaling), _Form("true or false", _truth)
 
-# Key in the ConfigMap's `nvidia` section. Other keys (MIG allow-list, log level) do not change what fits.
+# Key in the ConfigMap's `nvidia` section. Other keys (log level) do not change what fits.
 _FIELDS = {
     "resourceCountName": ("count", _NAME),
     "resourceMemoryName": ("memory", _NAME),
@@ -135,7 +138,19 @@ def _parse(config_map: ConfigMap) -> HamiConfig:
         return CHART_DEFAULTS
     if not isinstance(section, dict):
         raise DecodeError(f"{path}.nvidia", "a mapping", section, place=place)
-    return HamiConfig(**_settings(cast("Mapping[str, object]", section), place, f"{path}.nvidia"))
+    held = cast("Mapping[str, object]", section)
+    allowed = Field(held.get("migProfileAllowlist"), place, f"{path}.nvidia.migProfileAllowlist")
+    return HamiConfig(**_settings(held, place, f"{path}.nvidia"), mig_allowlist=_allowlist(allowed))
+
+
+def _allowlist(allowed: Field) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    if not allowed.value:
+        return None
+    return tuple(
+        (model.text(), tuple(profile.text() for profile in entry.child("profiles").items()))
+        for entry in allowed.items()
+        for model in entry.child("models").items()
+    )
 
 
 def _settings(section: Mapping[str, object], place: str, path: str) -> dict[str, Any]:

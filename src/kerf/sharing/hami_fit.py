@@ -9,7 +9,7 @@ v2.10.0 (commit 4707fb02), as 10,588 recorded verdicts of its scheduler show the
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 
@@ -114,10 +114,10 @@ class _Cards:
 
     def frozen(self) -> tuple[DeviceState, ...]:
         """The cards as they are now."""
-        now = zip(self.devices, self.memory, self.cores, self.slots, strict=True)
+        now = zip(self.devices, self.memory, self.cores, self.slots, self.placements, strict=True)
         return tuple(
-            d if s == d.used_slots else d.taking(m - d.used_memory_mib, c - d.used_cores, s - d.used_slots)
-            for d, m, c, s in now
+            d if s == d.used_slots else replace(d, used_memory_mib=m, used_cores=c, used_slots=s, placements=p)
+            for d, m, c, s, p in now
         )
 
 

@@ -24,7 +24,8 @@ from kerf.sharing.hami_fit import (
     WRONG_TYPE,
     Shortage,
 )
-from kerf.sharing.hami_options import HamiOptions
+from kerf.sharing.hami_options import MIG_MODE, HamiOptions
+from kerf.sharing.mig_geometry import free_starts
 
 
 def explain(shortage: Shortage, options: HamiOptions) -> NoFit:
@@ -34,7 +35,8 @@ def explain(shortage: Shortage, options: HamiOptions) -> NoFit:
     lacks = sorted(_lacks(shortage))
     if lacks:
         _, amount, unit, detail = lacks[0]
-        return NoFit(shortage.reason, f"{amount} {unit}", amount, detail)
+        cut = next((card for card in shortage.devices if card.mode == MIG_MODE), None)
+        return NoFit(shortage.reason, f"{amount} {unit}", amount, f"{detail}; {_free(cut)}" if cut else detail)
     return NoFit(shortage.reason, detail=_other_cause(shortage, options))
 
 
@@ -78,7 +80,6 @@ _SENTENCES = {
 
 _OTHER_SENTENCES = {
     OVER_QUOTA: "the ResourceQuota of its namespace does not leave that much",
-    NO_MIG_PLACE: "no MIG profile that is large enough has a free place",
     CORDONED: "every GPU that would do is cordoned",
     NOT_HEALTHY: "every GPU that would do is unhealthy",
 }
@@ -88,10 +89,34 @@ def _other_cause(shortage: Shortage, options: HamiOptions) -> str:
     reasons = {reason for _, reason in shortage.refusals}
     if WRONG_TYPE in reasons:
         return _type_sentence(shortage.devices, options)
+    if NO_MIG_PLACE in reasons:
+        return _mig_sentence(shortage)
     if WRONG_ID in reasons:
         wanted = ", ".join(options.use_ids or ())
         return f"asks for the GPU {wanted}, which is not here" if wanted else "excludes each of these GPUs by its UUID"
     return next((sentence for reason, sentence in _OTHER_SENTENCES.items() if reason in reasons), "")
+
+
+def _mig_sentence(shortage: Shortage) -> str:
+    """The profiles that would do with their starts, none of which is free, and what still is on that card."""
+    position = next(position for position, reason in shortage.refusals if reason == NO_MIG_PLACE)
+    card = shortage.devices[position]
+    need = shortage.request.memory_on(card)
+    large = [p for p in card.profiles if p.memory_mib >= need]
+    if not large:
+        most = max((p.memory_mib for p in card.profiles), default=0)
+        return f"needs {need} MiB in one MIG instance; the largest profile has {most}"
+    fitting = ", ".join(f"{p.name} at {_starts(p.starts)}" for p in large)
+    return f"needs {need} MiB in one MIG instance ({fitting}): none of these starts is free; {_free(card)}"
+
+
+def _free(card: DeviceState) -> str:
+    free = [f"{name} at {_starts(starts)}" for name, starts in free_starts(card.profiles, card.placements).items()]
+    return f"free starts: {', '.join(free)}" if free else "no profile has a free start"
+
+
+def _starts(starts: Iterable[int]) -> str:
+    return "/".join(map(str, sorted(starts)))
 
 
 def _type_sentence(devices: tuple[DeviceState, ...], options: HamiOptions) -> str:

@@ -5,11 +5,31 @@ from functools import lru_cache
 
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.family import Family, Refused
+from kerf.sharing.device_plugin import CONFIG_LABEL
+from kerf.sharing.family import SHARING, Family, Refused
 from kerf.sharing.hami import Hami
+from kerf.sharing.hami_config import CONFIG_MAP as HAMI_CONFIG_MAP
+from kerf.sharing.mig import Mig
+from kerf.sharing.mig_parted import MIG_CONFIG
+from kerf.sharing.mps import Mps
+from kerf.sharing.timeslicing import TimeSlicing
 from kerf.sharing.whole import Whole
 
-FAMILIES: tuple[Family, ...] = (Hami(), Whole())
+CONFIG_MAPS = (
+    HAMI_CONFIG_MAP,
+    "default-mig-parted-config",
+    "custom-mig-config",
+    "time-slicing-config",
+    "mps-config",
+    "device-plugin-config",
+    "nvidia-device-plugin-configs",
+    "kerf-gpu-sharing",
+)
+"""The ConfigMaps that are read in a cluster, in any namespace: the names of HAMi's chart, of NVIDIA's GPU operator and
+device plugin and their documentation (2026-11), and one for a copy of what is called otherwise. Offline: all."""
+NO_FAMILY = "none"
+"""What a pool's annotation says where nobody shares cards, whatever its labels."""
+FAMILIES: tuple[Family, ...] = (Hami(), Mig(), Mps(), TimeSlicing(), Whole())
 """With default configuration; `Whole` is last and owns every card that nobody else claims."""
 
 
@@ -35,8 +55,43 @@ def demand_of(pod: Pod, family: Family) -> PodDemand | Refused:
 def owner_of(
     labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES
 ) -> Family:
-    """The family that manages the cards of a node with these labels and annotations."""
+    """The family that manages the cards of a node with these labels and annotations.
+
+    An annotation that names no family counts as absent; `unknown_sharing` says so.
+    """
+    if unknown_sharing(annotations, families):
+        annotations = {key: value for key, value in annotations.items() if key != SHARING}
     return next(family for family in families if family.selects(labels, annotations))
+
+
+def double_booked(
+    labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES
+) -> str:
+    """Why nobody can plan with a node whose cards two device plugins would give out; empty for any other node.
+
+    A label for each is needed: what NVIDIA's plugin does without one, it does not do where HAMi's has taken its place.
+    """
+    if SHARING in annotations or not any(label in labels for label in (CONFIG_LABEL, MIG_CONFIG)):
+        return ""
+    own = [family for family in families[:-1] if family.selects(labels, annotations)]
+    if len(own) < 2 or all(family.selector is None for family in own):
+        return ""
+    names = " and ".join(family.title for family in own)
+    stated = ", ".join(f"{key}={labels[key]}" for key in sorted(labels) if key in _selectors(own))
+    return f"its labels give the same cards to {names} ({stated}), and each would book them in full: take one away"
+
+
+def _selectors(families: Sequence[Family]) -> frozenset[str]:
+    return frozenset({CONFIG_LABEL, MIG_CONFIG, *(f.selector[0] for f in families if f.selector is not None)})
+
+
+def unknown_sharing(annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES) -> str:
+    """Why the annotation of a pool that names its family is not followed; empty where it is, or where none is."""
+    stated = annotations.get(SHARING)
+    known = {NO_FAMILY, *(family.name for family in families)}
+    if stated is None or stated in known:
+        return ""
+    return f"annotation {SHARING}: expected one of {', '.join(sorted(known))}, got {stated}"
 
 
 def family_named(name: str, families: Sequence[Family] = FAMILIES) -> Family:

@@ -5,7 +5,7 @@ effect, as they do in production, and a controller that is killed while it calls
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.errors import DecodeError
@@ -16,22 +16,26 @@ from kerf.manifests.encode import (
     node_claim_object,
     node_claim_status,
     node_merged,
-    node_pool_status,
+    node_pool_status_merged,
 )
+from kerf.manifests.encode_windows import window_status
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted
+from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched
+from kerf.model.windows import CapacityWindow
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.api import DELETED, InMemoryApi
-from kerf.sim.objects import Json, annotations_of, uid_of
+from kerf.sim.objects import Json, ObjectKey, annotations_of, key_of, uid_of
 from kerf.telemetry import logger
 
 _FOLLOWED = frozenset(
     {
+        "CapacityWindow",
         "ConfigMap",
+        "CronJob",
         "DaemonSet",
         "Node",
         "NodeClaim",
@@ -42,6 +46,7 @@ _FOLLOWED = frozenset(
         "ResourceQuota",
     }
 )
+_CLAIM_STATUS = ("conditions", "providerID", "nodeName", "capacity", "allocatable", "lastPodEventTime")
 
 
 def _is_followed(obj: Json) -> bool:
@@ -54,37 +59,64 @@ class SimReader:
 
     def __init__(self, api: InMemoryApi) -> None:
         self._api = api
+        self._told: dict[ObjectKey, tuple[str, Watched]] = {}
+        self._changes: asyncio.Queue[tuple[str, Json] | None] = asyncio.Queue()
 
     async def events(self) -> AsyncIterator[Event]:
-        """What exists, by kind and name; Synced; then every change, each decoded when it is taken."""
-        changes: asyncio.Queue[tuple[str, Json]] = asyncio.Queue()
+        """What exists, by kind and name; Synced; then every change, each decoded when it is taken.
 
-        def listen(type_: str, obj: Json) -> None:
-            if _is_followed(obj):
-                changes.put_nowait((type_, obj))
+        What was told by an earlier call, or before the watch was lost, and has vanished since is told as Deleted.
+        """
+        is_synced = False
+        while True:
+            self._changes = asyncio.Queue()
+            self._api.subscribe(self._listen)
+            try:
+                for event in self._listed():
+                    yield event
+                if not is_synced:
+                    yield Synced()
+                is_synced = True
+                while (change := await self._changes.get()) is not None:
+                    for event in self._translated(*change):
+                        yield event
+            finally:
+                self._api.unsubscribe(self._listen)
 
-        self._api.subscribe(listen)
+    def lose_watch(self) -> None:
+        """What happens when a real API server has forgotten the version of a watch (410): all is listed anew."""
+        self._api.unsubscribe(self._listen)
+        while not self._changes.empty():
+            self._changes.get_nowait()
+        self._changes.put_nowait(None)
+
+    def _listen(self, type_: str, obj: Json) -> None:
+        if _is_followed(obj):
+            self._changes.put_nowait((type_, obj))
+
+    def _listed(self) -> Iterator[Event]:
+        objects = [obj for kind in self._api.kinds() for obj in self._api.list(kind) if _is_followed(obj)]
+        there = {key_of(obj) for obj in objects}
+        for key in [key for key in self._told if key not in there]:
+            yield Deleted(self._told.pop(key)[1])
+        for obj in objects:
+            yield from self._translated("ADDED", obj)
+
+    def _translated(self, type_: str, obj: Json) -> Sequence[Event]:
+        key, last = key_of(obj), self._told.get(key_of(obj))
+        if type_ == DELETED:
+            # As a real reader: with the form told last, since the very last may be unreadable.
+            return () if last is None else (Deleted(self._told.pop(key)[1]),)
+        gone = () if last is None or last[0] == uid_of(obj) else (Deleted(self._told.pop(key)[1]),)
         try:
-            for obj in [obj for kind in self._api.kinds() for obj in self._api.list(kind) if _is_followed(obj)]:
-                for event in _translated("ADDED", obj):
-                    yield event
-            yield Synced()
-            while True:
-                for event in _translated(*await changes.get()):
-                    yield event
-        finally:
-            self._api.unsubscribe(listen)
-
-
-def _translated(type_: str, obj: Json) -> Sequence[Event]:
-    try:
-        value = decode_object(obj)
-    except DecodeError as error:
-        logger("reader").warning("object left as it was", error=str(error))
-        return ()
-    if value is None:
-        return ()
-    return (Deleted(value) if type_ == DELETED else Upserted(value),)
+            value = decode_object(obj)
+        except DecodeError as error:
+            logger("reader").warning("object left as it was", error=str(error))
+            return gone
+        if value is None:
+            return gone
+        self._told[key] = (uid_of(obj), value)
+        return (*gone, Upserted(value))
 
 
 class SimWriter:
@@ -115,17 +147,19 @@ class SimWriter:
         return _claim(self._api.update({**raw, "metadata": metadata}))
 
     async def update_node_claim_status(self, claim: NodeClaim) -> NodeClaim:
-        """Write the status as it is in `claim`."""
+        """Write the parts of the status that Kerf knows, as they are in `claim`."""
         await asyncio.sleep(0)
         raw = self._found("NodeClaim", claim.name)
         metadata = {**raw["metadata"], "resourceVersion": claim.resource_version, "uid": claim.uid}
-        written = {**raw, "metadata": metadata, "status": node_claim_status(claim)}
+        others = {f: value for f, value in raw.get("status", {}).items() if f not in _CLAIM_STATUS}
+        written = {**raw, "metadata": metadata, "status": {**others, **node_claim_status(claim)}}
         return _claim(self._api.update(written, subresource="status"))
 
-    async def delete_node_claim(self, name: str) -> None:
+    async def delete_node_claim(self, claim: NodeClaim) -> None:
         """Ask for deletion."""
         await asyncio.sleep(0)
-        self._api.delete("NodeClaim", "", name)
+        self._refuse_another("NodeClaim", claim.name, claim.uid)
+        self._api.delete("NodeClaim", "", claim.name)
 
     async def update_node(self, node: Node) -> Node:
         """Write labels, annotations, taints, cordon and finalizers."""
@@ -134,23 +168,47 @@ class SimWriter:
         assert isinstance(written, Node)
         return written
 
-    async def delete_node(self, name: str) -> None:
+    async def delete_node(self, node: Node) -> None:
         """Ask for deletion."""
         await asyncio.sleep(0)
-        self._api.delete("Node", "", name)
+        self._refuse_another("Node", node.name, node.uid)
+        self._api.delete("Node", "", node.name)
 
-    async def update_node_pool_status(self, name: str, resources: Resources, conditions: Sequence[Condition]) -> None:
-        """Write a pool's counted resources and conditions."""
+    async def update_node_pool_status(
+        self, name: str, resources: Resources | None, conditions: Sequence[Condition]
+    ) -> None:
+        """Write a pool's counted resources, unless they are None, and these conditions; others stay as they are."""
         await asyncio.sleep(0)
         raw = self._found("NodePool", name)
-        status = {**raw.get("status", {}), **node_pool_status(resources, conditions)}
+        status = node_pool_status_merged(raw.get("status") or {}, resources, conditions)
         self._api.update({**raw, "status": status}, subresource="status")
 
     async def update_node_overlay_status(self, name: str, conditions: Sequence[Condition]) -> None:
         """Write an overlay's conditions."""
         await asyncio.sleep(0)
-        raw = self._found("NodeOverlay", name)
-        self._api.update({**raw, "status": {"conditions": condition_list(conditions)}}, subresource="status")
+        status = {"conditions": condition_list(conditions)}
+        self._api.patch("NodeOverlay", "", name, {"status": status}, subresource="status")
+
+    async def update_window_status(self, window: CapacityWindow) -> CapacityWindow:
+        """Write the status as it is in `window`."""
+        await asyncio.sleep(0)
+        raw = self._found("CapacityWindow", window.name)
+        metadata = {**raw["metadata"], "resourceVersion": window.resource_version, "uid": window.uid}
+        written = {**raw, "metadata": metadata, "status": window_status(window)}
+        value = decode_object(self._api.update(written, subresource="status"))
+        assert isinstance(value, CapacityWindow)
+        return value
+
+    async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:
+        """Take these gates off a pod and annotate it, in one write."""
+        await asyncio.sleep(0)
+        raw = self._pod(pod)
+        held = raw["spec"].get("schedulingGates") or []
+        left = [gate for gate in held if gate["name"] not in gates]
+        if len(left) == len(held):
+            raise Conflict(f"pod {pod.key} has none of the gates {', '.join(gates)}")
+        patch = {"metadata": {"annotations": dict(annotations)}, "spec": {"schedulingGates": left or None}}
+        self._api.patch("Pod", pod.namespace, pod.name, patch)
 
     async def annotate_node_pool(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of a pool; None removes one."""
@@ -192,6 +250,12 @@ class SimWriter:
         if obj is None:
             raise NotFound(f"{kind} {name} not found")
         return obj
+
+    def _refuse_another(self, kind: str, name: str, uid: str) -> None:
+        """An object that was made again under its name is another."""
+        found = uid_of(self._found(kind, name))
+        if uid and found != uid:
+            raise Conflict(f"{kind} {name} is not the one that was meant: its uid is {found}, not {uid}")
 
     def _pod(self, pod: Pod) -> Json:
         """The pod that is meant; one that was made again under its name is another."""

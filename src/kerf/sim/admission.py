@@ -8,11 +8,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kerf.errors import ApiError
+from kerf.model.constraints import NO_EXECUTE
+from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
 from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, key_of, name_of, shown
 
 Admission = Callable[[Json], None]
 """Changes a new object in place, or raises ApiError to refuse it. The object has a name, and no uid yet."""
 
+_BORNE_S = 300
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -74,6 +77,8 @@ def priority(objects: Objects) -> Admission:
             spec["priority"] = 0
         elif name in _SYSTEM_CLASSES:
             spec["priority"] = _SYSTEM_CLASSES[name]
+        elif name == PRIORITY_CLASS and name not in classes:
+            spec["priority"], spec["preemptionPolicy"] = PRIORITY, "Never"
         elif name in classes:
             spec["priorityClassName"] = name
             spec["priority"] = classes[name]["value"]
@@ -82,6 +87,19 @@ def priority(objects: Objects) -> Admission:
             raise ApiError(f"{shown(key_of(obj))} is forbidden: no PriorityClass with name {name} was found")
 
     return admit
+
+
+def tolerate_ill_nodes(obj: Json) -> None:
+    """A pod bears a node that is not ready or not reachable for five minutes, unless it says for how long it does."""
+    if obj["kind"] != "Pod":
+        return
+    held = obj["spec"].get("tolerations") or []
+    for state in ("not-ready", "unreachable"):
+        key = f"node.kubernetes.io/{state}"
+        if not any(t.get("key") in (None, "", key) and t.get("effect") in (None, "", NO_EXECUTE) for t in held):
+            ill = {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": _BORNE_S}
+            held = [*held, ill]
+    obj["spec"]["tolerations"] = held
 
 
 def _default_class(classes: dict[str, Json]) -> str:

@@ -16,9 +16,10 @@ from typing import NamedTuple
 from kerf.errors import ApiError
 from kerf.model.times import instant_s, instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
-from kerf.sim.admission import Admission, limit_ranges, priority
+from kerf.sim.admission import Admission, limit_ranges, priority, tolerate_ill_nodes
 from kerf.sim.budgets import check_eviction
 from kerf.sim.garbage import OwnerIndex
+from kerf.sim.gates import gate_pods, refuse_important
 from kerf.sim.objects import (
     DEFAULT_GRACE_S,
     Json,
@@ -52,10 +53,25 @@ _DISRUPTED = {
     "message": "Eviction API: evicting",
 }
 
+_PREEMPTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "PreemptionByScheduler",
+    "message": "preempting to accommodate a higher priority pod",
+}
+
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
 # Whoever acts these kinds out writes their status. The status of the others (a node as its kubelet announces it, a
 # NodeClass whose provider nobody plays) stays as it was given.
 _STATUS_IS_RESET = frozenset(
     {
+        "CapacityWindow",
         "CronJob",
         "DaemonSet",
         "Deployment",
@@ -90,7 +106,13 @@ class InMemoryApi:
         self._version = 0
         self._created = 0
         self._suffixes: dict[str, int] = {}
-        self.admission: list[Admission] = [limit_ranges(self), priority(self)]
+        self.admission: list[Admission] = [
+            gate_pods,
+            refuse_important,
+            limit_ranges(self),
+            priority(self),
+            tolerate_ill_nodes,
+        ]
         self.events: list[Change] = []
 
     # Reading.
@@ -133,10 +155,10 @@ class InMemoryApi:
         key = key_of(new)
         if self.get(*key) is not None:
             raise AlreadyExists(f"{shown(key)} already exists")
-        if new["kind"] in _STATUS_IS_RESET:
-            new[STATUS] = {"phase": "Pending"} if new["kind"] == "Pod" else {}
         for admit in self.admission:
             admit(new)
+        if new["kind"] in _STATUS_IS_RESET:
+            new[STATUS] = self._first_status(new)
         self._created += 1
         metadata["uid"] = f"00000000-0000-4000-8000-{self._created:012d}"
         metadata["creationTimestamp"] = instant_text(self._clock.now_s())
@@ -196,11 +218,20 @@ class InMemoryApi:
             self._commit(pod, {**pod, STATUS: {**pod[STATUS], "conditions": self._conditions(pod, _DISRUPTED)}})
         self.delete("Pod", namespace, name)
 
-    def bind(self, namespace: str, name: str, node: str) -> None:
-        """What a scheduler does at last: `spec.nodeName`, and PodScheduled=True. Conflict when bound or deleting."""
+    def preempt(self, namespace: str, name: str) -> None:
+        """What a scheduler does to a pod of lower priority: mark it as disrupted and delete it, budgets or not."""
         pod = self._found(("Pod", namespace, name))
-        if is_deleting(pod) or node_of(pod):
-            state = "being deleted" if is_deleting(pod) else f"already assigned to node {node_of(pod)}"
+        if not is_deleting(pod):
+            self._commit(pod, {**pod, STATUS: {**pod[STATUS], "conditions": self._conditions(pod, _PREEMPTED)}})
+            self.delete("Pod", namespace, name)
+
+    def bind(self, namespace: str, name: str, node: str) -> None:
+        """What a scheduler does at last: `spec.nodeName`, and PodScheduled=True. Conflict for one that may not."""
+        pod = self._found(("Pod", namespace, name))
+        state = f"already assigned to node {node_of(pod)}" if node_of(pod) else ""
+        state = "being deleted" if is_deleting(pod) else state
+        state = "held by a scheduling gate" if pod["spec"].get("schedulingGates") else state
+        if state:
             raise Conflict(f"{shown(key_of(pod))} is {state}")
         status = {**pod[STATUS], "conditions": self._conditions(pod, {"type": "PodScheduled", "status": "True"})}
         status.pop("nominatedNodeName", None)
@@ -228,6 +259,12 @@ class InMemoryApi:
         self._suffixes[prefix] = number + 1
         # Five letters as the real ones, but counted: the same scenario has to give the same names.
         metadata["name"] = f"{prefix}{number:05d}"
+
+    def _first_status(self, new: Json) -> Json:
+        if new["kind"] != "Pod":
+            return {}
+        gated = new["spec"].get("schedulingGates")
+        return {"phase": "Pending", **({"conditions": self._conditions({}, _GATED)} if gated else {})}
 
     def _conditions(self, obj: Json, condition: Json) -> JsonList:
         return with_condition(obj, condition, instant_text(self._clock.now_s()))

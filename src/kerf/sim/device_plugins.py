@@ -16,8 +16,10 @@ from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import Resources, quantity_text
 from kerf.model.snapshot import ConfigMap
 from kerf.ports import Clock, NotFound
+from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import Family
 from kerf.sharing.hami_records import REGISTER, register_annotation
+from kerf.sharing.mig_parted import MIG_CONFIG
 from kerf.sharing.registry import configured, owner_of
 from kerf.sim.api import InMemoryApi
 from kerf.sim.objects import Json, annotations_of, labels_of
@@ -68,6 +70,7 @@ class DevicePlugins:
         self._instances: dict[str, Instance] = {}
         self._started: set[str] = set()
         self._published: dict[str, tuple[Family, tuple[DeviceState, ...]]] = {}
+        self._configured: dict[str, tuple[str | None, ...]] = {}
         self._faults: list[DeviceFault] = []
 
     def start(self) -> None:
@@ -107,6 +110,12 @@ class DevicePlugins:
             self.remove(name)
         elif name in self._instances and name not in self._started and self._may_start(obj):
             self._started.add(name)
+            self._configured[name] = _configuration(obj)
+            self._clock.call_at(self._clock.now_s() + self._devices_ready_s, lambda: self._register(name))
+        elif name in self._published and self._configured.get(name) != _configuration(obj):
+            # The MIG manager, or the plugin's own, takes the GPUs away while it sets them up anew.
+            self._configured[name] = _configuration(obj)
+            self._publish(name, ())
             self._clock.call_at(self._clock.now_s() + self._devices_ready_s, lambda: self._register(name))
 
     def _may_start(self, node: Json) -> bool:
@@ -136,7 +145,7 @@ class DevicePlugins:
         if not shapes or self.takes(NEVER_REGISTERS, pool) is not None:
             return
         family = self._family(node)
-        predicted = family.predict(shapes, annotations_of(node))
+        predicted = family.predict(shapes, labels_of(node), annotations_of(node))
         devices = tuple(replace(device, id=f"GPU-{name}-{device.index}") for device in predicted)
         self._published[name] = family, devices
         fault = self.takes(REGISTERS_LESS, pool)
@@ -170,6 +179,12 @@ class DevicePlugins:
             self._api.patch("Node", "", name, {"status": status}, subresource="status")
         except NotFound:
             self.remove(name)
+
+
+def _configuration(node: Json) -> tuple[str | None, ...]:
+    """What the node's labels say of how its cards are shared."""
+    labels = labels_of(node)
+    return labels.get(CONFIG_LABEL), labels.get(MIG_CONFIG)
 
 
 def _less(family: Family, devices: Sequence[DeviceState], percent: int) -> tuple[DeviceState, ...]:

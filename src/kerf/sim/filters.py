@@ -4,13 +4,17 @@ The words of a refusal are kube-scheduler's own, since people and Kerf's tests r
 speaks for the node, save that NodeResourcesFit names every resource that is short. Rules of Kubernetes 1.36.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kerf.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, untolerated
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod
 from kerf.model.quantities import CPU, MEMORY, MIB, NOTHING, PODS, Resources
+
+UNSCHEDULABLE, TAINTS, AFFINITY = "NodeUnschedulable", "TaintToleration", "NodeAffinity"
+NODE_PORTS, RESOURCES, EXTENDER = "NodePorts", "NodeResourcesFit", "extender"
+"""Who refuses a pod: plugins of kube-scheduler, or an extender."""
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
 # What a container without a request counts in the scores (kube-scheduler's GetNonzeroRequests).
@@ -56,34 +60,78 @@ class Attempt:
     ignored: frozenset[str] = frozenset()
 
 
-def refusals(attempt: Attempt, room: Room, nominated: Iterable[Pod] = ()) -> tuple[str, ...]:
-    """Why the node cannot take the pod, in kube-scheduler's words; empty when it can.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Which plugin refuses the pod on a node, and why in kube-scheduler's words."""
 
-    `nominated` are other pods that have been promised room there.
-    """
-    pod, node, spec = attempt.pod, room.node, attempt.pod.spec
-    if node.is_unschedulable and not any(t.tolerates(_UNSCHEDULABLE) for t in spec.tolerations):
-        return ("node(s) were unschedulable",)
-    taint = untolerated(node.taints, spec.tolerations)
-    if taint is not None:
-        return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
-    if attempt.only_nodes is not None and node.name not in attempt.only_nodes:
-        return ("node(s) didn't match Pod's node affinity/selector",)
-    if all(wanted.unsatisfied_by(node.labels) is not None for wanted in spec.alternatives):
-        return ("node(s) didn't match Pod's node affinity/selector",)
+    plugin: str
+    reasons: tuple[str, ...]
+
+
+def refusal(attempt: Attempt, room: Room, nominated: Iterable[Pod] = ()) -> Refusal | None:
+    """Why the node cannot take the pod; None when it can. `nominated` are other pods that are promised room there."""
+    pod, node = attempt.pod, room.node
+    if _is_closed(pod, node):
+        return Refusal(UNSCHEDULABLE, ("node(s) were unschedulable",))
+    if untolerated(node.taints, pod.spec.tolerations) is not None:
+        return Refusal(TAINTS, ("node(s) had untolerated taint(s)",))
+    if not _is_wanted(attempt, node):
+        return Refusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",))
     promised = [other for other in nominated if other.key != pod.key]
-    if _has_port_conflict(pod, [*room.pods.values(), *promised]):
-        return ("node(s) didn't have free ports for the requested pod ports",)
+    if any(has_common_port(pod, other) for other in (*room.pods.values(), *promised)):
+        return Refusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
     used = room.used
     for other in promised:
         used = used + other.spec.requests
-    return _short(attempt, node.allocatable, used)
+    short = _short(attempt, node.allocatable, used)
+    return Refusal(RESOURCES, short) if short else None
 
 
-def _has_port_conflict(pod: Pod, others: Sequence[Pod]) -> bool:
-    return bool(pod.spec.host_ports) and any(
-        mine.conflicts(theirs) for other in others for mine in pod.spec.host_ports for theirs in other.spec.host_ports
-    )
+def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, new: Node) -> bool:
+    """Whether a node that is new (`old` is None) or has changed may take a pod that those plugins have refused.
+
+    kube-scheduler's queueing hints. They look at the node alone, not at who is on it; any change of taints or cordon
+    counts for the plugins that do not look at either, since the scheduler does not tell them of nodes it passed over.
+    """
+    pod = attempt.pod
+    has_opened = old is not None and (old.taints, old.is_unschedulable) != (new.taints, new.is_unschedulable)
+    if has_opened and not {AFFINITY, NODE_PORTS, RESOURCES}.isdisjoint(refused_by):
+        return True
+    is_new = old is None
+    hints: dict[str, Callable[[], bool]] = {
+        EXTENDER: lambda: True,
+        UNSCHEDULABLE: lambda: not new.is_unschedulable and (old is None or old.is_unschedulable),
+        TAINTS: lambda: _is_tolerated(pod, new) and (old is None or not _is_tolerated(pod, old)),
+        AFFINITY: lambda: _is_wanted(attempt, new) and (old is None or not _is_wanted(attempt, old)),
+        NODE_PORTS: lambda: is_new,
+        RESOURCES: lambda: (
+            not _short(attempt, new.allocatable, NOTHING) and (old is None or _has_more(pod, old.allocatable, new))
+        ),
+    }
+    return any(hints[plugin]() for plugin in refused_by)
+
+
+def _is_closed(pod: Pod, node: Node) -> bool:
+    return node.is_unschedulable and not any(t.tolerates(_UNSCHEDULABLE) for t in pod.spec.tolerations)
+
+
+def _is_tolerated(pod: Pod, node: Node) -> bool:
+    return untolerated(node.taints, pod.spec.tolerations) is None
+
+
+def _is_wanted(attempt: Attempt, node: Node) -> bool:
+    if attempt.only_nodes is not None and node.name not in attempt.only_nodes:
+        return False
+    return any(wanted.unsatisfied_by(node.labels) is None for wanted in attempt.pod.spec.alternatives)
+
+
+def _has_more(pod: Pod, before: Resources, node: Node) -> bool:
+    return any(node.allocatable.get(name, 0) > before.get(name, 0) for name in pod.spec.requests)
+
+
+def has_common_port(pod: Pod, other: Pod) -> bool:
+    """Whether both want one port of the node."""
+    return any(mine.conflicts(theirs) for mine in pod.spec.host_ports for theirs in other.spec.host_ports)
 
 
 def _short(attempt: Attempt, allocatable: Resources, used: Resources) -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 HAMi decides node and card in one step, before kube-scheduler's own scores count, and writes its decision on the pod
 before the pod is bound. The rules are those of `sharing.hami`, which recorded verdicts of the real extender check; here
-is only what surrounds them. Nothing in the filter talks to an API, so that it can also be served to a real
-kube-scheduler. Simplified: the lock that HAMi puts on a node between bind and the start of the pod is not taken.
+is only what surrounds them. Nothing in the filter talks to an API, so that `hami_server` can serve it to a real
+kube-scheduler. In memory the lock that HAMi puts on a node between bind and the start of the pod is not taken.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from kerf.errors import ApiError
+from kerf.errors import ApiError, DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -18,6 +18,7 @@ from kerf.sharing.family import SHARING, Fit, Occupant
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_admission import IGNORE_LABEL, Denied, admit, requests_of
 from kerf.sharing.hami_config import CONFIG_MAP
+from kerf.sharing.hami_options import WeightsError, read_options
 from kerf.sharing.hami_records import BIND_PHASE, BIND_TIME, NODE, REGISTER, allocation_annotations
 from kerf.sim.admission import Admission
 from kerf.sim.api import InMemoryApi
@@ -32,13 +33,14 @@ class Verdict:
     """The extender's answer. `node` is empty when none fits; `reasons` says of each refused node why.
 
     `annotations` are HAMi's record of its choice; empty for a pod that it lets pass, for which `node` is empty too and
-    `passes` is true: kube-scheduler chooses.
+    `passes` is true: kube-scheduler chooses. `error` fails the whole attempt, whatever the nodes.
     """
 
     node: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     passes: bool = False
+    error: str = ""
 
 
 def filter_nodes(
@@ -49,20 +51,23 @@ def filter_nodes(
     quotas: Sequence[ResourceQuota],
     now_s: float,
 ) -> Verdict:
-    """HAMi's choice among `nodes`; where it would draw lots, the first by name.
+    """HAMi's choice among `nodes`; where it would draw lots, the first in the order given.
 
-    `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet.
+    `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet. The
+    pod is taken as it is: what is wrong with it was for the webhook to say.
     """
-    family = replace(family, honours_pins=True)
     containers = requests_of(pod.spec.init_containers, pod.spec.containers, family.config)
     if all(container.request is None for container in containers):
         return Verdict(passes=True)
-    demand = family.demand(pod)
-    if not isinstance(demand, PodDemand):
-        return Verdict(reasons={node.name: demand.reason for node in nodes})
+    try:
+        options = read_options(pod.annotations, family.config, honours_pins=True)
+    except WeightsError as error:
+        text = f"calcScore failed {error} for pod {pod.name}"
+        return Verdict(reasons={node.name: text for node in nodes}, error=text)
+    demand = PodDemand(family.name, containers, options)
     fits: dict[str, Fit] = {}
     reasons: dict[str, str] = {}
-    for node in sorted(nodes, key=lambda n: n.name):
+    for node in nodes:
         answer = _fit(family, demand, pod, node, holders.get(node.name, ()), quotas)
         if isinstance(answer, Fit):
             fits[node.name] = answer
@@ -70,14 +75,18 @@ def filter_nodes(
             reasons[node.name] = answer
     if not fits:
         return Verdict(reasons=reasons)
-    chosen = min(fits, key=lambda name: (family.node_score_order(demand, fits[name].score), name))
+    chosen = min(fits, key=lambda name: family.node_score_order(demand, fits[name].score))
     return Verdict(chosen, allocation_annotations(fits[chosen], demand, chosen, now_s), reasons)
 
 
 def _fit(
     family: Hami, demand: PodDemand, pod: Pod, node: Node, holders: Sequence[Pod], quotas: Sequence[ResourceQuota]
 ) -> Fit | str:
-    devices = family.inventory(node)
+    try:
+        devices = family.inventory(node)
+    except DecodeError:
+        # HAMi skips a node whose register it cannot read, like one that has none.
+        devices = None
     if devices is None:
         return UNREGISTERED
     # HAMi knows only pods that carry its own record, so a pod without one holds nothing here.

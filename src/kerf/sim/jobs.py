@@ -165,7 +165,7 @@ class Jobs(Watcher):
     def _adjust(self, obj: Json, active: JsonList) -> None:
         tally, wanted = self._tally(obj), self._wanted(obj, len(active))
         if len(active) > wanted:
-            for pod in deletion_order(active, active)[: len(active) - wanted]:
+            for pod in deletion_order(active, counts_cost=False)[: len(active) - wanted]:
                 tally.ignored.add(uid_of(pod))
                 self.delete(pod)
         if len(active) >= wanted:

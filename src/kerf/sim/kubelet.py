@@ -10,18 +10,20 @@ from dataclasses import dataclass
 
 from kerf.cloudprovider import Instance
 from kerf.clouds.fake import ENDED, RUNNING, CloudEvent, FakeCloud
-from kerf.model.constraints import HOSTNAME, NO_EXECUTE, NO_SCHEDULE, NODE_POOL
+from kerf.model.constraints import HOSTNAME, NODE_POOL
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT
 from kerf.model.quantities import Resources, quantity_text
 from kerf.model.times import duration_s, instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami_records import BIND_PHASE, TO_ALLOCATE
-from kerf.sim.api import InMemoryApi
+from kerf.sim.api import DELETED, InMemoryApi
 from kerf.sim.device_plugins import NEVER_JOINS, DevicePlugins
+from kerf.sim.node_lifecycle import NodeLifecycle
 from kerf.sim.objects import (
     Json,
     annotations_of,
+    condition_of,
     is_deleting,
     key_of,
     labels_of,
@@ -36,7 +38,6 @@ RUN_FOR = "kerf.dev/run-for"
 """Annotation of a Job's pod: how long its containers run before they succeed."""
 
 _START_S, _INIT_S, _STOP_S, _AGENT_S = 1, 5, 2, 5
-_NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class NodeLatencies:
 
 
 class Kubelets:
-    """The kubelet of every node, and the parts of the controller manager that follow nodes."""
+    """The kubelet of every node, and with them what follows nodes in the controller manager."""
 
     def __init__(
         self, api: InMemoryApi, clock: Clock, cloud: FakeCloud, plugins: DevicePlugins, latencies: NodeLatencies
@@ -60,11 +61,13 @@ class Kubelets:
         self._node_of: dict[str, str] = {}
         self._claim_of: dict[str, str] = {}
         self._dead_nodes: set[str] = set()
+        self._silent: set[str] = set()
         self._pods_by_node: dict[str, dict[tuple[str, str], str]] = {}
         self._timers: set[tuple[str, str]] = set()
 
     def start(self) -> None:
         """Watch cloud and API from now on."""
+        NodeLifecycle(self._api, self._clock).start()
         self._cloud.subscribe(self._on_cloud)
         self._api.subscribe(self._on_event)
 
@@ -99,14 +102,7 @@ class Kubelets:
     def _ready(self, name: str) -> None:
         if name in self._dead_nodes or self._api.get("Node", "", name) is None:
             return
-        self._set_taints(name, lambda taint: taint["key"] != _NOT_READY, [])
         self._set_ready(name, "True", "KubeletReady", "kubelet is posting ready status")
-
-    def _set_taints(self, name: str, keep: Callable[[Json], bool], add: list[Json]) -> None:
-        node = self._api.get("Node", "", name)
-        if node is not None:
-            kept = [taint for taint in node["spec"].get("taints", ()) if keep(taint)]
-            self._api.patch("Node", "", name, {"spec": {"taints": [*kept, *add] or None}})
 
     def _set_ready(self, name: str, status: str, reason: str, message: str) -> None:
         node = self._api.get("Node", "", name)
@@ -125,9 +121,7 @@ class Kubelets:
         node = self._api.get("Node", "", name)
         if node is None:
             return
-        lost = [{"key": _UNREACHABLE, "effect": effect} for effect in (NO_SCHEDULE, NO_EXECUTE)]
         self._set_ready(name, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
-        self._set_taints(name, lambda taint: taint["key"] not in (_NOT_READY, _UNREACHABLE), lost)
         if TERMINATION_FINALIZER not in (node["metadata"].get("finalizers") or ()):
             self._api.delete("Node", "", name)
 
@@ -142,25 +136,44 @@ class Kubelets:
         node = self._api.get("Node", "", name)
         if node is not None:
             gone = self._startup_taints(node)
-            self._set_taints(name, lambda taint: _identity(taint) not in gone, [])
+            kept = [taint for taint in node["spec"].get("taints", ()) if _identity(taint) not in gone]
+            self._api.patch("Node", "", name, {"spec": {"taints": kept or None}})
 
     # Pods.
 
     def _on_event(self, what: str, obj: Json) -> None:
         if obj["kind"] == "Pod":
             self._on_pod(what, obj)
-        elif obj["kind"] == "Node" and self._startup_taints(obj):
-            name = name_of(obj)
-            self._once("startup", uid_of(obj), _AGENT_S, lambda: self._end_startup(name))
+        elif obj["kind"] == "Node" and what != DELETED:
+            self._on_node(obj)
+
+    def _on_node(self, node: Json) -> None:
+        name, was_silent = name_of(node), name_of(node) in self._silent
+        self._silent.discard(name)
+        if (condition_of(node, "Ready") or {}).get("status") == "Unknown":
+            self._silent.add(name)
+        elif was_silent:
+            pods = [self._live_pod(key, uid) for key, uid in self._pods_by_node.get(name, {}).items()]
+            for pod in pods:
+                if pod is not None:
+                    self._act_on(pod)
+        if self._startup_taints(node):
+            self._once("startup", uid_of(node), _AGENT_S, lambda: self._end_startup(name))
 
     def _on_pod(self, what: str, pod: Json) -> None:
+        _, namespace, name = key_of(pod)
+        if what == DELETED:
+            self._pods_by_node.get(node_of(pod), {}).pop((namespace, name), None)
+            return
+        if node_of(pod):
+            self._pods_by_node.setdefault(node_of(pod), {})[namespace, name] = uid_of(pod)
+        if node_of(pod) not in self._silent:
+            self._act_on(pod)
+
+    def _act_on(self, pod: Json) -> None:
+        """What the kubelet of a node that is heard of does for its pod."""
         _, *rest = key_of(pod)
         key, uid, node = (rest[0], rest[1]), uid_of(pod), node_of(pod)
-        if what == "DELETED":
-            self._pods_by_node.get(node, {}).pop(key, None)
-            return
-        if node:
-            self._pods_by_node.setdefault(node, {})[key] = uid
         if is_deleting(pod):
             grace_s = pod["metadata"].get("deletionGracePeriodSeconds") or 0
             self._once("stop", uid, min(grace_s, _STOP_S), lambda: self._remove(key, uid))
@@ -238,10 +251,7 @@ def _identity(taint: Json) -> tuple[str, str]:
 
 def _node(name: str, instance: Instance, now: str) -> Json:
     """The Node as its kubelet registers it: without GPUs, which the device plugin adds."""
-    taints = [
-        {"key": UNREGISTERED_TAINT.key, "effect": UNREGISTERED_TAINT.effect},
-        {"key": _NOT_READY, "effect": NO_SCHEDULE},
-    ]
+    taints = [{"key": UNREGISTERED_TAINT.key, "effect": UNREGISTERED_TAINT.effect}]
     not_ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": now}
     status = {
         "capacity": _shown(instance.capacity),

@@ -17,6 +17,7 @@ ObjectKey = tuple[str, str, str]
 
 _CLUSTER_WIDE = frozenset(
     {
+        "CapacityWindow",
         "ClusterRole",
         "ClusterRoleBinding",
         "CSINode",

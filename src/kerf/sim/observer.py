@@ -60,17 +60,17 @@ class PlanNotes:
     """`kerf.ports.PlanFeed`: remembers why each set of pods was bought for."""
 
     def __init__(self) -> None:
-        self._why: dict[frozenset[str], str] = {}
+        self._why: dict[tuple[str, frozenset[str]], str] = {}
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """See PlanFeed."""
         del snapshot  # The plan says why; what it was made from is not told again.
         for launch in plan.launches:
-            self._why[frozenset(placed.pod for placed in launch.pods)] = launch.why
+            self._why[launch.node_pool, frozenset(placed.pod for placed in launch.pods)] = launch.why
 
-    def why(self, pods: Iterable[str]) -> str:
-        """Why a node was bought for these pods; empty when no plan said so."""
-        return self._why.get(frozenset(pods), "")
+    def why(self, pool: str, pods: Iterable[str]) -> str:
+        """Why a pool bought a node for these pods; empty when no plan said so."""
+        return self._why.get((pool, frozenset(pods)), "")
 
 
 class Observer:
@@ -116,7 +116,8 @@ class Observer:
             self._say(obj)
         elif obj["kind"] == "NodeClaim" and type_ == ADDED:
             pods = sorted(planned_pods(obj))
-            self.note("claim created", f"nodeclaim/{name_of(obj)}", self._plans.why(pods) or f"for {', '.join(pods)}")
+            why = self._plans.why(labels_of(obj).get(NODE_POOL, ""), pods)
+            self.note("claim created", f"nodeclaim/{name_of(obj)}", why or f"for {', '.join(pods)}")
 
     def on_cloud(self, event: CloudEvent) -> None:
         """A cloud event."""

@@ -1,7 +1,7 @@
 """ReplicaSets: as many pods as wanted, and which of them go first.
 
 The choice of victims decides which node becomes empty, so it follows the ReplicaSet controller rank by rank
-(`ActivePodsWithRanks`); in particular pods that share a node with siblings go before those that stand alone. Where
+(`ActivePodsWithRanks`); in particular a Deployment's pods that share a node go before those that stand alone. Where
 the real one falls back on random uids within a logarithmic bucket of age, the younger goes here.
 """
 
@@ -54,15 +54,18 @@ class ReplicaSets(Reconciler):
             self.pods.create_numbered(workload, self.pods.make(obj, obj["spec"]["template"]))
 
     def _siblings(self, obj: Json) -> JsonList:
-        """The active pods of all ReplicaSets of the same Deployment, `obj`'s included."""
+        """The active pods of all ReplicaSets of the same Deployment; none for one that nobody controls, as the real."""
         above = controller_of(obj)
         owner = above and self.api.get(above["kind"], obj["metadata"]["namespace"], above["name"])
-        sets = [obj] if owner is None else self.controlled(owner, "ReplicaSet")
+        sets = [] if owner is None else self.controlled(owner, "ReplicaSet")
         return [pod for held in sets for pod in self.controlled(held) if is_active(pod)]
 
 
-def deletion_order(pods: Iterable[Json], siblings: Iterable[Json]) -> JsonList:
-    """`pods`, the first to go first; `siblings` are those that count as doubled up on a node."""
+def deletion_order(pods: Iterable[Json], siblings: Iterable[Json] = (), *, counts_cost: bool = True) -> JsonList:
+    """`pods`, the first to go first; `siblings` are those that count as doubled up on a node.
+
+    With `counts_cost` an annotation of a pod says how dear its deletion is.
+    """
     on_node = Counter(node_of(pod) for pod in siblings)
 
     def order(pod: Json) -> tuple[float | str, ...]:
@@ -72,7 +75,7 @@ def deletion_order(pods: Iterable[Json], siblings: Iterable[Json]) -> JsonList:
             bool(node),
             _PHASE_ORDER.get(phase_of(pod), 2),
             is_ready(pod),
-            int(annotations_of(pod).get(DELETION_COST) or 0),
+            int(annotations_of(pod).get(DELETION_COST) or 0) if counts_cost else 0,
             -on_node[node] if node else 0,
             -ready_s,
             -created_s(pod),

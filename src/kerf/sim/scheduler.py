@@ -3,7 +3,7 @@
 Kerf's plans are true only if the scheduler follows them, so what matters is as in kube-scheduler 1.36: the order of the
 queue, the filters with their words (`sim.filters`), the back-off, that a nomination reserves room against pods of no
 higher priority, and that a failed attempt clears the nomination of the pod that failed. Of the scores those are here
-that decide between nodes that Kerf makes; equal ones go by name. Preemption and spread between pods are left out.
+that decide between nodes that Kerf makes; equal ones go by name. Spread between pods is left out.
 
 A second profile, `hami-scheduler`, leaves HAMi's resources to HAMi's extender (`sim.hami`).
 """
@@ -21,27 +21,21 @@ from kerf.ports import Clock
 from kerf.sharing.hami_records import NODE
 from kerf.sim import hami
 from kerf.sim.api import DELETED, InMemoryApi
-from kerf.sim.filters import Attempt, Room, best, refusals
+from kerf.sim.filters import EXTENDER, Attempt, Room, best, refusal
 from kerf.sim.objects import Json, key_of, with_condition
+from kerf.sim.preemption import preemption
+from kerf.sim.queueing import SchedulingQueue, Waiting
 
-_FIRST_BACK_OFF_S, _LAST_BACK_OFF_S = 1, 10
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A pod in the queue. It is tried when `is_active`; until then it waits for something to change."""
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a pod is told, which plugins have refused it, and the node where others make room for it."""
 
-    pod: Pod
-    only_nodes: frozenset[str] | None
-    is_active: bool = True
-    attempts: int = 0
-    ready_s: float = 0
-
-    @property
-    def order(self) -> tuple[int, float, str, str]:
-        """kube-scheduler's PrioritySort; equal times by name."""
-        return -self.pod.spec.priority, self.pod.created_s, self.pod.namespace, self.pod.name
+    message: str
+    refused_by: frozenset[str]
+    nominated: str = ""
 
 
 class Scheduler:
@@ -50,7 +44,7 @@ class Scheduler:
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._rooms: dict[str, Room] = {}
-        self._waiting: dict[str, _Waiting] = {}
+        self._queue = SchedulingQueue(clock, self._soon)
         self._place: dict[str, str] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
         self._nominees: list[Pod] = []
@@ -69,7 +63,7 @@ class Scheduler:
         elif obj["kind"] == "Pod":
             self._on_pod(what, obj)
         elif obj["kind"] in ("ResourceQuota", "ConfigMap"):
-            self._wake()
+            self._queue.extender_changed()
 
     def _on_node(self, what: str, obj: Json) -> None:
         name = obj["metadata"]["name"]
@@ -83,38 +77,28 @@ class Scheduler:
             room = self._rooms[name] = Room(node)
             for pod in self._homeless.pop(name, {}).values():
                 room.put(pod)
-            self._wake()
+            self._queue.node_changed(None, node)
             return
         old, room.node = room.node, node
         if _what_counts(old) != _what_counts(node):
-            self._wake()
+            self._queue.node_changed(old, node)
 
     def _on_pod(self, what: str, obj: Json) -> None:
         pod = decode_object(obj)
         assert isinstance(pod, Pod)
         if what == DELETED or pod.is_ended:
-            self._waiting.pop(pod.key, None)
+            self._queue.drop(pod.key)
             if self._unplace(pod.key):
-                self._wake()
+                self._queue.pod_left(pod)
         elif pod.node_name:
-            self._waiting.pop(pod.key, None)
+            self._queue.drop(pod.key)
             self._put(pod)
-        elif pod.deleted_s is None and not pod.spec.scheduling_gates:
-            self._queue(pod, obj)
+        elif pod.deleted_s is not None or pod.spec.scheduler_name not in (DEFAULT_SCHEDULER, HAMI_SCHEDULER):
+            self._queue.drop(pod.key)
+        elif pod.spec.scheduling_gates:
+            self._queue.hold(pod)
         else:
-            self._waiting.pop(pod.key, None)
-
-    def _queue(self, pod: Pod, obj: Json) -> None:
-        held = self._waiting.get(pod.key)
-        if held is None or held.pod.uid != pod.uid:
-            if pod.spec.scheduler_name in (DEFAULT_SCHEDULER, HAMI_SCHEDULER):
-                self._waiting[pod.key] = _Waiting(pod, _only_nodes(obj["spec"]))
-                self._soon()
-            return
-        old, held.pod = held.pod, pod
-        # As kube-scheduler, which sees a change of status (a nomination) without trying the pod again for it.
-        if (old.labels, old.annotations, old.spec) != (pod.labels, pod.annotations, pod.spec):
-            self._activate(held)
+            self._queue.take(pod, _only_nodes(obj["spec"]))
 
     def _put(self, pod: Pod) -> None:
         self._unplace(pod.key)
@@ -137,16 +121,6 @@ class Scheduler:
 
     # When a pod is tried.
 
-    def _wake(self) -> None:
-        """Something changed that may let a pod in: try all that wait, each after its back-off."""
-        for waiting in self._waiting.values():
-            self._activate(waiting)
-
-    def _activate(self, waiting: _Waiting) -> None:
-        if not waiting.is_active:
-            waiting.is_active = True
-            self._clock.call_at(max(waiting.ready_s, self._clock.now_s()), self._soon)
-
     def _soon(self) -> None:
         # One turn later, so that all events of this instant are in before the queue is sorted.
         if not self._is_due:
@@ -155,55 +129,87 @@ class Scheduler:
 
     def _cycle(self) -> None:
         self._is_due = False
-        now_s = self._clock.now_s()
-        due = [w for w in self._waiting.values() if w.is_active and w.ready_s <= now_s]
-        failed: dict[object, str] = {}
-        pods = [waiting.pod for waiting in self._waiting.values()]
+        failed: dict[object, _Failure] = {}
+        pods = list(self._queue.pods())
         self._nominees = [pod for pod in pods if pod.nominated_node]
         self._booked = [pod for pod in pods if NODE in pod.annotations]
-        for waiting in sorted(due, key=lambda w: w.order):
+        for waiting in self._queue.due():
             alike = _alike(waiting)
-            message = failed.get(alike) or self._try(waiting)
-            if message:
-                failed[alike] = message
-                self._fail(waiting, message)
+            failure = failed.get(alike) or self._try(waiting)
+            if failure is not None:
+                if not failure.nominated:
+                    failed[alike] = failure
+                self._fail(waiting, failure)
 
     # One attempt.
 
-    def _try(self, waiting: _Waiting) -> str:
-        """Bind the pod, or say why not; empty when it is bound."""
-        if self._api.get("Pod", waiting.pod.namespace, waiting.pod.name) is None:
-            return ""
+    def _try(self, waiting: Waiting) -> _Failure | None:
+        """Bind the pod, or say why not; None when it is bound, or gone."""
         pod = waiting.pod
+        if self._api.get("Pod", pod.namespace, pod.name) is None:
+            return None
         is_hami = pod.spec.scheduler_name == HAMI_SCHEDULER
         config = hami.family_of(self._api).config if is_hami else None
         ignored = frozenset() if config is None else config.slice_resources | {config.count}
         attempt = Attempt(pod, waiting.only_nodes, ignored)
         reasons: Counter[str] = Counter()
+        refused_by: set[str] = set()
         feasible: list[Room] = []
         promised = self._promised(pod)
         for _, room in sorted(self._rooms.items()):
-            refused = refusals(attempt, room, promised.get(room.node.name, ()))
-            reasons.update(refused)
-            if not refused:
+            refused = refusal(attempt, room, promised.get(room.node.name, ()))
+            if refused is None:
                 feasible.append(room)
+            else:
+                reasons.update(refused.reasons)
+                refused_by.add(refused.plugin)
         if is_hami and feasible:
             verdict = self._ask_hami(pod, [room.node for room in feasible])
             if verdict.node:
-                return self._bind(waiting, verdict.node, verdict)
+                self._bind(waiting, verdict.node, verdict)
+                return None
+            if verdict.error:
+                return _Failure(self._message(Counter(verdict.reasons.values())), frozenset())
             if not verdict.passes:
                 reasons.update(verdict.reasons.values())
+                refused_by.add(EXTENDER)
                 feasible = []
         if not feasible:
-            return self._message(reasons)
+            node = "" if is_hami else self._preempt(attempt, promised)
+            return _Failure(self._message(reasons), frozenset(refused_by), node)
         nominated = [room for room in feasible if room.node.name == pod.nominated_node]
-        return self._bind(waiting, (nominated or [best(attempt, feasible)])[0].node.name)
+        self._bind(waiting, (nominated or [best(attempt, feasible)])[0].node.name)
+        return None
+
+    def _preempt(self, attempt: Attempt, promised: dict[str, list[Pod]]) -> str:
+        """Delete pods of lower priority where that gives the pod a place; the node, empty where it does not."""
+        pod = attempt.pod
+        raw = self._api.get("Pod", pod.namespace, pod.name)
+        if raw is None or raw["spec"].get("preemptionPolicy") == "Never":
+            return ""
+        found = preemption(attempt, (room for _, room in sorted(self._rooms.items())), promised)
+        if found is None:
+            return ""
+        for victim in found.victims:
+            self._api.preempt(victim.namespace, victim.name)
+            self._place_ending(victim)
+        return found.node
+
+    def _place_ending(self, victim: Pod) -> None:
+        # What the watch will tell: the next attempt of this cycle must not choose it again.
+        room = self._rooms.get(victim.node_name)
+        if room is not None:
+            room.put(replace(victim, deleted_s=self._clock.now_s()))
 
     def _promised(self, pod: Pod) -> dict[str, list[Pod]]:
-        """By node, the other pods that are nominated there and that this one may not displace."""
+        """By node, the other pods that are nominated there and that this one may not displace.
+
+        Each profile is a scheduler of its own, as in HAMi's chart, and knows nothing of the other's pods.
+        """
         promised: dict[str, list[Pod]] = {}
         for other in self._nominees:
-            if other.key != pod.key and other.spec.priority >= pod.spec.priority:
+            is_of_ours = other.key != pod.key and other.spec.scheduler_name == pod.spec.scheduler_name
+            if is_of_ours and other.spec.priority >= pod.spec.priority:
                 promised.setdefault(other.nominated_node, []).append(other)
         return promised
 
@@ -217,22 +223,17 @@ class Scheduler:
         family = hami.family_of(self._api)
         return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s())
 
-    def _bind(self, waiting: _Waiting, node: str, verdict: hami.Verdict | None = None) -> str:
+    def _bind(self, waiting: Waiting, node: str, verdict: hami.Verdict | None = None) -> None:
         pod = waiting.pod
         if verdict is not None:
             self._api.patch("Pod", pod.namespace, pod.name, hami.record_patch(verdict))
             self._api.patch("Pod", pod.namespace, pod.name, hami.bind_patch(self._clock.now_s()))
             pod = replace(pod, annotations={**pod.annotations, **verdict.annotations})
         self._api.bind(pod.namespace, pod.name, node)
-        self._forget(pod)
-        self._put(replace(pod, node_name=node, nominated_node=""))
-        return ""
-
-    def _forget(self, pod: Pod) -> None:
-        """It is bound: it waits no more, and what was promised to it or booked for it is now held by it."""
-        del self._waiting[pod.key]
+        self._queue.bound(pod.key)
         self._nominees = [other for other in self._nominees if other.key != pod.key]
         self._booked = [other for other in self._booked if other.key != pod.key]
+        self._put(replace(pod, node_name=node, nominated_node=""))
 
     def _message(self, reasons: Counter[str]) -> str:
         if not self._rooms:
@@ -240,18 +241,15 @@ class Scheduler:
         listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
         return f"0/{len(self._rooms)} nodes are available: {listed}."
 
-    def _fail(self, waiting: _Waiting, message: str) -> None:
-        back_off_s = min(_FIRST_BACK_OFF_S * 2 ** min(waiting.attempts, 10), _LAST_BACK_OFF_S)
-        waiting.is_active, waiting.attempts = False, waiting.attempts + 1
-        waiting.ready_s = self._clock.now_s() + back_off_s
+    def _fail(self, waiting: Waiting, failure: _Failure) -> None:
         self._nominees = [other for other in self._nominees if other.key != waiting.pod.key]
-        waiting.pod = replace(waiting.pod, nominated_node="")
+        self._queue.fail(waiting, failure.refused_by)
         pod = self._api.get("Pod", waiting.pod.namespace, waiting.pod.name)
         if pod is None:
             return
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": failure.message}
         conditions = with_condition(pod, condition, instant_text(self._clock.now_s()))
-        status = {"conditions": conditions, "nominatedNodeName": None}
+        status = {"conditions": conditions, "nominatedNodeName": failure.nominated or None}
         _, namespace, name = key_of(pod)
         self._api.patch("Pod", namespace, name, {"status": status}, subresource="status")
 
@@ -260,7 +258,7 @@ def _what_counts(node: Node) -> tuple[object, ...]:
     return node.labels, node.annotations, node.taints, node.allocatable, node.is_unschedulable, node.is_ready
 
 
-def _alike(waiting: _Waiting) -> object:
+def _alike(waiting: Waiting) -> object:
     """Pods of one value fail alike within one cycle, since binding others only takes room away."""
     pod = waiting.pod
     return id(pod.spec), pod.namespace, waiting.only_nodes, tuple(sorted(pod.annotations.items())), pod.nominated_node

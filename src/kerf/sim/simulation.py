@@ -38,18 +38,22 @@ def run(
     settings: Settings | None = None,
     restart_at: Callable[[int], bool] | None = None,
     progress: Callable[[float], None] | None = None,
+    watch: Callable[[str, Json], None] | None = None,
 ) -> Report:
     """Run it to its end.
 
     Kerf is killed and started again after every API event whose number, counted from 0, `restart_at` says yes to.
-    `progress` is told the time since the start after every event. Raises InvariantBroken, and InputError for a step
-    that names an object which is not there.
+    `progress` is told the time since the start after every event, `watch` every event itself as the API server tells it
+    (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). Raises InvariantBroken, and InputError for
+    a step that names an object which is not there.
     """
     silence()
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
         simulation = Simulation(loop, scenario, settings or Settings(), restart_at, progress)
+        if watch is not None:
+            simulation.watch(watch)
         try:
             return runner.run(simulation.run())
         finally:
@@ -95,6 +99,10 @@ class Simulation:
             self._failure.result()
         self._invariants.at_end()
         return self._report()
+
+    def watch(self, listener: Callable[[str, Json], None]) -> None:
+        """Tell `listener` of every API event from now on."""
+        self._api.subscribe(listener)
 
     def stop(self) -> None:
         """Kill Kerf for good: what the loop still has to do when it is closed starts it no more."""
@@ -161,6 +169,7 @@ class Simulation:
         )
         self._kerf = compose(ports, self._settings, assume_node_classes=True)
         self._kerf.start()
+        self._kerf.lead()
 
     # Watching.
 

@@ -14,6 +14,7 @@ from kerf.sim.daemonsets import DaemonSets
 from kerf.sim.deployments import Deployments
 from kerf.sim.jobs import Jobs
 from kerf.sim.objects import Json, JsonList, controller_of, key_of, name_of, node_of, uid_of, with_condition
+from kerf.sim.quotas import Quotas, within_quotas
 from kerf.sim.reconcilers import Key, PodMaker, Queue, Reconciler, Watcher
 from kerf.sim.replicas import ReplicaSets
 from kerf.sim.schedules import check_schedule
@@ -94,6 +95,7 @@ class Workloads:
         StatefulSets,
         DaemonSets,
         DisruptionBudgets,
+        Quotas,
     )
 
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:
@@ -107,7 +109,7 @@ class Workloads:
 
     def start(self) -> None:
         """Look at everything there is, then at everything that changes."""
-        self._api.admission.append(check_schedule)
+        self._api.admission += [check_schedule, within_quotas(self._api)]
         self._api.subscribe(self._on_event)
         for kind in self._reconcilers:
             for obj in self._api.list(kind):

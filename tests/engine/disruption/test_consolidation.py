@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.disruption import METHODS, consolidation, emptiness
+from kerf.engine.disruption import METHODS, consolidation, emptiness, pricecaps
 from kerf.engine.disruption.consolidation import propose, relocation
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY, Budget
@@ -29,8 +29,8 @@ def order(snapshot: ClusterSnapshot) -> list[str]:
 
 
 def test_methods_are_asked_emptiness_first() -> None:
-    """As Karpenter's."""
-    assert (emptiness.propose, consolidation.propose) == METHODS
+    """As Karpenter's; what is above a price cap is replaced where nothing can just go."""
+    assert (emptiness.propose, consolidation.propose, pricecaps.propose) == METHODS
 
 
 def test_a_node_goes_when_its_pods_fit_elsewhere() -> None:

@@ -76,7 +76,7 @@ def test_never_means_never() -> None:
 def test_cost_and_cards_fall_with_the_nodes() -> None:
     """The plan says what the cluster costs before and after, and how many cards are left."""
     snapshot = a_cluster([free_pool()], [ours("a", instance_type="g5.xlarge"), ours("b")], [on("b", "web")])
-    devices = family_named("whole", FAMILIES).predict(cards(1), {})
+    devices = family_named("whole", FAMILIES).predict(cards(1), {}, {})
     first = snapshot.nodes[0]
     with_card = ClusterNode(first.node, first.claim, first.pods, devices, "whole")
 

@@ -67,9 +67,12 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
 
 
 def _moves(pod: Pod) -> bool:
-    """Whether the pod would need another place: of those that are ending only a StatefulSet's comes back by itself."""
+    """Whether the pod would need another place: of those that are ending only a StatefulSet's comes back by itself.
+
+    An opportunistic pod has no right to any: a node with nothing else on it counts as empty.
+    """
     comes_back = pod.owner is not None and pod.owner.kind == "StatefulSet"
-    return not pod.is_daemon and not pod.is_ended and (pod.deleted_s is None or comes_back)
+    return not pod.is_daemon and not pod.is_opportunistic and not pod.is_ended and (pod.deleted_s is None or comes_back)
 
 
 def blocked_by(node: Node, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> str:
@@ -81,7 +84,7 @@ def blocked_by(node: Node, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> st
     if any(pod.nominated_node == node.name for pod in snapshot.pending):
         return "node is nominated for a pending pod"
     for pod in pods:
-        if pod.is_ended or pod.deleted_s is not None:
+        if pod.is_ended or pod.deleted_s is not None or pod.is_opportunistic:
             continue
         if is_protected(pod, snapshot.taken_at_s):
             return f'pod {pod.key} has "{DO_NOT_DISRUPT}" annotation'
@@ -110,7 +113,8 @@ def is_protected(pod: Pod, now_s: float) -> bool:
 def allowed(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> int | None:
     """How many more nodes of the pool may be disrupted now for a reason; None means any number.
 
-    The least of the active budgets, percentages of initialised nodes rounded up, less nodes that go or are not ready.
+    The least of the active budgets, percentages of initialised nodes rounded up, less nodes that go or are not ready;
+    and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
     """
     mine = [n for n in snapshot.nodes if n.claim is not None and n.claim.node_pool == pool.name and n.node is not None]
     total = sum(1 for n in mine if n.is_initialized and not n.is_deleting)
@@ -120,7 +124,26 @@ def allowed(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> int | Non
         for budget in pool.disruption.budgets
         if (not budget.reasons or reason in budget.reasons) and _is_active(budget, snapshot.taken_at_s)
     ]
-    return max(0, min(counts) - going) if counts else None
+    by_budgets = [max(0, min(counts) - going)] if counts else []
+    return min([*by_budgets, *spare(snapshot, pool)], default=None)
+
+
+def spare(snapshot: ClusterSnapshot, pool: NodePool) -> tuple[int, ...]:
+    """How many nodes the pool has beyond its floor; nothing where it states none. Nodes on their way do not count yet.
+
+    A floor that cannot be read keeps every node.
+    """
+    bounds = pool.bounds
+    if bounds.invalid_floor:
+        return (0,)
+    if not bounds.min_nodes:
+        return ()
+    up = sum(
+        1
+        for n in snapshot.nodes
+        if n.claim is not None and n.claim.node_pool == pool.name and n.is_initialized and not n.is_deleting
+    )
+    return (max(0, up - bounds.min_nodes),)
 
 
 def _of(budget: Budget, total: int) -> int:

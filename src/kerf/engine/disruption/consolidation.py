@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from kerf.engine.disruption.candidates import Allowance, Candidate
 from kerf.engine.disruption.emptiness import deleting
-from kerf.engine.pricing import node_price
+from kerf.engine.pricing import present_price
 from kerf.engine.shapes import group
+from kerf.engine.supply import supply
 from kerf.engine.trial import Trial
+from kerf.engine.waiting import waiting_pods
 from kerf.model.instancetypes import price_text
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE
@@ -24,15 +26,16 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Plan]:
-    """Plans that each delete one node, the best first. Cost: a trial of all nodes for each candidate."""
+    """Plans that each delete one node, the best first. Cost: for each candidate a look at the nodes that have room."""
     eligible = [
         c
         for c in candidates
         if c.pods and c.pool.disruption.policy != WHEN_EMPTY and c.pool.disruption.consolidate_after_s is not None
     ]
-    for candidate in sorted(eligible, key=lambda c: (-_gain(c, market), c.node.name)):
-        saved = node_price(candidate.cluster_node, market)
-        moved = relocation(snapshot, market, candidate)
+    others = Relocation(snapshot, market) if eligible else None
+    for candidate in sorted(eligible, key=lambda c: (-_gain(c, snapshot, market), c.node.name)):
+        saved = present_price(candidate.cluster_node, snapshot, market)
+        moved = others.of(candidate) if others is not None else None
         if saved <= 0 or moved is None or not Allowance(snapshot, UNDERUTILIZED).take(candidate.pool.name):
             continue
         pods = "pod fits" if len(candidate.pods) == 1 else "pods fit"
@@ -43,10 +46,10 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
         yield deleting(snapshot, market, (deletion,))
 
 
-def _gain(candidate: Candidate, market: Market) -> int:
+def _gain(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> int:
     """Price over what the move disturbs, in millionths, as Karpenter's RescheduleDisruptionCost."""
     disturbance = 1_000_000 + sum(_eviction_cost(pod) for pod in candidate.pods)
-    return node_price(candidate.cluster_node, market) * 1_000_000 // disturbance
+    return present_price(candidate.cluster_node, snapshot, market) * 1_000_000 // disturbance
 
 
 def _eviction_cost(pod: Pod) -> int:
@@ -58,21 +61,38 @@ def _eviction_cost(pod: Pod) -> int:
     return max(0, min(10_000_000, cost))
 
 
-def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
-    """Where the node's pods would go, beside the pods that wait already; None when some would find no place."""
-    staying = tuple(
-        node for node in snapshot.nodes if node.name != candidate.node.name and _may_receive(node, snapshot)
-    )
-    trial = Trial(replace(snapshot, nodes=staying), market)
-    for shape in group(snapshot.pending):
-        trial.place(shape)
-    moved: dict[str, NodePlacement] = {}
-    for shape in group(_unbound(pod) for pod in candidate.pods):
-        placed, left = trial.place(shape)
-        if left:
+class Relocation:
+    """Where the pods of a node would go; one trial of all nodes that may receive some, used for each candidate anew."""
+
+    def __init__(self, snapshot: ClusterSnapshot, market: Market) -> None:
+        staying = tuple(node for node in snapshot.nodes if _may_receive(node, snapshot))
+        self._trial = Trial(replace(snapshot, nodes=staying), market)
+        waiting = waiting_pods(replace(snapshot, nodes=staying), supply(snapshot, market), self._trial)
+        self._waiting = group(waiting.pods)
+
+    def of(self, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
+        """The places of its pods, beside the pods that wait already; None when some would find no place."""
+        trial, closed = self._trial, candidate.node.name
+        if not all(trial.roomy(pod.spec.requests) for pod in candidate.pods):
             return None
-        moved.update(placed)
-    return tuple(moved[key] for key in sorted(moved))
+        mark = trial.mark()
+        try:
+            for shape in self._waiting:
+                trial.place(shape, closed)
+            moved: dict[str, NodePlacement] = {}
+            for shape in group(unbound(pod) for pod in candidate.pods):
+                placed, left = trial.place(shape, closed)
+                if left:
+                    return None
+                moved.update(placed)
+            return tuple(moved[key] for key in sorted(moved))
+        finally:
+            trial.undo_to(mark)
+
+
+def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
+    """Where one node's pods would go, beside the pods that wait already; None when some would find no place."""
+    return Relocation(snapshot, market).of(candidate)
 
 
 def _may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
@@ -88,7 +108,7 @@ def _may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     return node.claim.is_true(CONSOLIDATABLE)
 
 
-def _unbound(pod: Pod) -> Pod:
+def unbound(pod: Pod) -> Pod:
     """The pod as its controller will make it again: without node, and without what a scheduler wrote on it."""
     annotations = {k: v for k, v in pod.annotations.items() if not k.startswith("hami.io/vgpu-")}
     return replace(pod, node_name="", phase=PENDING, annotations=annotations, nominated_node="")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kerf.engine.disruption.candidates import Allowance, Candidate
-from kerf.engine.pricing import cards_in_use, cluster_price, node_price
+from kerf.engine.pricing import cards_in_use, cluster_price, present_price
 from kerf.model.instancetypes import price_text
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED
@@ -17,17 +17,18 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
     """One plan with every empty node that may go, dearest first; none when there is none."""
     allowance = Allowance(snapshot, EMPTY)
     empty = [c for c in candidates if not c.pods and c.pool.disruption.consolidate_after_s is not None]
-    empty.sort(key=lambda c: (-node_price(c.cluster_node, market), c.node.name))
-    deletions = tuple(_deletion(c, market, snapshot.taken_at_s) for c in empty if allowance.take(c.pool.name))
+    empty.sort(key=lambda c: (-present_price(c.cluster_node, snapshot, market), c.node.name))
+    deletions = tuple(_deletion(c, snapshot, market) for c in empty if allowance.take(c.pool.name))
     if deletions:
         yield deleting(snapshot, market, deletions)
 
 
-def _deletion(candidate: Candidate, market: Market, now_s: float) -> Deletion:
-    saved = node_price(candidate.cluster_node, market)
+def _deletion(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> Deletion:
+    saved = present_price(candidate.cluster_node, snapshot, market)
     since = candidate.claim.condition(INITIALIZED)
     start = max(candidate.claim.last_pod_event_s or 0, since.since_s if since is not None else 0)
-    why = f"empty for {duration_text(max(0, int(now_s - start)))}, saves {price_text(saved)} {market.currency}/h"
+    empty_s = max(0, int(snapshot.taken_at_s - start))
+    why = f"empty for {duration_text(empty_s)}, saves {price_text(saved)} {market.currency}/h"
     return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, saved, EMPTY, why)
 
 

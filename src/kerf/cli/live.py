@@ -1,0 +1,177 @@
+"""The objects of a live cluster as documents, so that every command reads a cluster exactly as it reads a dump of it.
+
+Twenty kinds are read one after the other while the cluster goes on: a claim read after its node would name a node that
+nobody has seen, and a node would be planned twice. So all kinds are asked for as they were at one version, the one of
+the first answer, which is one moment because a server has one count of versions for all its objects.
+
+An ordinary reader of a cluster may not see everything. What a plan cannot do without is an error that names the missing
+permission; what only refines it is left out with a note.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import click
+import msgspec
+
+from kerf.cli.exits import ClusterUnreachable
+from kerf.errors import ApiError
+from kerf.kube.client import Forbidden, Gone, Invalid, KubeClient, NoCluster, Target, Unreachable
+from kerf.kube.resources import (
+    CAPACITY_WINDOWS,
+    CONFIG_MAPS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    JOBS,
+    NODE_CLAIMS,
+    NODE_CLASSES,
+    NODE_OVERLAYS,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    READER,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    STATEFUL_SETS,
+    Access,
+    access,
+)
+from kerf.manifests.read import Documents, parse
+from kerf.ports import NotFound
+from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
+
+_PAGE = 500
+_REQUIRED = tuple(access("list", resource, by=READER) for resource in (NODES, PODS, NODE_POOLS))
+_CLAIMS = tuple(access("list", resource, by=READER) for resource in (NODE_CLAIMS, NODE_OVERLAYS, CAPACITY_WINDOWS))
+_REFINING = tuple(
+    access("list", resource, by=READER)
+    for resource in (
+        DAEMON_SETS,
+        DEPLOYMENTS,
+        REPLICA_SETS,
+        STATEFUL_SETS,
+        JOBS,
+        CRON_JOBS,
+        DISRUPTION_BUDGETS,
+        RESOURCE_QUOTAS,
+    )
+)
+_CLASSES = tuple(access("list", resource, by=READER) for resource in NODE_CLASSES)
+_SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)
+READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_CLASSES, *_SHARING)
+"""All that is asked of a cluster."""
+
+
+class _Head(msgspec.Struct):
+    """Of a list: its version, and where it goes on."""
+
+    class Metadata(msgspec.Struct):
+        """The list's own metadata."""
+
+        continue_: str = msgspec.field(name="continue", default="")
+        version: str = msgspec.field(name="resourceVersion", default="")
+
+    metadata: Metadata
+
+
+class _Groups(msgspec.Struct):
+    """The API groups that a server has."""
+
+    class Group(msgspec.Struct):
+        """One of them."""
+
+        name: str
+
+    groups: list[Group]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What was read of a cluster, and the namespace in which a name without one is looked for first."""
+
+    documents: Documents
+    namespace: str
+
+
+def read_cluster(kubeconfig: str | None, context: str | None) -> Cluster:
+    """Everything that a plan needs of a cluster. Tells what is left out on stderr. Raises ClusterUnreachable."""
+    try:
+        return asyncio.run(_read(Target(kubeconfig, context)))
+    except NoCluster as error:
+        raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
+    except (ApiError, msgspec.MsgspecError) as error:
+        raise ClusterUnreachable(str(error)) from error
+
+
+async def _read(target: Target) -> Cluster:
+    client = await KubeClient.connect(target)
+    try:
+        return Cluster(await read_objects(client), client.namespace)
+    finally:
+        await client.close()
+
+
+async def read_objects(client: KubeClient) -> Documents:
+    """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there."""
+    reading = _Reading(client)
+    found = [await reading.required(needed) for needed in _REQUIRED]
+    found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
+    served = msgspec.json.decode(await client.fetch("/apis"), type=_Groups).groups
+    known = {group.name for group in served}
+    # A server looks at the role first, so that a vendor whose kinds are not even there would seem to be forbidden.
+    found += [await reading.optional(each) for each in _CLASSES if each.resource.group in known]
+    return Documents.joined(found)
+
+
+class _Reading:
+    """Lists at one version: that of the first answer."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._version = ""
+
+    async def required(self, needed: Access) -> Documents:
+        """All objects of a kind. Raises ClusterUnreachable where the cluster does not have it."""
+        try:
+            return await self._listed(needed)
+        except NotFound as error:
+            resource = needed.resource
+            raise ClusterUnreachable(
+                f"the cluster has no {resource.kind} of {resource.api_version} "
+                "(hint: kerf manifests --crds | kubectl apply --server-side -f -)"
+            ) from error
+
+    async def optional(self, wanted: Access) -> Documents:
+        """All objects of a kind; none where the cluster does not have it, or may not show it."""
+        try:
+            return await self._listed(wanted)
+        except NotFound:
+            return Documents()
+        except Forbidden as error:
+            click.echo(f"note: planned without {wanted.resource}: {error}", err=True)
+            return Documents()
+
+    async def _listed(self, wanted: Access) -> Documents:
+        exact = {"resourceVersion": self._version, "resourceVersionMatch": "Exact"} if self._version else {}
+        try:
+            return await self._pages(wanted, {"limit": _PAGE, **exact})
+        except (Gone, Invalid, Unreachable):
+            # The version is kept no longer, or this kind is counted apart, in a store of its own: as it is now, then.
+            return await self._pages(wanted, {})
+
+    async def _pages(self, wanted: Access, params: dict[str, str | int]) -> Documents:
+        if wanted.names:
+            params["fieldSelector"] = f"metadata.name={wanted.names[0]}"
+        pages = []
+        while True:
+            page = await self._client.call(wanted, params=params)
+            pages.append(parse(page.decode(), f"{wanted.resource.plural}.json"))
+            head = msgspec.json.decode(page, type=_Head).metadata
+            self._version = self._version or head.version
+            if not head.continue_:
+                return Documents.joined(pages)
+            # Where it goes on says of which version as well, and may not be told twice.
+            params = {name: value for name, value in params.items() if not name.startswith("resourceVersion")}
+            params["continue"] = head.continue_

@@ -1,0 +1,273 @@
+"""`kerf manifests`: what to apply to a cluster so that Kerf runs there, for those who install without Helm.
+
+Nothing here is a second truth: definitions come from `kerf.kube.crds`, roles from the accesses that the code declares,
+flags from `kerf run` itself. The chart is held to the same objects by a test. No image of Kerf is published, so the
+Deployment needs the name of one.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kerf import __version__
+from kerf.cli.exits import DONE
+from kerf.cli.run import CLOUDS, run
+from kerf.config import settings_of, settings_table
+
+Object = dict[str, Any]
+METRICS_PORT, HEALTH_PORT = 8080, 8081
+METRICS_PORT_NAME, HEALTH_PORT_NAME = "http-metrics", "http"
+USER_ID = 65532
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_FIXED = {
+    "namespace": "it is what --namespace of `kerf manifests` says",
+    "cloud": "it is what --cloud of `kerf manifests` says",
+    "dry_run": "it is what --dry-run of `kerf manifests` says, which sets the role as well",
+    "metrics_address": "the Service and the probes need the port that is set",
+    "health_address": "the Service and the probes need the port that is set",
+    "kubeconfig": "in a pod Kerf uses its service account",
+    "context": "in a pod Kerf uses its service account",
+    "config": "the pod has no such file; give flags",
+}
+_NO_IMAGE = "no image of Kerf is published; give one that has `kerf` on its PATH with --image"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is to be installed; `run_flags` are further flags of `kerf run`."""
+
+    namespace: str
+    name: str
+    cloud: str
+    is_dry_run: bool = False
+    image: str = ""
+    replicas: int = 2
+    run_flags: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the objects of this installation are found by; also the selector of its pods."""
+        return {"app.kubernetes.io/name": "kerf", "app.kubernetes.io/instance": self.name}
+
+    def metadata(self) -> Object:
+        """Name, namespace and labels, made anew so that YAML has no aliases."""
+        return {"name": self.name, "namespace": self.namespace, "labels": self.labels}
+
+
+def _checked_name(_context: click.Context, parameter: click.Parameter, value: str) -> str:
+    # A Service must begin with a letter, a namespace need not.
+    first = "a letter" if parameter.name == "name" else "a letter or digit"
+    if _NAME.fullmatch(value) is None or (parameter.name == "name" and not value[0].isalpha()):
+        expected = f"at most 63 of a-z, 0-9 and -, first {first}, last no -"
+        raise click.BadParameter(f"expected {expected}, got {value!r}", param=parameter)
+    return value
+
+
+@click.command()
+@click.option(
+    "--crds",
+    "has_crds",
+    is_flag=True,
+    help="Definitions of NodePool, NodeClaim, NodeOverlay, CapacityWindow, KWOKNodeClass.",
+)
+@click.option(
+    "--policies",
+    "has_policies",
+    is_flag=True,
+    help="What holds pods for windows, and the PriorityClass of opportunistic ones; Kubernetes 1.36 or newer.",
+)
+@click.option("--rbac", "has_rbac", is_flag=True, help="The service account and its roles.")
+@click.option(
+    "--reader", "has_reader", is_flag=True, help="Only what lets those who have the role view use `kerf plan`."
+)
+@click.option("--deployment", "has_deployment", is_flag=True, help="The replicas with Service and PodDisruptionBudget.")
+@click.option("--namespace", default="kerf-system", show_default=True, callback=_checked_name, help="Where Kerf runs.")
+@click.option("--name", default="kerf", show_default=True, callback=_checked_name, help="Of every object.")
+@click.option("--image", default="", metavar="IMAGE", help="Has `kerf` on its PATH. Needed for the Deployment.")
+@click.option("--replicas", type=click.IntRange(min=1), default=2, show_default=True, help="One acts, the others wait.")
+@click.option("--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="Who launches nodes.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Kerf plans and tells, may read and acts never.")
+@click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
+@click.argument("run_flags", nargs=-1, metavar="[-- FLAGS OF kerf run]")
+def manifests(
+    has_crds: bool,
+    has_policies: bool,
+    has_rbac: bool,
+    has_reader: bool,
+    has_deployment: bool,
+    output: str,
+    **flags: Any,
+) -> int:
+    """What to apply to a cluster: CRDs, policies, roles, Deployment.
+
+    Without --crds, --policies, --rbac, --reader and --deployment: all of it. Goes to `kubectl apply --server-side -f
+    -`.
+    """
+    installation = Installation(**flags)
+    is_all = not (has_crds or has_policies or has_rbac or has_reader or has_deployment)
+    if has_deployment and not installation.image:
+        raise click.UsageError(f"--deployment: {_NO_IMAGE}")
+    _check_run_flags(installation.run_flags)
+    parts: list[str] = []
+    objects: list[Object] = []
+    if has_rbac or has_deployment or is_all:
+        objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": installation.namespace}})
+    if has_crds or is_all:
+        from kerf.kube.crds import crd_texts
+
+        parts = list(crd_texts().values())
+    # A dry run opens no gate: what gives them must not be there either, unless it is asked for.
+    if has_policies or (is_all and not installation.is_dry_run):
+        from kerf.kube.policies import policy_texts
+
+        parts += [text for texts in policy_texts().values() for text in texts.split("---\n")]
+    if has_rbac or is_all:
+        objects += rbac_objects(installation)
+    elif has_reader:
+        objects.append(reader_object(installation))
+    if has_deployment or (is_all and installation.image):
+        objects += deployment_objects(installation)
+    elif is_all:
+        click.echo(f"note: without Deployment, Service and PodDisruptionBudget: {_NO_IMAGE}", err=True)
+    click.echo(_written(parts, objects, output), nl=False)
+    return DONE
+
+
+def rbac_objects(installation: Installation) -> list[Object]:
+    """The service account, its roles and their bindings, in the order to apply them, and the role of readers."""
+    from kerf.kube.rbac import roles
+
+    is_dry_run, with_kwok = installation.is_dry_run, installation.cloud == "kwok"
+    made = roles(installation.namespace, installation.name, with_kwok, is_dry_run=is_dry_run)
+    own = [{**each, "metadata": {**each["metadata"], "labels": installation.labels}} for each in made]
+    return [*own, reader_object(installation)]
+
+
+def reader_object(installation: Installation) -> Object:
+    """The role of those who look and act not; the server adds it to `view`."""
+    from kerf.cli.live import READS
+    from kerf.kube.rbac import reader_role
+
+    role: Object = reader_role(f"{installation.name}-reader", READS)
+    role["metadata"]["labels"] |= installation.labels
+    return role
+
+
+def deployment_objects(installation: Installation) -> list[Object]:
+    """Service, PodDisruptionBudget and Deployment, in the order to apply them."""
+    port = {"name": METRICS_PORT_NAME, "port": METRICS_PORT, "targetPort": METRICS_PORT_NAME, "protocol": "TCP"}
+    service = {"type": "ClusterIP", "ports": [port], "selector": installation.labels}
+    budget = {"maxUnavailable": 1, "selector": {"matchLabels": installation.labels}}
+    replicas = {
+        "replicas": installation.replicas,
+        "revisionHistoryLimit": 10,
+        "strategy": {"rollingUpdate": {"maxUnavailable": 1}},
+        "selector": {"matchLabels": installation.labels},
+        "template": {"metadata": {"labels": installation.labels}, "spec": _pod(installation)},
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": installation.metadata(), "spec": service},
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": installation.metadata(), "spec": budget},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": installation.metadata(), "spec": replicas},
+    ]
+
+
+def _pod(installation: Installation) -> Object:
+    not_on_ours = {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": installation.labels}}
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": installation.labels},
+    }
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "serviceAccountName": installation.name,
+        "priorityClassName": "system-cluster-critical",
+        "securityContext": {"fsGroup": USER_ID, "seccompProfile": {"type": "RuntimeDefault"}},
+        "dnsPolicy": "ClusterFirst",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        # A node that Kerf may remove must not carry Kerf: the one who would launch the next node goes with it.
+        "affinity": {
+            "nodeAffinity": {required: {"nodeSelectorTerms": [not_on_ours]}},
+            "podAntiAffinity": {required: [apart]},
+        },
+        "topologySpreadConstraints": [spread],
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+        "containers": [_container(installation)],
+    }
+
+
+def _container(installation: Installation) -> Object:
+    return {
+        "name": "controller",
+        "image": installation.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["kerf"],
+        "args": [
+            "run",
+            f"--namespace={installation.namespace}",
+            f"--metrics-address=0.0.0.0:{METRICS_PORT}",
+            f"--health-address=0.0.0.0:{HEALTH_PORT}",
+            "--log-format=json",
+            "--log-level=info",
+            f"--cloud={installation.cloud}",
+            *(["--dry-run"] if installation.is_dry_run else []),
+            *installation.run_flags,
+        ],
+        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "ports": [
+            {"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"},
+            {"name": HEALTH_PORT_NAME, "containerPort": HEALTH_PORT, "protocol": "TCP"},
+        ],
+        "livenessProbe": _probe("/healthz", 30),
+        "readinessProbe": _probe("/readyz", 5),
+        "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "runAsNonRoot": True,
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+
+
+def _probe(path: str, delay_s: int) -> Object:
+    # The time limit is long because one big plan holds the event loop for seconds, which is no reason to kill Kerf.
+    asked = {"path": path, "port": HEALTH_PORT_NAME}
+    return {"httpGet": asked, "initialDelaySeconds": delay_s, "timeoutSeconds": 30}
+
+
+def _check_run_flags(given: Sequence[str]) -> None:
+    """Refuse here what `kerf run` would refuse in the pod; the variables of this shell have no part in it."""
+    context = click.Context(run, info_name="kerf run")
+    values, rest, _ = run.make_parser(context).parse_args(list(given))
+    if rest:
+        raise click.UsageError(f"{rest[0]}: expected a flag of `kerf run`")
+    known = {str(parameter.name): parameter for parameter in run.params}
+    for name in values:
+        if name in _FIXED:
+            raise click.UsageError(f"{known[name].opts[0]} cannot be given to `kerf run` here: {_FIXED[name]}")
+        known[name].type_cast_value(context, values[name])
+    settings_of({setting.field: values[setting.field] for setting in settings_table() if setting.field in values})
+
+
+def _written(texts: Sequence[str], objects: Sequence[Object], output: str) -> str:
+    """CRDs keep their comments in YAML; the Namespace comes first, because all else may lie in it."""
+    import yaml
+
+    first = sum(each["kind"] == "Namespace" for each in objects)
+    if output == "json":
+        items = [*objects[:first], *map(yaml.safe_load, texts), *objects[first:]]
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
+    dumped = [yaml.safe_dump(each, sort_keys=False) for each in objects]
+    documents = [*dumped[:first], *texts, *dumped[first:]]
+    return f"# Of kerf {__version__}.\n" + "---\n".join(documents)

@@ -1,0 +1,72 @@
+"""`/healthz`, `/readyz` and `/metrics`: what a kubelet and Prometheus ask of a running Kerf.
+
+Readiness tells the truth about what Kerf sees: a replica whose watches are silent decides on a past cluster, although
+its process is in the best of health.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+
+from kerf.errors import KerfError
+from kerf.telemetry import exposition
+
+_STOP_S = 1.0
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Serving:
+    """Two small servers; either address empty: not served. An address is `host:port`, port 0 takes a free one."""
+
+    def __init__(self, problems: Callable[[], Sequence[str]], before_metrics: Callable[[], None]) -> None:
+        self._problems, self._before_metrics = problems, before_metrics
+        self._runners: list[web.AppRunner] = []
+
+    async def start(self, health_address: str, metrics_address: str) -> tuple[str, str]:
+        """Serve; the addresses that were taken. Raises KerfError when one cannot be had."""
+        health, metrics = web.Application(), web.Application()
+        health.router.add_get("/healthz", self._healthz)
+        health.router.add_get("/readyz", self._readyz)
+        metrics.router.add_get("/metrics", self._metrics)
+        return (
+            await self._serve(health, "--health-address", health_address),
+            await self._serve(metrics, "--metrics-address", metrics_address),
+        )
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        for runner in self._runners:
+            await runner.cleanup()
+        self._runners = []
+
+    async def _serve(self, application: web.Application, flag: str, address: str) -> str:
+        if not address:
+            return ""
+        host, _, port = address.rpartition(":")
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_S)
+        self._runners.append(runner)
+        await runner.setup()
+        site = web.TCPSite(runner, host.strip("[]") or None, int(port))
+        try:
+            await site.start()
+        except OSError as error:
+            # The error of a name that does not resolve has a number of another series.
+            why = os.strerror(error.errno or 0) if error.errno in errno.errorcode else str(error.strerror)
+            raise KerfError(f"{flag} {address}: {why}") from error
+        taken = runner.addresses[0]
+        return f"{taken[0]}:{taken[1]}"
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        problems = self._problems()
+        if problems:
+            return web.Response(status=503, text="".join(f"{problem}\n" for problem in problems))
+        return web.Response(text="ok\n")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        self._before_metrics()
+        return web.Response(body=exposition(), headers={"Content-Type": METRICS_TYPE})

@@ -1,0 +1,112 @@
+"""What every acted-out cloud decides as a real one does: which offering a claim gets, and what its instance looks like.
+
+A stock-out is what makes it hard. Nobody announces it: a launch finds out, falls through to the next offering, and has
+to say afterwards which ones it could not have, so that the next plan leaves them alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kerf.cloudprovider import Instance, InsufficientCapacity, LaunchFailed
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.ports import Clock
+
+INTERRUPTION_NOTICE_S = 120
+"""Between the notice that a spot instance is taken back and its end, as AWS gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Some offerings; None matches every value."""
+
+    instance_type: str | None = None
+    zone: str | None = None
+    capacity_type: str | None = None
+
+    def covers(self, key: OfferingKey) -> bool:
+        """Whether the offering is one of them."""
+        wanted = (self.instance_type, self.zone, self.capacity_type)
+        actual = (key.instance_type, key.zone, key.capacity_type)
+        return all(w is None or w == a for w, a in zip(wanted, actual, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a launch gets; `sold_out` are the offerings it tried before, in that order."""
+
+    kind: InstanceType
+    offering: Offering
+    sold_out: tuple[OfferingKey, ...] = ()
+
+    @property
+    def key(self) -> OfferingKey:
+        """The offering with its type."""
+        return OfferingKey(self.kind.name, self.offering.zone, self.offering.capacity_type)
+
+
+def choose(types: Iterable[InstanceType], claim: NodeClaim, is_in_stock: Callable[[OfferingKey], bool]) -> Choice:
+    """The first offering in stock that the claim allows: by capacity type, then price, then names of type and zone.
+
+    The one it was planned as goes before all: a plan knows prices that NodeOverlays correct, the list does not.
+    Raises InsufficientCapacity when all are sold out, LaunchFailed when there is none.
+    """
+    choices = _choices(types, claim)
+    if not choices:
+        raise LaunchFailed(f"nothing is sold here that {claim.name} allows")
+    passed: list[OfferingKey] = []
+    for choice in choices:
+        if choice.offering.is_available and is_in_stock(choice.key):
+            return Choice(choice.kind, choice.offering, tuple(passed))
+        passed.append(choice.key)
+    raise InsufficientCapacity(passed)
+
+
+def instance_of(claim: NodeClaim, choice: Choice, provider_id: str, launched_s: float) -> Instance:
+    """The instance that a choice is launched as: labels of the type, and where and how it was bought."""
+    key, kind = choice.key, choice.kind
+    return Instance(
+        provider_id=provider_id,
+        claim_uid=claim.uid,
+        claim_name=claim.name,
+        offering=key,
+        labels={**kind.requirements.labels(), ZONE: key.zone, CAPACITY_TYPE: key.capacity_type},
+        capacity=kind.capacity,
+        allocatable=kind.allocatable,
+        launched_s=launched_s,
+        sold_out=choice.sold_out,
+    )
+
+
+async def reached(clock: Clock, when_s: float) -> None:
+    """Return at that time; at once when it has passed."""
+    if when_s <= clock.now_s():
+        return
+    arrived = asyncio.Event()
+    clock.call_at(when_s, arrived.set)
+    await arrived.wait()
+
+
+def _choices(types: Iterable[InstanceType], claim: NodeClaim) -> list[Choice]:
+    names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
+    allowed = [
+        Choice(kind, offering)
+        for kind in types
+        if (names is None or names.has(kind.name)) and claim.requirements.conflict(kind.requirements) is None
+        for offering in kind.offerings
+        if (zones is None or zones.has(offering.zone))
+        and (capacity_types is None or capacity_types.has(offering.capacity_type))
+    ]
+    planned = claim.annotations.get(PLANNED_OFFERING, "")
+    return sorted(allowed, key=lambda choice: (_written(choice) != planned, *_order(choice)))
+
+
+def _written(choice: Choice) -> str:
+    return f"{choice.kind.name}/{choice.offering.zone}/{choice.offering.capacity_type}"
+
+
+def _order(choice: Choice) -> tuple[int, int, str, str]:
+    rank = CAPACITY_TYPE_ORDER.get(choice.offering.capacity_type, len(CAPACITY_TYPE_ORDER))
+    return rank, choice.offering.price_micro, choice.kind.name, choice.offering.zone

@@ -1,0 +1,91 @@
+"""Only the pools that are ours: a reader that hides the others and their claims from the controllers.
+
+Two owners of one pool is an outage, so what is hidden is as good as absent: a node of a foreign pool is then a node
+that Kerf did not make, which it plans with and never touches. A label that comes or goes moves a pool, with all its
+claims, in or out at once. The claims of a pool that was deleted outlive it by a drain, and nobody else would end them:
+those that Kerf made stay ours.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+from kerf.model.constraints import Requirements
+from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.snapshot import Deleted, Event, Synced, Upserted
+from kerf.ports import KubeReader
+
+
+class ManagedReader:
+    """`kerf.ports.KubeReader` with the NodePools that have the labels, and the claims of those pools."""
+
+    def __init__(self, reader: KubeReader, selector: Requirements) -> None:
+        self._reader, self._selector = reader, selector
+        # The pools that exist, and whether each is ours; all claims, and the names of those that were told.
+        self._pools: dict[str, bool] = {}
+        self._claims: dict[str, NodeClaim] = {}
+        self._shown: set[str] = set()
+        self._is_synced = False
+
+    def is_foreign(self, claim_uid: str) -> bool:
+        """Whether a claim of that uid exists and is hidden: its instance has an owner, and that is not us."""
+        return claim_uid in (claim.uid for claim in self._claims.values() if claim.name not in self._shown)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """As the reader's own, less what is not ours; what ceases to be ours is told as Deleted."""
+        async for event in self._reader.events():
+            for told in self._told(event):
+                yield told
+
+    def _told(self, event: Event) -> Iterator[Event]:
+        if isinstance(event, Synced):
+            # Before, a pool that was not there might only not have been told yet.
+            self._is_synced = True
+            yield from self._moved(claim for claim in self._claims.values() if claim.node_pool not in self._pools)
+            yield event
+        elif isinstance(event.value, NodeClaim):
+            yield from self._claim(event, event.value)
+        elif isinstance(event.value, NodePool):
+            yield from self._pool(event, event.value)
+        else:
+            yield event
+
+    def _claim(self, event: Event, claim: NodeClaim) -> Iterator[Event]:
+        was_shown = claim.name in self._shown
+        if isinstance(event, Deleted):
+            self._claims.pop(claim.name, None)
+            self._shown.discard(claim.name)
+            yield from (event,) if was_shown else ()
+            return
+        self._claims[claim.name] = claim
+        if was_shown and self._is_ours(claim):
+            yield event
+        else:
+            yield from self._moved((claim,))
+
+    def _pool(self, event: Event, pool: NodePool) -> Iterator[Event]:
+        was_ours = self._pools.pop(pool.name, False)
+        is_ours = not isinstance(event, Deleted) and self._selector.unsatisfied_by(pool.own_labels) is None
+        if not isinstance(event, Deleted):
+            self._pools[pool.name] = is_ours
+        if is_ours:
+            yield event
+        yield from self._moved([claim for claim in self._claims.values() if claim.node_pool == pool.name])
+        if was_ours and not is_ours:
+            yield Deleted(pool)
+
+    def _moved(self, claims: Iterable[NodeClaim]) -> Iterator[Event]:
+        """What is to be told of claims that have become ours, or have ceased to be."""
+        for claim in sorted(claims, key=lambda claim: claim.name):
+            is_ours = self._is_ours(claim)
+            if is_ours and claim.name not in self._shown:
+                self._shown.add(claim.name)
+                yield Upserted(claim)
+            elif not is_ours and claim.name in self._shown:
+                self._shown.discard(claim.name)
+                yield Deleted(claim)
+
+    def _is_ours(self, claim: NodeClaim) -> bool:
+        is_pool_ours = self._pools.get(claim.node_pool)
+        if is_pool_ours is None:
+            return self._is_synced and PLANNED_OFFERING in claim.annotations
+        return is_pool_ours

@@ -1,0 +1,95 @@
+"""Nodes above a price cap of their pool are replaced by one cheaper node, where one holds all their pods.
+
+The new node comes first: nothing is taken away before it is up, and then it is consolidation that moves the pods. What
+remembers the intent is the new claim itself, so that a restart buys nothing twice.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kerf.engine import provisioning
+from kerf.engine.caps import excess
+from kerf.engine.disruption.candidates import Allowance, Candidate
+from kerf.engine.disruption.consolidation import unbound
+from kerf.engine.limits import Ledger
+from kerf.engine.pricing import cluster_price, present_price
+from kerf.engine.supply import supply
+from kerf.model.instancetypes import price_text
+from kerf.model.market import Market
+from kerf.model.nodeclaim import INITIALIZED, REPLACES, NodeClaim
+from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
+from kerf.model.plan import Cost, Launch, Plan
+from kerf.model.snapshot import ClusterSnapshot
+
+_MOST_TRIED = 20
+"""Nodes for which a plan is made in one pass; the dearest."""
+_PATIENCE_S = 3600
+"""For so long an empty node waits for the pods of the one that it replaces; their budgets may hold them back."""
+
+
+def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Plan]:
+    """Plans that each launch one node in place of a too dear one, the dearest first. Cost: twenty plans at most."""
+    replaced = {
+        node.claim.annotations.get(REPLACES)
+        for node in snapshot.nodes
+        if node.claim is not None and not node.is_deleting and _is_awaited(node.claim, snapshot.taken_at_s)
+    }
+    dear = [
+        (candidate, why)
+        for candidate in candidates
+        if candidate.pods
+        and candidate.claim.name not in replaced
+        and candidate.pool.disruption.policy != WHEN_EMPTY
+        and (why := excess(candidate.cluster_node, snapshot, market))
+    ]
+    dear.sort(key=lambda each: (-present_price(each[0].cluster_node, snapshot, market), each[0].node.name))
+    for candidate, why in dear[:_MOST_TRIED]:
+        if not Allowance(snapshot, UNDERUTILIZED).take(candidate.pool.name):
+            continue
+        launch = _replacement(candidate, snapshot, market)
+        if launch is None:
+            continue
+        saved = present_price(candidate.cluster_node, snapshot, market) - launch.price_micro
+        text = (
+            f"replaces node {candidate.node.name} of NodePool {candidate.pool.name}: {why}; "
+            f"saves {price_text(saved)} {market.currency}/h once its pods have moved"
+        )
+        before = cluster_price(snapshot, market)
+        cost = Cost(market.currency, before, before + launch.price_micro)
+        bought = replace(launch, name="launch-0", pods=(), allocated=0, replaces=candidate.claim.name, why=text)
+        yield Plan("cost", cost, launches=(bought,))
+
+
+def _is_awaited(claim: NodeClaim, now_s: float) -> bool:
+    """Whether pods may still move to a node that was bought for them; others may have taken its room meanwhile."""
+    ready = claim.condition(INITIALIZED)
+    return ready is None or not claim.is_true(INITIALIZED) or now_s <= ready.since_s + _PATIENCE_S
+
+
+def _replacement(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> Launch | None:
+    """The one cheaper node that holds the pods which no other node does; None where they need none, or more."""
+    others = tuple(node for node in snapshot.nodes if node.name != candidate.node.name)
+    alone = replace(
+        snapshot, nodes=others, pending=tuple(map(unbound, candidate.pods)), windows=(), windowed=(), cron_jobs=()
+    )
+    made = provisioning.plan(alone, market, provisioning.Options(with_bound=False))
+    bought = [launch for launch in made.launches if launch.pods]
+    if len(bought) != 1 or made.unplaced or made.relabels or made.evictions:
+        return None
+    price_micro = present_price(candidate.cluster_node, snapshot, market)
+    wares, ledger = supply(snapshot, market), Ledger.of(snapshot, market)
+    # Until the old node has gone, both count.
+    is_allowed = any(
+        offered.kind.name == bought[0].offering.instance_type and ledger.room_for(offered) != 0
+        for offered in wares.by_pool.get(bought[0].node_pool, ())
+    )
+    return bought[0] if is_allowed and bought[0].price_micro < price_micro else None
+
+
+def kept_for(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> str:
+    """The node in whose place an empty one was bought and whose pods are still to come; empty for any other."""
+    name, ready = candidate.claim.annotations.get(REPLACES), candidate.claim.condition(INITIALIZED)
+    if not name or ready is None or snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
+        return ""
+    old = next((node for node in snapshot.nodes if node.claim is not None and node.claim.name == name), None)
+    return old.name if old is not None and not old.is_deleting and excess(old, snapshot, market) else ""

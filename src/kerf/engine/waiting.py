@@ -1,0 +1,37 @@
+"""The pods that a plan is made for: those that wait, those that windows let in, and room for those that do not exist.
+
+Whoever plans, explains or moves pods asks here, so that all of them keep the same room.
+"""
+
+from dataclasses import replace
+
+from kerf.engine.admission import Judged, Shares, judged
+from kerf.engine.prewarm import prewarming_pods
+from kerf.engine.supply import Supply
+from kerf.engine.trial import Trial
+from kerf.engine.virtual import virtual_pods
+from kerf.engine.windows import Windows
+from kerf.model.opportunistic import OPPORTUNISTIC
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial) -> Judged:
+    """Waiting pods without the gates that windows open, then the virtual ones; opportunistic ones apart."""
+    pods = [pod for pod in snapshot.pending if not pod.is_daemon]
+    windows = Windows(snapshot)
+    found = judged(pods, windows, Shares(trial, wares), snapshot.taken_at_s)
+    own: dict[str, list[Pod]] = {}
+    for pod in (*snapshot.windowed, *found.pods):
+        for window in windows.of(pod):
+            own.setdefault(window.name, []).append(pod)
+    found.opportunistic = [_opened(pod) for pod in found.pods if pod.is_opportunistic]
+    found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
+    found.pods += virtual_pods(windows, own, wares.families)
+    found.pods += prewarming_pods(snapshot)
+    return found
+
+
+def _opened(pod: Pod) -> Pod:
+    gates = tuple(gate for gate in pod.spec.scheduling_gates if gate != OPPORTUNISTIC)
+    return pod if gates == pod.spec.scheduling_gates else replace(pod, spec=replace(pod.spec, scheduling_gates=gates))

@@ -1,0 +1,160 @@
+"""Posts the events that people read with `kubectl describe` and `kubectl get events`.
+
+Controllers tell what happens while they decide, and must not wait for it to be written: thirty thousand pods that
+nothing can hold are thirty thousand events within a second. So they are put in a queue of limited room, and one task
+posts them in order. An event that finds no room is lost and counted, and may be told again at once.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from kerf.errors import ApiError
+from kerf.kube.client import KubeClient, TooManyRequests, Unauthorized, Unreachable
+from kerf.kube.resources import DRY_RUN, EVENTS, RUN, access
+from kerf.manifests.encode import event_object
+from kerf.model.events import Occurrence
+from kerf.ports import AlreadyExists, Clock
+from kerf.telemetry import EVENTS_DROPPED, logger
+
+CREATE_EVENT = access("create", EVENTS, by=(RUN, DRY_RUN))
+
+UidOf = Callable[[str, str], str | None]
+"""The uid of the object of a kind and a key (`namespace/name` or name); None when it is not known."""
+_NEWS_S = 600.0
+"""What could not be posted for so long is of no use any more."""
+_MOST_RETRY_S = 30.0
+_MOST_MESSAGE = 1024
+"""Characters; the newer API of events allows no more. A text may quote whatever somebody wrote into an annotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`room` for events that wait, how many are `remembered` so as not to be repeated, and the pause after a failure,
+    which doubles up to half a minute."""
+
+    room: int = 10_000
+    remembered: int = 65_536
+    first_retry_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An event that waits to be posted. Its object's uid was looked up at once: the object may be gone by then."""
+
+    at_s: float
+    uid: str | None
+    digest: bytes
+    occurrence: Occurrence
+
+
+class KubeRecorder:
+    """`kerf.ports.Recorder` over the Kubernetes API. `start` it on the running loop, and `close` it at the end.
+
+    What was told lately is remembered in memory only: after a restart things are said again. `dropped` counts the
+    events that were never posted.
+    """
+
+    def __init__(self, client: KubeClient, clock: Clock, uid_of: UidOf, limits: Limits | None = None) -> None:
+        self._client, self._clock, self._uid_of = client, clock, uid_of
+        self._limits = limits or Limits()
+        self._waiting: asyncio.Queue[_Told] = asyncio.Queue(self._limits.room)
+        self._last_s: dict[bytes, float] = {}
+        self._posting: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._is_losing = False
+        self.dropped = 0
+
+    def record(self, occurrence: Occurrence) -> None:
+        """Post it soon, unless an equal one was recorded within its own period. Never waits, never raises."""
+        now_s = self._clock.now_s()
+        digest = blake2b("\0".join(occurrence.dedupe).encode(), digest_size=16).digest()
+        last_s = self._last_s.get(digest)
+        if last_s is not None and now_s - last_s < occurrence.period_s:
+            return
+        told = _Told(now_s, self._uid_of(*occurrence.regards), digest, occurrence)
+        self._remember(told)
+        if self._is_closed or self._waiting.full():
+            self._drop(told, "recorder closed" if self._is_closed else "too many events wait")
+        else:
+            self._waiting.put_nowait(told)
+
+    def start(self) -> None:
+        """Begin to post; what was recorded before is kept until then."""
+        self._posting = asyncio.get_running_loop().create_task(self._post_all(), name="recorder")
+
+    async def close(self, deadline_s: float = 5.0) -> None:
+        """Take no more, post what waits for at most so many seconds, and end; what is left then is dropped."""
+        self._is_closed = True
+        if self._posting is not None:
+            try:
+                async with asyncio.timeout(deadline_s):
+                    await self._waiting.join()
+            except TimeoutError:
+                pass
+            self._posting.cancel()
+            await asyncio.gather(self._posting, return_exceptions=True)
+        while not self._waiting.empty():
+            self._drop(self._waiting.get_nowait(), "recorder closed")
+            self._waiting.task_done()
+
+    def _remember(self, told: _Told) -> None:
+        # Taken out first, so that the order of the keys is the order of the times and the oldest goes first.
+        self._last_s.pop(told.digest, None)
+        self._last_s[told.digest] = told.at_s
+        if len(self._last_s) > self._limits.remembered:
+            del self._last_s[next(iter(self._last_s))]
+
+    def _drop(self, told: _Told, why: str) -> None:
+        self.dropped += 1
+        EVENTS_DROPPED.inc()
+        # It was not said, so it may be when it happens again.
+        self._last_s.pop(told.digest, None)
+        if not self._is_losing:
+            logger("recorder").warning("events are lost", reason=told.occurrence.reason, error=why)
+        self._is_losing = True
+
+    async def _post_all(self) -> None:
+        while True:
+            told = await self._waiting.get()
+            try:
+                await self._post(told)
+                self._is_losing = False
+            except asyncio.CancelledError:
+                self._drop(told, "recorder closed")
+                raise
+            except Exception as error:
+                # Whatever is wrong with this one, the others are still to be told.
+                self._drop(told, f"{type(error).__name__}: {error}")
+            finally:
+                self._waiting.task_done()
+
+    async def _post(self, told: _Told) -> None:
+        """Try until it is posted, or old, or refused. Its name is its own, so that a repetition makes no second one."""
+        event = _event(told)
+        retry_s = self._limits.first_retry_s
+        while True:
+            try:
+                await self._client.call(CREATE_EVENT, namespace=event["metadata"]["namespace"], body=event)
+                return
+            except AlreadyExists:
+                return
+            except ApiError as error:
+                may_pass = isinstance(error, Unreachable | TooManyRequests | Unauthorized)
+                if not may_pass or self._clock.now_s() - told.at_s >= _NEWS_S:
+                    raise
+            await asyncio.sleep(retry_s)
+            retry_s = min(_MOST_RETRY_S, retry_s * 2)
+
+
+def _event(told: _Told) -> dict[str, Any]:
+    event = event_object(told.occurrence, told.at_s)
+    if told.uid:
+        # kubectl describe shows the events of this very object, not of another of its name.
+        event["involvedObject"]["uid"] = told.uid
+    message = event["message"]
+    if len(message) > _MOST_MESSAGE:
+        event["message"] = message[: _MOST_MESSAGE - 3] + "..."
+    return event

@@ -1,0 +1,43 @@
+"""The rules, by what they look at. Importing this package registers all of them."""
+
+from kerf.lint.rules import (
+    bounds,
+    budgets,
+    cards,
+    configs,
+    disruption,
+    form,
+    keys,
+    limits,
+    metrics,
+    own,
+    placement,
+    requests,
+    requirements,
+    schedules,
+    sizes,
+    types,
+    volumes,
+    windows,
+)
+
+__all__ = [
+    "bounds",
+    "budgets",
+    "cards",
+    "configs",
+    "disruption",
+    "form",
+    "keys",
+    "limits",
+    "metrics",
+    "own",
+    "placement",
+    "requests",
+    "requirements",
+    "schedules",
+    "sizes",
+    "types",
+    "volumes",
+    "windows",
+]

@@ -1,0 +1,296 @@
+"""Parts of cards: HAMi's memory and nodes, NodeOverlays that speak of cards, MIG."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kerf.lint.findings import Edit, Note, Notes, Severity
+from kerf.lint.registry import rule
+from kerf.lint.rules.requests import amounts
+from kerf.lint.spelling import nearest
+from kerf.lint.subject import WORKLOADS, Subject
+from kerf.lint.world import Held, World, asks_cards, held_by, some_names
+from kerf.manifests.schema import Path, is_quantity
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.instancetypes import InstanceType, NodeOverlay
+from kerf.model.nodepool import NodePool
+from kerf.model.quantities import MIB, quantity_of
+from kerf.sharing.choice import MIG_CONFIGS, label_choices
+from kerf.sharing.device_plugin import CONFIG_LABEL
+from kerf.sharing.family import SHARING, Family
+from kerf.sharing.mig import PREFIX, Mig
+from kerf.sharing.mig_parted import MIG_CONFIG
+from kerf.sharing.registry import owner_of, unknown_sharing
+
+_ANY_AWS = "any.type"
+"""An overlay that names no type is of AWS, unless a pool says otherwise."""
+_SUFFIX = re.compile(r"[0-9.]+(?:[KMGTP]i?|k)", re.ASCII)
+
+
+@rule("KL033", "gpu-memory-with-unit", Severity.ERROR, WORKLOADS, is_fixable=True)
+def memory_with_unit(subject: Subject, world: World) -> Notes:
+    """GPU memory is asked for with a unit.
+
+    HAMi counts `nvidia.com/gpumem` in MiB as a bare number. `4Gi` is read as 4294967296, that is four million GiB:
+    beyond what HAMi's scheduler reads, so that it drops the request and the pod runs without a limit or waits for ever.
+    `--fix` writes the MiB that were meant, where they are a whole number.
+    """
+    hami = world.hami.config
+    for path, _ in subject.containers:
+        for kind in ("limits", "requests"):
+            for at, name, amount in amounts(subject, path, kind):
+                if name != hami.memory or not isinstance(amount, str) or _SUFFIX.fullmatch(amount) is None:
+                    continue
+                if not is_quantity(name, amount):
+                    continue
+                number = quantity_of(name, amount)
+                mib = number // MIB
+                is_exact = number % MIB == 0 and mib > 0 and hami.memory_factor == 1
+                fix = (Edit(at, f'"{mib}"'),) if is_exact else ()
+                hint = f'write "{mib}"' if is_exact else "write the number of MiB without a unit"
+                yield Note(at, f"{name}: {amount} is read as {number} MiB: the unit is MiB already", hint, fix=fix)
+
+
+@rule("KL034", "nodes-without-hami", Severity.ERROR, ("NodePool", *WORKLOADS))
+def nodes_without_hami(subject: Subject, world: World) -> Notes:
+    """Pods ask for slices of HAMi on nodes where its device plugin does not run.
+
+    HAMi's chart starts the device plugin on nodes with the label `gpu: "on"`. A pool without it in its template
+    launches nodes that never register a card: the slices stay pending, and a NodeClaim that waits for them never
+    becomes initialised. Where the chart's `nodeSelector` is another one, say so with the annotation
+    `kerf.dev/gpu-sharing: hami`. Document 003, line 10.
+    """
+    pool = subject.value
+    if world.hami.selector is None:
+        return
+    if not isinstance(pool, NodePool):
+        yield from _on_nodes(subject, world, world.hami.selector)
+        return
+    if world.is_hamis(pool):
+        return
+    if not world.judged_pools or all(kind.gpu_count == 0 for kind in world.types(pool)):
+        return
+    for held in world.workloads:
+        if not world.hami.claims(held.pod) or not world.agrees(held.pod, pool):
+            continue
+        if any(world.is_hamis(other) and world.agrees(held.pod, other) for _, other in world.pools):
+            continue
+        key, value = world.hami.selector
+        asked = sorted(name for name in held.pod.spec.requests if name in world.hami.resources)
+        message = (
+            f'{held.subject.title} asks for {", ".join(asked)}, and nodes of this pool have no label {key}: "{value}"'
+        )
+        patch = f'{{"spec": {{"template": {{"metadata": {{"labels": {{"{key}": "{value}"}}}}}}}}}}'
+        hint = f"kubectl patch nodepool {pool.name} --type merge -p '{patch}'"
+        yield Note(("spec", "template", "metadata", "labels"), message, hint, at_key=True)
+        return
+
+
+def _on_nodes(subject: Subject, world: World, selector: tuple[str, str]) -> Notes:
+    """Where the input has nodes and no pool: slices of nodes none of which HAMi looks at."""
+    held = held_by(subject)
+    if held is None or world.pools or not world.hami.claims(held.pod):
+        return
+    with_cards = [node for node in world.nodes if asks_cards(node.allocatable)]
+    if with_cards and not any(world.hami.selects(node.labels, {}) for node in with_cards):
+        key, value = selector
+        number = "the node with GPUs has" if len(with_cards) == 1 else f"none of {len(with_cards)} nodes with GPUs has"
+        message = f'asks for slices of HAMi, and {number} {"no " if len(with_cards) == 1 else ""}label {key}: "{value}"'
+        yield Note((*subject.pod, "containers", 0), message, f"kubectl label node {with_cards[0].name} {key}={value}")
+
+
+@rule("KL035", "overlay-exceeds-cards", Severity.ERROR, ("NodeOverlay",))
+def overlay_exceeds_cards(subject: Subject, world: World) -> Notes:
+    """A NodeOverlay announces other GPU memory or cores than the cards of its types have.
+
+    What a card registers is less than the number on its box: an A10G has 24 GB, its driver registers 23028 MiB, EC2
+    states 22888. Karpenter plans pods onto what the overlay announces, the node never takes them, and they wait for
+    ever. On machines with several cards the overlay is a sum, and a pod still gets its memory from one card. Kerf takes
+    cards from its catalogue and needs no overlay. Document 003, lines 3 and 11.
+    """
+    overlay = subject.value
+    if not isinstance(overlay, NodeOverlay):
+        return
+    hami = world.hami.config
+    for name, shown in ((hami.memory, "MiB"), (hami.cores, "cores")):
+        announced = overlay.capacity.get(name)
+        if announced is None:
+            continue
+        wrong = [kind for kind in _overlaid(overlay, subject, world) if announced > _sum(kind, name == hami.memory)]
+        if not wrong:
+            continue
+        kind = min(wrong, key=lambda kind: (_sum(kind, name == hami.memory), kind.name))
+        least, cards = _sum(kind, name == hami.memory), len(kind.devices)
+        each = f" ({least // cards} on each of {cards} cards)" if cards > 1 else ""
+        model = kind.devices[0].model.name
+        message = f"{name} {announced}: {kind.name} has {cards} x {model}, which registers {least} {shown}{each}"
+        yield Note(
+            ("spec", "capacity", name), message, f'announce "{least}", or leave the overlay away: Kerf needs none'
+        )
+
+
+@rule("KL025", "overlay-sums-cards", Severity.WARNING, ("NodeOverlay",))
+def overlay_sums_cards(subject: Subject, world: World) -> Notes:
+    """A NodeOverlay announces the memory of several cards as one number.
+
+    Karpenter adds up: a machine with four cards of 22888 MiB has 91552 in its eyes, so that it launches one for a pod
+    of 40000 MiB, which no card holds, and packs three pods of 30000 where none fits. The node comes, HAMi refuses, the
+    pods wait, and the next node is launched. Kerf keeps a list of cards and needs no overlay. Document 003, line 4.
+    """
+    overlay = subject.value
+    if not isinstance(overlay, NodeOverlay):
+        return
+    name = world.hami.config.memory
+    announced = overlay.capacity.get(name, 0)
+    several = [kind for kind in _overlaid(overlay, subject, world) if len(kind.devices) > 1]
+    summed = [kind for kind in several if kind.devices[0].memory_mib < announced <= _sum(kind, True)]
+    if summed:
+        kind = min(summed, key=lambda kind: (_sum(kind, True), kind.name))
+        cards, each = len(kind.devices), kind.devices[0].memory_mib
+        message = f"{name} {announced} is a sum: {kind.name} has {cards} cards of {each} MiB, and a slice is of one"
+        yield Note(("spec", "capacity", name), message, "leave the overlay away: Kerf plans card by card")
+
+
+def _overlaid(overlay: NodeOverlay, subject: Subject, world: World) -> Iterator[InstanceType]:
+    named = overlay.requirements.get(INSTANCE_TYPE)
+    first = min(named.values, default="") if named is not None and not named.complement else ""
+    for kind in world.market_for(subject, first or _ANY_AWS).types:
+        if kind.devices and overlay.requirements.conflict(kind.requirements) is None:
+            yield kind
+
+
+def _sum(kind: InstanceType, is_memory: bool) -> int:
+    return sum(shape.memory_mib for shape in kind.devices) if is_memory else 100 * len(kind.devices)
+
+
+def _can_mig(kind: InstanceType) -> bool:
+    return any(shape.profiles for shape in kind.devices)
+
+
+@rule("KL036", "no-mig-on-card", Severity.ERROR, ("NodePool", *WORKLOADS))
+def no_mig_on_card(subject: Subject, world: World) -> Notes:
+    """MIG is asked of cards that cannot be cut.
+
+    Multi-Instance GPU exists from the Ampere generation on and only on some of its cards: A30, A100, H100, H200, B200,
+    B300 and some RTX PRO. T4, V100, A10G, L4 and L40S have none; they are shared by time-slicing, MPS or HAMi. The
+    finding names types that can. Document 001, line 25.
+    """
+    pool = subject.value
+    if isinstance(pool, NodePool):
+        kinds = _with_cards(pool, world)
+        for at, wanted in _mig_asked(subject) if kinds and not any(map(_can_mig, kinds)) else ():
+            yield Note(at, f"MIG ({wanted}) of a pool whose cards cannot be cut: {_cards(kinds)}", _able(pool, world))
+        return
+    held = held_by(subject)
+    if held is not None:
+        yield from _asked_of_pools(held, world)
+
+
+def _with_cards(pool: NodePool, world: World) -> list[InstanceType]:
+    return [kind for kind in world.types(pool) if kind.gpu_count > 0]
+
+
+def _mig_asked(subject: Subject) -> Iterator[tuple[Path, str]]:
+    """Where a pool asks for MIG, and how."""
+    label: Path = ("spec", "template", "metadata", "labels", MIG_CONFIG)
+    if subject.text(*label) not in ("", "all-disabled"):
+        yield label, subject.text(*label)
+    for at in _annotations(subject, SHARING):
+        if subject.text(*at) == "mig":
+            yield at, "mig"
+    for at in _annotations(subject, MIG_CONFIGS):
+        yield at, subject.text(*at)
+
+
+def _annotations(subject: Subject, key: str) -> Iterator[Path]:
+    """Where a pool states an annotation: on its template, on itself."""
+    for start in (("spec", "template", "metadata"), ("metadata",)):
+        if subject.text(*start, "annotations", key):
+            yield (*start, "annotations", key)
+
+
+@rule("KL037", "sharing-shows-no-card", Severity.ERROR, ("NodePool",))
+def sharing_shows_no_card(subject: Subject, world: World) -> Notes:
+    """Labels and annotations of a pool ask for a way of sharing that its nodes can never show.
+
+    A layout of MIG that names a profile the card does not have, MPS on MIG instances, which NVIDIA's device plugin
+    refuses: the nodes come up and show no GPU. The finding says which. Layouts and configurations of one's own are
+    known by the ConfigMaps of the input; where it has none, a name that is not built in is taken to be right.
+    """
+    pool = subject.value
+    if not isinstance(pool, NodePool):
+        return
+    kinds = [kind for kind in world.types(pool) if kind.devices]
+    is_mig = any(True for _ in _mig_asked(subject))
+    if not kinds or (is_mig and not any(map(_can_mig, kinds))):
+        return
+    obstacles = {kind.name: _obstacle(pool, kind, world) for kind in kinds}
+    if all(obstacles.values()):
+        name, why = min(obstacles.items())
+        more = f" (and {len(kinds) - 1} more types)" if len(kinds) > 1 else ""
+        path: Path = ("spec", "template", "metadata", "labels")
+        stated = [at for at, _ in _mig_asked(subject)]
+        yield Note(stated[0] if stated else path, f"{name}{more}: {why}", "its nodes would show no GPU", at_key=True)
+
+
+def _obstacle(pool: NodePool, kind: InstanceType, world: World) -> str:
+    """What keeps every choice of labels that the pool leaves from the cards of a type; empty when one is possible."""
+    annotations = pool.stated_annotations
+    found = ""
+    for choice in label_choices(pool.labels, annotations, has_mig=_can_mig(kind)):
+        labels = {**pool.labels, **choice}
+        family = owner_of(labels, annotations, world.families)
+        why = family.obstacle(kind.devices, labels, annotations)
+        if not why or (not world.of_kind("ConfigMap") and _names_unknown(family, labels)):
+            return ""
+        found = found or why
+    return found
+
+
+def _names_unknown(family: Family, labels: Mapping[str, str]) -> bool:
+    """Whether a label names a configuration that only a ConfigMap could explain."""
+    if isinstance(family, Mig) and labels.get(MIG_CONFIG) and not family.mig.knows(labels[MIG_CONFIG]):
+        return True
+    return CONFIG_LABEL in labels
+
+
+@rule("KL038", "unknown-sharing", Severity.ERROR, ("NodePool",))
+def unknown_family(subject: Subject, world: World) -> Notes:
+    """The annotation `kerf.dev/gpu-sharing` names no way of sharing.
+
+    It says who divides the cards of a pool's nodes where no label tells: `hami`, `mig`, `mps`, `time-slicing`, `whole`,
+    or `none`. Another word counts as if it were not there.
+    """
+    pool = subject.value
+    if isinstance(pool, NodePool):
+        why = unknown_sharing(pool.stated_annotations, world.families)
+        for at in _annotations(subject, SHARING) if why else ():
+            known = [*(family.name for family in world.families), "none"]
+            close = nearest(subject.text(*at), known, 0.6)
+            yield Note(at, why, f"is {close} meant?" if close else "")
+            return
+
+
+def _asked_of_pools(held: Held, world: World) -> Notes:
+    if not any(name.startswith(PREFIX) for name in held.pod.spec.requests):
+        return
+    pools = [pool for _, pool in world.pools if world.agrees(held.pod, pool)]
+    kinds = [kind for pool in pools for kind in world.types(pool) if kind.gpu_count > 0]
+    if not kinds or any(map(_can_mig, kinds)):
+        return
+    subject = held.subject
+    for path, _ in subject.containers:
+        for at, name, amount in amounts(subject, path, "limits"):
+            if name.startswith(PREFIX) and is_quantity(name, str(amount)):
+                yield Note(
+                    at, f"{name} of cards that cannot be cut: {_cards(kinds)}", _able(pools[0], world), at_key=True
+                )
+
+
+def _cards(kinds: list[InstanceType]) -> str:
+    models = sorted({shape.model.name for kind in kinds for shape in kind.devices})
+    return f"{', '.join(models[:4])} of {some_names(kinds, 2)}"
+
+
+def _able(pool: NodePool, world: World) -> str:
+    able = [kind for kind in world.market_of(pool).types if _can_mig(kind)]
+    return f"MIG can be had with {some_names(able, 6)}" if able else "no type of this cloud has MIG"

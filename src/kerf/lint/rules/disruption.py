@@ -1,0 +1,100 @@
+"""Nodes that never go, or go at once."""
+
+from kerf.lint.findings import Note, Notes, Severity
+from kerf.lint.registry import rule
+from kerf.lint.subject import WORKLOADS, Subject
+from kerf.lint.world import World
+from kerf.manifests.schema import Path
+from kerf.model.nodepool import NodePool
+
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+_ENDLESS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
+
+
+@rule("KL046", "never-disrupted", Severity.WARNING, ("NodePool", *WORKLOADS))
+def never_disrupted(subject: Subject, world: World) -> Notes:
+    """Pods that never end forbid for ever that their node goes.
+
+    `karpenter.sh/do-not-disrupt: "true"` on pods of a Deployment, StatefulSet or DaemonSet, or on a whole pool, keeps a
+    node that is almost empty, too dear or out of date: consolidation passes it over, and drift and expiry end it only
+    where the pool has a `terminationGracePeriod`. It is meant for work that ends by itself. A PodDisruptionBudget says
+    how many pods may be moved at once.
+    """
+    del world
+    if subject.kind == "NodePool":
+        path: Path = ("spec", "template", "metadata", "annotations", DO_NOT_DISRUPT)
+        if subject.text(*path) == "true":
+            message = "no node of this pool is ever consolidated or replaced, empty ones neither"
+            yield Note(path, message, "budgets of spec.disruption bound how many go at once", at_key=True)
+        return
+    path = (*(subject.template or ()), "metadata", "annotations", DO_NOT_DISRUPT)
+    if subject.kind in _ENDLESS and subject.text(*path) == "true":
+        message = f"pods of a {subject.kind} never end, so that their nodes are never consolidated or replaced"
+        yield Note(path, message, "a PodDisruptionBudget bounds how many pods are moved at once", at_key=True)
+
+
+@rule("KL047", "nodes-never-go", Severity.WARNING, ("NodePool",))
+def nodes_never_go(subject: Subject, world: World) -> Notes:
+    """Nodes of a pool stay although they are empty.
+
+    `consolidateAfter: Never`, or a budget of 0 nodes at all hours for every reason or for empty nodes: what was
+    launched for a peak is paid for until somebody deletes it. State how long a node must be quiet, `consolidateAfter:
+    10m`, and give a budget of 0 a `schedule` and a `duration`, the hours in which nothing may go. Documents 000, line
+    12, and 004, step 3.
+    """
+    pool = subject.value
+    if not isinstance(pool, NodePool) or pool.replicas is not None:
+        return
+    del world
+    if pool.disruption.consolidate_after_s is None:
+        message = "consolidateAfter Never: an empty node of this pool is paid for until somebody deletes it"
+        yield Note(("spec", "disruption", "consolidateAfter"), message, "consolidateAfter: 10m")
+    if pool.invalid_schedule:
+        return
+    for index, budget in enumerate(pool.disruption.budgets):
+        for_all = not budget.reasons or "Empty" in budget.reasons
+        if budget.nodes in ("0", "0%") and budget.schedule is None and for_all:
+            message = f"budget {budget.nodes} at all hours: an empty node of this pool never goes"
+            hint = "schedule and duration say when nothing may go"
+            yield Note(("spec", "disruption", "budgets", index, "nodes"), message, hint)
+
+
+@rule("KL048", "gpu-nodes-go-at-once", Severity.INFO, ("NodePool",))
+def gpu_nodes_go_at_once(subject: Subject, world: World) -> Notes:
+    """GPU nodes go as soon as their last pod has.
+
+    `consolidateAfter` is 0s, its default. A machine with GPUs needs minutes until its cards are there (launch, boot,
+    driver, device plugin), so that pods that come and go buy a new one each time. ACK waits ten minutes by default
+    (document 004, step 3); document 001 wrote `ttlSecondsAfterEmpty: 300`.
+    """
+    pool = subject.value
+    if not isinstance(pool, NodePool) or pool.replicas is not None or pool.disruption.consolidate_after_s != 0:
+        return
+    kinds = world.types(pool)
+    if kinds and all(kind.gpu_count > 0 for kind in kinds):
+        stated = subject.get("spec", "disruption", "consolidateAfter")
+        which = "consolidateAfter 0s" if stated is not None else "no consolidateAfter, so 0s"
+        path: Path = ("spec", "disruption", "consolidateAfter")
+        yield Note(path, f"{which}: a GPU node goes as soon as its last pod has", "consolidateAfter: 10m", at_key=True)
+
+
+@rule("KL049", "deadline-without-grace", Severity.INFO, ("NodePool",))
+def deadline_without_grace(subject: Subject, world: World) -> Notes:
+    """Nodes expire, and work that may not be disturbed holds them for ever.
+
+    `expireAfter` (720h by default) drains a node at that age. A pod with `karpenter.sh/do-not-disrupt` or a budget that
+    allows nothing holds the drain for ever unless `terminationGracePeriod` ends it: the node is old, tainted and paid
+    for.
+    """
+    pool = subject.value
+    if not isinstance(pool, NodePool) or pool.expire_after_s is None or pool.termination_grace_period_s is not None:
+        return
+    for held in world.workloads:
+        annotated = held.pod.annotations.get(DO_NOT_DISRUPT) == "true"
+        if annotated and world.agrees(held.pod, pool) and world.fits(held.pod, pool):
+            path: Path = ("spec", "template", "spec", "terminationGracePeriod")
+            message = (
+                f"no terminationGracePeriod: {held.subject.title} ({DO_NOT_DISRUPT}) holds an expired node for ever"
+            )
+            yield Note(path, message, "terminationGracePeriod: 24h", at_key=True)
+            return

@@ -1,0 +1,93 @@
+"""The form of an object: what no server takes, what a server would drop, and kinds that are no more."""
+
+from kerf.lint.findings import Edit, Note, Notes, Severity
+from kerf.lint.registry import rule
+from kerf.lint.rules.keys import never_existed
+from kerf.lint.subject import Subject
+from kerf.lint.world import World
+from kerf.manifests.schema import Path, Problem, path_text
+
+_RENAMED = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
+"""Values of karpenter.sh/v1beta1 that have another name in v1 and the same meaning."""
+_RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate": "EC2NodeClass"}
+_RETIRED_VERSIONS = ("v1alpha1", "v1alpha5", "v1beta1")
+_STILL_ALPHA = ("NodeOverlay",)
+"""Kinds whose version of today is an alpha."""
+
+
+def is_retired(subject: Subject) -> bool:
+    """Whether its kind or version of Karpenter's API is served no more."""
+    if subject.group not in ("karpenter.sh", "karpenter.k8s.aws"):
+        return False
+    return subject.kind in _RETIRED or (subject.version in _RETIRED_VERSIONS and subject.kind not in _STILL_ALPHA)
+
+
+@rule("KL001", "wrong-form", Severity.ERROR, is_fixable=True)
+def wrong_form(subject: Subject, world: World) -> Notes:
+    """A field has not the form that the API wants.
+
+    A server refuses the object, or Karpenter refuses it when it runs. Types, bounds and rules are those of the API of
+    Kubernetes 1.36 and of Karpenter's own definitions (v1.14, 2026-08), as `kerf plan` reads them.
+
+    `--fix` puts into quotes what YAML takes for a number or a truth value where text is wanted (`gpu: on` is `true`),
+    and gives values that were renamed between versions of Karpenter their name of today.
+    """
+    del world
+    if is_retired(subject):
+        return
+    for problem in subject.report.problems:
+        hint = problem.hint
+        fix = _fix(subject, problem)
+        if fix:
+            hint = f"write {fix[0].new}"
+        yield Note(problem.path, _text(problem), hint, fix=fix)
+
+
+def _text(problem: Problem) -> str:
+    got = problem.got
+    shown = got.strip("<>") if isinstance(got, str) and got.startswith("<") else repr(got)
+    field = f"{path_text(problem.path)}: " if problem.path else ""
+    return f"{field}expected {problem.expected}, got {shown}"
+
+
+def _fix(subject: Subject, problem: Problem) -> tuple[Edit, ...]:
+    if problem.is_unquoted:
+        written = subject.document.written(problem.path)
+        return (Edit(problem.path, f'"{written}"'),) if written else ()
+    renamed = _RENAMED.get(problem.got) if isinstance(problem.got, str) else None
+    return (Edit(problem.path, renamed),) if renamed and problem.path[-1] == "consolidationPolicy" else ()
+
+
+@rule("KL002", "unknown-field", Severity.WARNING)
+def unknown_field(subject: Subject, world: World) -> Notes:
+    """A field does not exist in the API.
+
+    A server drops it, with a warning that few deployment tools show, so that the object does less than it says. The
+    nearest name that exists is in the hint. An API that is newer than Kerf's knowledge of it (Kubernetes 1.36) may have
+    the field: suppress the finding then.
+    """
+    del world
+    if subject.is_live or is_retired(subject):
+        return
+    for unknown in subject.report.unknown:
+        if never_existed(unknown.path[-1]):
+            continue
+        hint = f"is `{unknown.nearest}` meant?" if unknown.nearest else ""
+        yield Note(unknown.path, f"{path_text(unknown.path)}: no such field, it is dropped", hint, at_key=True)
+
+
+@rule("KL003", "retired-kind", Severity.ERROR)
+def retired_kind(subject: Subject, world: World) -> Notes:
+    """A kind or version of Karpenter's API that is served no more.
+
+    Provisioner, Machine and AWSNodeTemplate (`v1alpha5`, `v1alpha1`) became NodePool, NodeClaim and EC2NodeClass, whose
+    `v1beta1` went with Karpenter 1.1. A server answers `no matches for kind`. `kerf migrate` writes the object anew and
+    lists what could not be kept. Document 001 was written for them.
+    """
+    del world
+    if not is_retired(subject):
+        return
+    today = _RETIRED.get(subject.kind, subject.kind)
+    path: Path = ("kind",) if subject.kind in _RETIRED else ("apiVersion",)
+    message = f"{subject.text('apiVersion')} {subject.kind} is served no more; today it is {today} v1"
+    yield Note(path, message, "`kerf migrate` rewrites it")

@@ -1,0 +1,120 @@
+"""What containers ask for."""
+
+from collections.abc import Iterator
+
+from kerf.lint.findings import Edit, Note, Notes, Severity
+from kerf.lint.registry import rule
+from kerf.lint.subject import WORKLOADS, Subject
+from kerf.lint.world import World, held_by
+from kerf.manifests.schema import Path, is_quantity
+from kerf.model.quantities import PODS, quantity_of
+
+_BUILT_IN = ("cpu", "memory", "ephemeral-storage", "pods")
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one, of which there are whole numbers only and no overcommitment."""
+    return name not in _BUILT_IN and not name.startswith("hugepages-") and "/" in name
+
+
+def amounts(subject: Subject, path: Path, kind: str) -> Iterator[tuple[Path, str, object]]:
+    """(path, resource, what is written) of the extended resources in the `limits` or `requests` of a container."""
+    for name, amount in subject.mapping(*path, "resources", kind).items():
+        if is_extended(name) and isinstance(amount, str | int | float) and not isinstance(amount, bool):
+            yield (*path, "resources", kind, name), name, amount
+
+
+@rule("KL030", "extended-resource-without-limit", Severity.ERROR, WORKLOADS, is_fixable=True)
+def without_limit(subject: Subject, world: World) -> Notes:
+    """A GPU is requested and not limited.
+
+    Extended resources cannot be overcommitted, so that the API server refuses a request without an equal limit:
+    `Limit must be set for non overcommitable resources`. A limit alone is enough, the request follows it. `--fix` adds
+    the limit. Document 000, line 6.
+    """
+    del world
+    for path, _ in subject.containers:
+        limits = subject.mapping(*path, "resources", "limits")
+        for at, name, amount in amounts(subject, path, "requests"):
+            if name not in limits:
+                fix = _limited(subject, path, name, amount)
+                yield Note(at, f"{name} is requested and has no limit", f"limits: {{{name}: {amount}}}", True, fix)
+
+
+def _limited(subject: Subject, path: Path, name: str, amount: object) -> tuple[Edit, ...]:
+    resources = (*path, "resources")
+    written = f'"{amount}"' if isinstance(amount, str) else str(amount)
+    limits = subject.mapping(*resources, "limits")
+    if limits:
+        return (Edit((*resources, "limits", next(iter(limits))), f"{name}: {written}\n", is_insertion=True),)
+    if "limits" in subject.mapping(*resources):
+        return ()
+    return (Edit((*resources, "requests"), f"limits: {{{name}: {written}}}\n", is_insertion=True),)
+
+
+@rule("KL031", "extended-resource-differs", Severity.ERROR, WORKLOADS)
+def differs(subject: Subject, world: World) -> Notes:
+    """The request of a GPU is not its limit.
+
+    Extended resources cannot be overcommitted: the API server refuses the pod with `must be equal to nvidia.com/gpu
+    limit`. Leave the request away, it follows the limit. To let several pods use a card share it by time-slicing, MIG
+    or HAMi. Document 000, line 6.
+    """
+    del world
+    for path, _ in subject.containers:
+        limits = {name: amount for _, name, amount in amounts(subject, path, "limits")}
+        for at, name, amount in amounts(subject, path, "requests"):
+            limit = limits.get(name)
+            if limit is None or not (is_quantity(name, amount) and is_quantity(name, limit)):
+                continue
+            if quantity_of(name, str(amount)) != quantity_of(name, str(limit)):
+                message = f"{name} is requested {amount} times and limited to {limit}: the API server refuses the pod"
+                yield Note(at, message, "leave the request away, it follows the limit")
+
+
+@rule("KL032", "fraction-of-extended-resource", Severity.ERROR, WORKLOADS)
+def fraction(subject: Subject, world: World) -> Notes:
+    """A fraction of a GPU is asked for.
+
+    Extended resources are whole numbers: the API server refuses `nvidia.com/gpu: 0.5` with `must be an integer`. Half a
+    card is asked of HAMi as `nvidia.com/gpu: 1` with `nvidia.com/gpucores: 50` and `nvidia.com/gpumem` in MiB, of MIG
+    as `nvidia.com/mig-3g.20gb: 1`, and of time-slicing as one of its replicas.
+    """
+    del world
+    for path, _ in subject.containers:
+        for kind in ("limits", "requests"):
+            for at, name, amount in amounts(subject, path, kind):
+                if not is_quantity(name, str(amount)):
+                    continue
+                # A thousandth of it is whole exactly when it is written without a fraction.
+                if quantity_of("cpu", str(amount)) % 1000 != 0:
+                    yield Note(at, f"{name}: {amount} is no whole number: the API server refuses the pod", _share(name))
+
+
+def _share(name: str) -> str:
+    if name != "nvidia.com/gpu":
+        return "ask for a whole number"
+    return "with HAMi: nvidia.com/gpu: 1 and nvidia.com/gpucores: 50; or MIG, or time-slicing"
+
+
+@rule("KL040", "no-requests", Severity.WARNING, WORKLOADS)
+def no_requests(subject: Subject, world: World) -> Notes:
+    """No container of the pods requests anything.
+
+    kube-scheduler counts requests, not use: pods that request nothing fit anywhere, so that twenty-five of them land on
+    one node, are slow there, and never wait for a node, which is all that an autoscaler acts upon. Request what a pod
+    uses; for N jobs a node that is the node's allocatable CPU over N, not its cores over N. A LimitRange of the
+    namespace with `defaultRequest` counts as a request. Document 002, lines 1 to 6.
+    """
+    held = held_by(subject)
+    if held is None or subject.kind == "DaemonSet":
+        return
+    if any(name != PODS and amount > 0 for name, amount in held.pod.spec.requests.items()):
+        return
+    count = held.replicas
+    many = f"{count} pods request" if count > 1 else "the pod requests"
+    message = f"{many} nothing: they fit any node, however loaded, and no autoscaler acts for them"
+    if count <= 1:
+        message = f"{many} nothing: it fits any node, however loaded, and no autoscaler acts for it"
+    path: Path = (*subject.pod, "containers", 0)
+    yield Note(path, message, "state requests.cpu and requests.memory of what it uses")

@@ -1,0 +1,159 @@
+"""Keys and values by which nodes are chosen: requirements of pools, selectors and affinity of pods, labels."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kerf.lint.findings import Edit, Note, Notes, Severity
+from kerf.lint.knowledge import labels
+from kerf.lint.registry import rule
+from kerf.lint.spelling import nearest
+from kerf.lint.subject import WORKLOADS, Subject
+from kerf.lint.world import World
+from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path
+from kerf.model.constraints import ALIASES, CAPACITY_TYPE, WELL_KNOWN
+
+_CHOOSERS = ("NodePool", "Provisioner", "NodeClaim", "NodeOverlay", *WORKLOADS)
+_AFFINITY = ("affinity", "nodeAffinity")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_CAPACITY_TYPES = ("on-demand", "reserved", "spot")
+
+
+def asked_keys(subject: Subject) -> Iterator[tuple[Path, str, bool]]:
+    """(path, key, whether the key is itself a key of YAML) of each label by which the object chooses nodes."""
+    for path, requirement in (*subject.requirements, *_expressions(subject)):
+        key = requirement.get("key")
+        if isinstance(key, str):
+            yield (*path, "key"), key, False
+    if subject.template is not None:
+        for key in subject.mapping(*subject.pod, "nodeSelector"):
+            yield (*subject.pod, "nodeSelector", key), key, True
+
+
+def _expressions(subject: Subject) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The node affinity of pods, term by term."""
+    if subject.template is None:
+        return
+    affinity = (*subject.pod, *_AFFINITY)
+    for path, _ in subject.items(*affinity, _REQUIRED, "nodeSelectorTerms"):
+        yield from subject.items(*path, "matchExpressions")
+    for path, _ in subject.items(*affinity, _PREFERRED):
+        yield from subject.items(*path, "preference", "matchExpressions")
+
+
+@rule("KL010", "unknown-label", Severity.ERROR, _CHOOSERS)
+def unknown_label(subject: Subject, world: World) -> Notes:
+    """Nodes are chosen by a label that no node has.
+
+    `accelerator/type` is the usual one: no cloud and no version of Karpenter sets it. A requirement on it makes
+    Karpenter put the label on its nodes, which says nothing about their cards; a pod that asks for it waits for ever.
+    In the domains `karpenter.sh`, `karpenter.k8s.aws`, `topology.kubernetes.io` and `kubernetes.io` every name is
+    known, so that another one is a typing error, which Karpenter refuses. Document 001, line 6.
+
+    A key of your own is fine where a NodePool of the input sets it as a label, and in any other domain.
+    """
+    own = {key for _, pool in world.pools for key in pool.labels}
+    known = labels()
+    for path, key, is_key in asked_keys(subject):
+        domain, slash, name = key.partition("/")
+        meant = known.never.get(key, "")
+        if meant:
+            if key in own or (subject.template is not None and not world.judged_pools):
+                continue
+            hint = meant if " " in meant else f"use {meant}"
+            yield Note(path, f"no node has a label {key} of itself", hint, at_key=is_key)
+        elif slash and domain in known.domains and name not in known.domains[domain] and key not in own:
+            close = nearest(key, known.known, 0.75)
+            hint = f"is {close} meant?" if close else f"{domain} has {', '.join(known.domains[domain])}"
+            yield Note(path, f"there is no label {key}", hint, at_key=is_key)
+        elif key not in own and key not in WELL_KNOWN and key not in ALIASES and not (slash and "." in domain):
+            close = nearest(key, [*known.known, *WELL_KNOWN], 0.92)
+            if close:
+                yield Note(path, f"no node has a label {key} of itself", f"is {close} meant?", at_key=is_key)
+
+
+@rule("KL011", "illegal-label", Severity.ERROR)
+def illegal_label(subject: Subject, world: World) -> Notes:
+    """A label has a key or value that no label can have.
+
+    Values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit; `/` is allowed
+    in keys only, where it ends the domain. `accelerator/type In [nvidia.com/gpu]` is therefore refused, and a node
+    selector with such a value would never match. A resource such as `nvidia.com/gpu` is asked for in the limits of a
+    container, not by a label. Document 001, line 6.
+    """
+    del world
+    hint = "a resource such as nvidia.com/gpu is asked for in the limits of a container"
+    for path, requirement in (*subject.requirements, *_expressions(subject)):
+        values = requirement.get("values")
+        for index, value in enumerate(values if isinstance(values, list) else ()):
+            if isinstance(value, str) and not LABEL_VALUE.accepts(value):
+                told = hint if "/" in value else ""
+                yield Note((*path, "values", index), f"{value!r} can be no value of a label: {_why(value)}", told)
+    for at in _label_maps(subject):
+        for key, value in subject.mapping(*at).items():
+            if not LABEL_KEY.accepts(key):
+                yield Note((*at, key), f"{key!r} can be no key of a label", at_key=True)
+            if isinstance(value, str) and not LABEL_VALUE.accepts(value):
+                yield Note(
+                    (*at, key), f"{value!r} can be no value of a label: {_why(value)}", hint if "/" in value else ""
+                )
+
+
+def _label_maps(subject: Subject) -> Iterator[Path]:
+    yield ("metadata", "labels")
+    if subject.kind == "NodePool":
+        yield ("spec", "template", "metadata", "labels")
+    if subject.template:
+        yield (*subject.template, "metadata", "labels")
+    if subject.template is not None:
+        yield (*subject.pod, "nodeSelector")
+
+
+def _why(value: str) -> str:
+    wrong = sorted({letter for letter in value if not (letter.isascii() and (letter.isalnum() or letter in "-_."))})
+    if wrong:
+        return f"{' '.join(map(repr, wrong))} is not allowed in it"
+    if len(value) > 63:
+        return f"it has {len(value)} characters, 63 are allowed"
+    return "it must begin and end with a letter or digit"
+
+
+@rule("KL015", "retired-label", Severity.WARNING, _CHOOSERS, is_fixable=True)
+def retired_label(subject: Subject, world: World) -> Notes:
+    """A label has a newer name.
+
+    `beta.kubernetes.io/arch`, `beta.kubernetes.io/instance-type` and `failure-domain.beta.kubernetes.io/zone` became
+    `kubernetes.io/arch`, `node.kubernetes.io/instance-type` and `topology.kubernetes.io/zone` by Kubernetes 1.17.
+    Karpenter reads the old ones as the new ones; other programs that look at nodes do not. `--fix` renames them.
+    """
+    del world
+    for path, key, is_key in asked_keys(subject):
+        today = ALIASES.get(key)
+        if today is not None:
+            has_both = is_key and today in subject.mapping(*path[:-1])
+            fix = () if has_both else (Edit(path, today, at_key=is_key),)
+            yield Note(path, f"label {key} has a newer name", f"write {today}", at_key=is_key, fix=fix)
+
+
+@rule("KL024", "unknown-capacity-type", Severity.ERROR, _CHOOSERS)
+def unknown_capacity_type(subject: Subject, world: World) -> Notes:
+    """A capacity type is none.
+
+    There are `on-demand`, `spot` and `reserved`. Karpenter refuses a requirement on `karpenter.sh/capacity-type` none
+    of whose values is one of them, and passes over the others with a line in its log; a pod that asks for another one
+    waits for ever.
+    """
+    del world
+    for path, requirement in (*subject.requirements, *_expressions(subject)):
+        values = requirement.get("values")
+        if requirement.get("key") != CAPACITY_TYPE or not isinstance(values, list):
+            continue
+        for index, value in enumerate(values):
+            if isinstance(value, str) and value not in _CAPACITY_TYPES and LABEL_VALUE.accepts(value):
+                close = nearest(value.lower().replace("_", "-"), list(_CAPACITY_TYPES), 0.6)
+                hint = f"is {close} meant?" if close else f"one of {', '.join(_CAPACITY_TYPES)}"
+                yield Note((*path, "values", index), f"{value} is no capacity type", hint)
+    value = subject.get(*subject.pod, "nodeSelector", CAPACITY_TYPE) if subject.template is not None else None
+    if isinstance(value, str) and value not in _CAPACITY_TYPES:
+        hint = f"one of {', '.join(_CAPACITY_TYPES)}"
+        yield Note((*subject.pod, "nodeSelector", CAPACITY_TYPE), f"{value} is no capacity type", hint)

@@ -1,0 +1,370 @@
+"""ClusterState: watch events in, `snapshot()` out. The only mutable model.
+
+It joins what the API tells apart: node and claim by provider id, pods by node, and each node's cards with what the
+sharing family's own records say is used of them. It keeps no memory of its own: what it holds can always be read again.
+At 100,000 pods nothing may be looked for by going through them, so what belongs together is indexed as events come,
+and a node is joined anew only when one of its parts has changed.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kerf.model.cronjobs import CronJob
+from kerf.model.instancetypes import NodeOverlay
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod, PodDisruptionBudget
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import (
+    ClusterNode,
+    ClusterSnapshot,
+    ConfigMap,
+    DaemonSet,
+    Event,
+    NodeClass,
+    ResourceQuota,
+    Synced,
+    Upserted,
+    Watched,
+    key_of,
+)
+from kerf.model.windows import WINDOW_LABEL, CapacityWindow
+from kerf.sharing.family import Family, Occupant
+from kerf.sharing.registry import configured, double_booked, owner_of
+from kerf.state.joining import Parts, demand_on, joined, stated
+from kerf.state.shelves import Groups, Shelf, Sum
+
+_Value = TypeVar("_Value")
+
+
+class ClusterState:
+    """The cluster as the events so far describe it.
+
+    `version` grows with every change that may change a decision: an object that differs in nothing but its resource
+    version, as after a heartbeat, is none.
+    """
+
+    def __init__(self, *, assume_node_classes: bool = False) -> None:
+        self.is_synced = False
+        self.version = 0
+        self.assumes_node_classes = assume_node_classes
+        self._shelves: dict[str, Shelf[Any]] = {}
+        self._families = configured(())
+        self._unbound: Shelf[Pod] = Shelf()
+        self._pods_on, self._booked_on, self._windowed = Groups(), Groups(), Groups()
+        self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
+        self._counted: dict[str, Sum] = {}
+        self._joined: dict[tuple[str, str], ClusterNode] = {}
+        self._stale: set[tuple[str, str]] = set()
+        self._nodes: tuple[ClusterNode, ...] = ()
+        self._used: dict[str, Resources] = {}
+
+    def apply(self, event: Event) -> None:
+        """Take note of one event. Repeats and deletions of unknown objects do no harm.
+
+        Raises DecodeError for a ConfigMap that its sharing family cannot read; the state stays as it was.
+        """
+        if isinstance(event, Synced):
+            self.is_synced = True
+            return
+        kind, key = key_of(event.value)
+        after = event.value if isinstance(event, Upserted) else None
+        if isinstance(after, ConfigMap):
+            configured((after,))
+        before: Any = self._shelf(kind).put(key, after)
+        if not _is_same(before, after):
+            self.version += 1
+        self._index(key, before, after)
+
+    def note(self, value: Node | NodeClaim | CapacityWindow) -> None:
+        """Take note of what a write of ours has given back, unless the watch knows better by now.
+
+        It does when it has told a newer form, or that the object is gone. Versions of one object grow, also where the
+        API calls them opaque (KEP-5504 makes that a promise).
+        """
+        held: Any = self.find(*key_of(value))
+        if held is None or held.uid != value.uid:
+            return
+        versions = (held.resource_version, value.resource_version)
+        if not all(map(str.isdecimal, versions)) or int(versions[0]) <= int(versions[1]):
+            self.apply(Upserted(value))
+
+    def _index(self, key: str, before: Any, after: Any) -> None:
+        """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
+        value = before if after is None else after
+        if isinstance(value, Pod):
+            self._move_pod(key, before, after)
+        elif isinstance(value, Node):
+            self._move_node(key, before, after)
+        elif isinstance(value, NodeClaim):
+            self._move_claim(key, before, after)
+        elif isinstance(value, NodePool) and stated(before) != stated(after):
+            for name in self._claims_of_pool.of(key):
+                self._stale.add(("NodeClaim", name))
+                self._touch_instances((self._shelf("NodeClaim").held[name].provider_id,))
+        elif isinstance(value, ConfigMap):
+            self._configure()
+
+    def _shelf(self, kind: str) -> Shelf[Any]:
+        return self._shelves.setdefault(kind, Shelf())
+
+    def _move_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        held, holds = _bound_to(before), _bound_to(after)
+        self._pods_on.move(key, held, holds)
+        self._windowed.move(key, _windowed(before), _windowed(after))
+        self._unbound.put(key, after if after is not None and not holds and not after.is_ended else None)
+        self._touch_nodes((held, holds))
+        self._book(key, before, after, self._families)
+        for pod in (before, after):
+            if pod is not None:
+                self._used.pop(pod.namespace, None)
+
+    def _book(self, key: str, before: Pod | None, after: Pod | None, families: Iterable[Family]) -> None:
+        for family in families:
+            held, holds = _booked_at(before, family), _booked_at(after, family)
+            if held or holds:
+                self._booked_on.move(key, held and f"{family.name}/{held}", holds and f"{family.name}/{holds}")
+                self._touch_nodes((held, holds))
+
+    def _move_node(self, key: str, before: Node | None, after: Node | None) -> None:
+        held, holds = ("" if node is None else node.provider_id for node in (before, after))
+        self._nodes_by_id.move(key, held, holds)
+        self._touch_nodes((key,))
+        self._touch_instances((held, holds))
+
+    def _move_claim(self, key: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
+        held, holds = ("" if claim is None else claim.provider_id for claim in (before, after))
+        self._touch_instances((held, holds))
+        self._claims_by_id.move(key, held, holds)
+        self._claims_of_pool.move(key, *("" if c is None else c.node_pool for c in (before, after)))
+        self._stale.add(("NodeClaim", key))
+        for claim, sign in ((before, -1), (after, 1)):
+            if claim is not None:
+                self._counted.setdefault(claim.node_pool, Sum()).add(claim.capacity, sign)
+
+    def _touch_nodes(self, names: Iterable[str]) -> None:
+        self._stale.update(("Node", name) for name in names if name)
+
+    def _touch_instances(self, provider_ids: Iterable[str]) -> None:
+        """Whatever is joined by these ids is to be joined anew."""
+        for provider_id in provider_ids:
+            self._touch_nodes(self._nodes_by_id.of(provider_id))
+            self._stale.update(("NodeClaim", name) for name in self._claims_by_id.of(provider_id))
+
+    def _configure(self) -> None:
+        """Take the families as the ConfigMaps now say; everything depends on them."""
+        before, self._families = self._families, configured(self._all(ConfigMap))
+        if before == self._families:
+            return
+        for key, pod in self._unbound.held.items():
+            self._book(key, pod, None, before)
+            self._book(key, None, pod, self._families)
+        self._used.clear()
+        self._stale.update((kind, name) for kind in ("Node", "NodeClaim") for name in self._shelf(kind).held)
+
+    def find(self, kind: str, key: str) -> Watched | None:
+        """The object of that kind and `namespace/name`; None when there is none."""
+        found: Watched | None = self._shelf(kind).held.get(key)
+        return found
+
+    def _all(self, kind: type[_Value]) -> tuple[_Value, ...]:
+        """All objects of a class, by key."""
+        return self._shelf(kind.__name__).values()
+
+    def _found(self, kind: type[_Value], key: str) -> _Value | None:
+        found: _Value | None = self._shelf(kind.__name__).held.get(key)
+        return found
+
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods, by key. Linear in them after each change: `pending` and `pods_on` are what a decision needs."""
+        return self._all(Pod)
+
+    def pending(self) -> tuple[Pod, ...]:
+        """The pods that wait for a node, by key."""
+        return tuple(pod for pod in self._unbound.values() if pod.is_pending)
+
+    def pod(self, key: str) -> Pod | None:
+        """The pod of that `namespace/name`; None when there is none."""
+        return self._found(Pod, key)
+
+    def pods_on(self, node_name: str) -> tuple[Pod, ...]:
+        """The pods bound to a node that have not ended, by key."""
+        pods: dict[str, Pod] = self._shelf("Pod").held
+        return tuple(pods[key] for key in self._pods_on.of(node_name))
+
+    def windows(self) -> tuple[CapacityWindow, ...]:
+        """All CapacityWindows, by name."""
+        return self._all(CapacityWindow)
+
+    def window(self, name: str) -> CapacityWindow | None:
+        """The CapacityWindow of that name; None when there is none."""
+        return self._found(CapacityWindow, name)
+
+    def cron_jobs(self) -> tuple[CronJob, ...]:
+        """All CronJobs, by key."""
+        return self._all(CronJob)
+
+    def windowed(self) -> tuple[Pod, ...]:
+        """The pods with the label of CapacityWindows that have not ended, by key."""
+        pods: dict[str, Pod] = self._shelf("Pod").held
+        return tuple(pods[key] for key in self._windowed.of(WINDOW_LABEL))
+
+    def claims(self) -> tuple[NodeClaim, ...]:
+        """All claims, by name."""
+        return self._all(NodeClaim)
+
+    def claim(self, name: str) -> NodeClaim | None:
+        """The claim of that name; None when there is none."""
+        return self._found(NodeClaim, name)
+
+    def claims_of(self, pool: str) -> tuple[NodeClaim, ...]:
+        """The claims of a pool, by name."""
+        claims: dict[str, NodeClaim] = self._shelf("NodeClaim").held
+        return tuple(claims[name] for name in self._claims_of_pool.of(pool))
+
+    def counted(self, pool: str) -> Resources:
+        """What the capacities of a pool's claims sum up to, with their number as `nodes`."""
+        return self._counted[pool].total() if self._claims_of_pool.of(pool) else Resources()
+
+    def pool(self, name: str) -> NodePool | None:
+        """The pool of that name; None when there is none."""
+        return self._found(NodePool, name)
+
+    def pools(self) -> tuple[NodePool, ...]:
+        """All pools, by name."""
+        return self._all(NodePool)
+
+    def node_classes(self) -> tuple[NodeClass, ...]:
+        """All NodeClasses, by name."""
+        return self._all(NodeClass)
+
+    def node(self, name: str) -> Node | None:
+        """The node object of that name; None when there is none."""
+        return self._found(Node, name)
+
+    def node_of(self, claim: NodeClaim) -> Node | None:
+        """The node that a claim's instance has registered; None while there is none."""
+        held = self.node(claim.node_name)
+        if held is not None and claim.provider_id and held.provider_id == claim.provider_id:
+            return held
+        return next((self.node(name) for name in self._nodes_by_id.of(claim.provider_id)), None)
+
+    def claim_of(self, node: Node) -> NodeClaim | None:
+        """The claim a node was launched for; None for a node that is not ours."""
+        return next((self.claim(name) for name in self._claims_by_id.of(node.provider_id)), None)
+
+    def family_of(self, node: Node | None, claim: NodeClaim | None) -> Family:
+        """The sharing family that owns the cards of a claim's node."""
+        labels = {**(claim.labels if claim is not None else {}), **(node.labels if node is not None else {})}
+        return owner_of(labels, stated(self.pool(claim.node_pool) if claim is not None else None), self._families)
+
+    def snapshot(self, now_s: float, planned: Sequence[Pod] | None = None) -> ClusterSnapshot:
+        """Everything at this moment, frozen. What has not changed since the last one is the same object again.
+
+        `planned` are the pending pods that a plan is to find places for, instead of all that are pending. What a
+        scheduler has booked for one of them counts as free, since the plan counts what the pod asks.
+        """
+        again = {pod.key for pod in planned or () if any(_booked_at(pod, family) for family in self._families)}
+        return ClusterSnapshot(
+            taken_at_s=now_s,
+            node_pools=self.pools(),
+            nodes=self._nodes_without(again),
+            pending=self.pending() if planned is None else tuple(planned),
+            overlays=self._all(NodeOverlay),
+            node_classes=self.node_classes(),
+            daemon_sets=self._all(DaemonSet),
+            disruption_budgets=self._all(PodDisruptionBudget),
+            config_maps=self._all(ConfigMap),
+            quotas=tuple(replace(q, used=self._used_in(q.namespace, again)) for q in self._all(ResourceQuota)),
+            windows=self.windows(),
+            cron_jobs=self.cron_jobs(),
+            windowed=tuple(pod for pod in self.windowed() if pod.node_name),
+            assume_node_classes=self.assumes_node_classes,
+        )
+
+    def _nodes_without(self, again: Collection[str]) -> tuple[ClusterNode, ...]:
+        """All nodes as they would be without the bookings of these pods."""
+        nodes = self._nodes_now()
+        if not again:
+            return nodes
+        pods = [pod for key in again if (pod := self.pod(key)) is not None]
+        names = {_booked_at(pod, family) for pod in pods for family in self._families}
+        rejoined = {name: self._node_now(name, again) for name in names}
+        return tuple((each.node and rejoined.get(each.name)) or each for each in nodes)
+
+    def _nodes_now(self) -> tuple[ClusterNode, ...]:
+        """All nodes, and the claims without one, by name; a node before a claim of its name."""
+        if self._stale:
+            for kind, name in self._stale:
+                joined = self._node_now(name) if kind == "Node" else self._claim_alone(name)
+                if joined is None:
+                    self._joined.pop((kind, name), None)
+                else:
+                    self._joined[kind, name] = joined
+            self._stale.clear()
+            self._nodes = tuple(sorted(self._joined.values(), key=lambda each: (each.name, each.node is None)))
+        return self._nodes
+
+    def cluster_node(self, name: str) -> ClusterNode | None:
+        """The node with its claim, its pods and its cards, as it is now; None when there is none of that name."""
+        return self._node_now(name)
+
+    def _node_now(self, name: str, without: Collection[str] = ()) -> ClusterNode | None:
+        node = self.node(name)
+        if node is None:
+            return None
+        claim = self.claim_of(node)
+        family = self.family_of(node, claim)
+        booked = (self.pod(key) for key in self._booked_on.of(f"{family.name}/{name}") if key not in without)
+        pool = self.pool(claim.node_pool) if claim is not None else None
+        held = tuple(pod for pod in booked if pod)
+        problem = double_booked(node.labels, stated(pool), self._families)
+        return joined(Parts(node, claim, pool, self.pods_on(name), held, problem), family)
+
+    def _claim_alone(self, name: str) -> ClusterNode | None:
+        """The claim as capacity on its way; None when a node is joined to it, or when it is gone."""
+        claim = self.claim(name)
+        is_joined = claim is not None and self._nodes_by_id.of(claim.provider_id)
+        if claim is None or (is_joined and self._claims_by_id.of(claim.provider_id)[0] == name):
+            return None
+        return joined(Parts(None, claim, self.pool(claim.node_pool), (), ()), self.family_of(None, claim))
+
+    def _used_in(self, namespace: str, without: Collection[str] = ()) -> Resources:
+        """What the pods of a namespace, save some, hold of the keys that sharing families enforce."""
+        used = self._used.get(namespace) if not without else None
+        if used is None:
+            pods: list[Pod] = [
+                pod for pod in self._shelf("Pod").within(f"{namespace}/") if not pod.is_ended and pod.key not in without
+            ]
+            used = Resources()
+            for family in self._families:
+                holding = (pod for pod in pods if pod.node_name or family.booked_node(pod))
+                used = used + family.quota_used([Occupant(pod, demand_on(pod, family)) for pod in holding])
+            if not without:
+                self._used[namespace] = used
+        return used
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    """Whether two versions of one object differ in nothing but their version."""
+    if before is None or after is None or before == after:
+        return before is after or before == after
+    version = getattr(before, "resource_version", None)
+    return version is not None and bool(replace(after, resource_version=version) == before)
+
+
+def _windowed(pod: Pod | None) -> str:
+    """The group of a pod that holds, or waits for, what windows count; empty if none."""
+    return WINDOW_LABEL if pod is not None and WINDOW_LABEL in pod.labels and not pod.is_ended else ""
+
+
+def _bound_to(pod: Pod | None) -> str:
+    """The node whose room a pod takes; empty if none."""
+    return "" if pod is None or pod.is_ended else pod.node_name
+
+
+def _booked_at(pod: Pod | None, family: Family) -> str:
+    """The node where devices are booked for a pod that is not bound yet; empty if none."""
+    return "" if pod is None or pod.node_name or pod.is_ended else family.booked_node(pod)

@@ -1,0 +1,180 @@
+"""A node joined with its claim, its pods and its cards; and what is written down of cards that are still to come."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kerf.errors import DecodeError
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.gpu import DeviceShape, DeviceState, GPUModel, Profile
+from kerf.model.nodeclaim import OBSERVED_DEVICES, PREDICTED_DEVICES, NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod, PodDemand
+from kerf.model.snapshot import ClusterNode
+from kerf.sharing.family import Family, Occupant
+from kerf.sharing.partitions import missing_parts, shown
+
+_MOST_MIB = 2**40
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What belongs to one node; `problem` says why it cannot be planned with, where that is known beforehand."""
+
+    node: Node | None
+    claim: NodeClaim | None
+    pool: NodePool | None
+    pods: tuple[Pod, ...]
+    booked: tuple[Pod, ...]
+    problem: str = ""
+
+
+def joined(parts: Parts, family: Family) -> ClusterNode:
+    """The node as decisions see it; `family` owns its cards. What cannot be read of them is said in `problem`."""
+    node, claim = parts.node, parts.claim
+    problem, observed = parts.problem, None
+    if node is not None and not problem:
+        try:
+            observed = family.inventory(node)
+        except DecodeError as error:
+            problem = str(error)
+    waiting = claim is not None and not claim.is_true("Initialized")
+    predicted: tuple[DeviceState, ...] = ()
+    is_cut = any(device.partitions for device in observed or ())
+    if claim is not None and (waiting or is_cut):
+        predicted = family.predict(predicted_shapes(claim), _labels(parts), stated(parts.pool))
+    if observed is None or (waiting and (not observed or any(device.partitions for device in predicted))):
+        devices = predicted if waiting else ()
+    else:
+        # Of cards that were cut beforehand kubelet shows sums only; where they agree, the prediction says more.
+        devices = predicted if is_cut and shown(predicted) == shown(observed) else observed
+    used: tuple[DeviceState, ...] = ()
+    if devices:
+        used = family.occupied(devices, [Occupant(p, demand_on(p, family)) for p in (*parts.pods, *parts.booked)])
+    return ClusterNode(
+        node, claim, parts.pods, used, family.name if devices or observed else "", problem, bool(observed)
+    )
+
+
+def _labels(parts: Parts) -> Mapping[str, str]:
+    """Of the node, else those that its claim promises."""
+    if parts.node is not None:
+        return parts.node.labels
+    return parts.claim.labels if parts.claim is not None else {}
+
+
+def demand_on(pod: Pod, family: Family) -> PodDemand | None:
+    """What the pod asks of the family; None for nothing that it gives.
+
+    Not remembered on the pod: a node is joined once for each change of it, and a hundred thousand pods must stay small.
+    """
+    demand = family.demand(pod)
+    return demand if isinstance(demand, PodDemand) and not demand.is_empty else None
+
+
+def stated(pool: NodePool | None) -> Mapping[str, str]:
+    """The annotations that a pool states for its nodes; none for no pool."""
+    return pool.stated_annotations if pool is not None else {}
+
+
+def predicted_shapes(claim: NodeClaim) -> tuple[DeviceShape, ...]:
+    """The cards a claim's node must register, as written at its launch; empty once somebody broke the annotation."""
+    return _shapes(claim.annotations.get(PREDICTED_DEVICES, "[]"))
+
+
+@lru_cache(maxsize=1024)
+def _shapes(text: str) -> tuple[DeviceShape, ...]:
+    try:
+        cards = json.loads(text)
+        return tuple(
+            DeviceShape(
+                GPUModel(str(card["model"]), "nvidia", str(card.get("registeredAs", ""))),
+                _memory(card["memoryMiB"]),
+                profiles=tuple(_profile(row) for row in card.get("migProfiles", ())),
+                pci_ids=tuple(map(str, card.get("pciIds", ()))),
+            )
+            for card in cards
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return ()
+
+
+def _memory(value: object) -> int:
+    """MiB of a card. Raises ValueError for what no card has."""
+    if isinstance(value, int) and 0 < value <= _MOST_MIB:
+        return value
+    raise ValueError(value)
+
+
+def devices_annotation(shapes: Iterable[DeviceShape]) -> str:
+    """The annotation that `predicted_shapes` reads."""
+    return json.dumps([_card(shape) for shape in shapes])
+
+
+def _card(shape: DeviceShape) -> dict[str, object]:
+    card: dict[str, object] = {
+        "model": shape.model.name,
+        "registeredAs": shape.model.registered_as,
+        "memoryMiB": shape.memory_mib,
+    }
+    if shape.profiles:
+        card["migProfiles"] = [
+            [p.name, p.size, list(p.starts), p.memory_mib, p.cores, p.slice_count, p.has_media_engine]
+            for p in shape.profiles
+        ]
+        card["pciIds"] = list(shape.pci_ids)
+    return card
+
+
+def _profile(row: Sequence[object]) -> Profile:
+    """A MIG profile as `_card` writes it. Raises TypeError or ValueError for anything else."""
+    name, size, starts, memory, cores, slices, has_media_engine = row
+    if not isinstance(starts, list):
+        raise TypeError(starts)
+    slices, memory_mib, cores, compute = (int(str(number)) for number in (size, memory, cores, slices))
+    places = tuple(int(start) for start in starts)
+    return Profile(str(name), slices, places, memory_mib, cores, compute, has_media_engine=bool(has_media_engine))
+
+
+def observed_memory(pools: Iterable[NodePool], nodes: Iterable[ClusterNode]) -> dict[tuple[str, str], int]:
+    """What to reckon with for a card of each (pool, instance type), in MiB before any scaling, where it is noted.
+
+    The note on the pool holds until a node of the type has initialised with more: one bad card must not speak for all.
+    """
+    known = {(pool.name, name): memory for pool in pools for name, memory in noted_observations(pool).items()}
+    for node in nodes:
+        claim = node.claim
+        if claim is None or not node.is_initialized or node.is_deleting:
+            continue
+        key = (claim.node_pool, node.labels.get(INSTANCE_TYPE, ""))
+        if key in known:
+            proven = min((shape.memory_mib for shape in predicted_shapes(claim)), default=0)
+            known[key] = max(known[key], proven)
+    return known
+
+
+def noted_observations(pool: NodePool) -> Mapping[str, int]:
+    """What the pool's annotation says was registered, by instance type; empty when it cannot be read."""
+    try:
+        noted = json.loads(pool.own_annotations.get(OBSERVED_DEVICES, "{}"))
+        return {str(name): _memory(memory) for name, memory in noted.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def lacks(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> str:
+    """What the register lacks of what was predicted, card by card; empty when it holds at least that."""
+    if any(device.partitions for device in predicted):
+        return missing_parts(predicted, observed)
+    if len(observed) < len(predicted):
+        return f"{len(observed)} of {len(predicted)} GPUs registered"
+    healthy = sorted((d.memory_mib for d in observed if d.healthy), reverse=True)
+    expected = sorted((d.memory_mib for d in predicted), reverse=True)
+    if len(healthy) < len(expected):
+        return f"{len(healthy)} of {len(expected)} GPUs are healthy"
+    for got, wanted in zip(healthy, expected, strict=False):
+        if 0 < got < wanted:
+            return f"a GPU registered {got} MiB, {wanted} were predicted"
+    return ""

@@ -1,0 +1,101 @@
+"""Where the state keeps objects: shelves in key order, groups by what objects share, and sums kept up to date.
+
+A list of a hundred thousand keys is sorted once; after that each change finds its place by bisection.
+"""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+from kerf.model.quantities import NODES, Resources
+
+_Value = TypeVar("_Value")
+
+
+class Shelf(Generic[_Value]):
+    """The objects of one kind. Their order is worked out when somebody asks, and kept until an object changes."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, _Value] = {}
+        self._keys: list[str] | None = None
+        self._values: tuple[_Value, ...] | None = None
+
+    def put(self, key: str, value: _Value | None) -> _Value | None:
+        """Hold `value` under `key`, or nothing for None; returns what was held before."""
+        before = self.held.get(key)
+        if value is None and before is None:
+            return None
+        self._values = None
+        if value is None:
+            del self.held[key]
+            if self._keys is not None:
+                del self._keys[bisect_left(self._keys, key)]
+            return before
+        if before is None and self._keys is not None:
+            insort(self._keys, key)
+        self.held[key] = value
+        return before
+
+    def keys(self) -> list[str]:
+        """All keys, sorted; not to be changed."""
+        if self._keys is None:
+            self._keys = sorted(self.held)
+        return self._keys
+
+    def values(self) -> tuple[_Value, ...]:
+        """All objects, by key."""
+        if self._values is None:
+            self._values = tuple(self.held[key] for key in self.keys())
+        return self._values
+
+    def within(self, prefix: str) -> Iterator[_Value]:
+        """Those whose keys begin with `prefix`, by key."""
+        keys = self.keys()
+        for position in range(bisect_left(keys, prefix), len(keys)):
+            if not keys[position].startswith(prefix):
+                return
+            yield self.held[keys[position]]
+
+
+class Groups:
+    """Sorted keys by what they have in common; an empty name is no group."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, list[str]] = {}
+
+    def move(self, key: str, before: str, after: str) -> None:
+        """Take `key` from one group to another."""
+        if before == after:
+            return
+        if before:
+            keys = self._held[before]
+            del keys[bisect_left(keys, key)]
+            if not keys:
+                del self._held[before]
+        if after:
+            insort(self._held.setdefault(after, []), key)
+
+    def of(self, name: str) -> Sequence[str]:
+        """The keys of a group, sorted."""
+        return self._held.get(name, ()) if name else ()
+
+
+class Sum:
+    """The sum of some claims, kept as they come and go; a resource that none of them states is not in it."""
+
+    def __init__(self) -> None:
+        self._amounts: Counter[str] = Counter()
+        self._stated: Counter[str] = Counter()
+
+    def add(self, capacity: Resources, sign: int) -> None:
+        """Count a claim in, or out again with `sign` -1."""
+        for name, amount in (capacity + {NODES: 1}).items():
+            self._amounts[name] += sign * amount
+            self._stated[name] += sign
+            if not self._stated[name]:
+                del self._amounts[name], self._stated[name]
+
+    def total(self) -> Resources:
+        """The sum."""
+        return Resources(self._amounts)

@@ -1,0 +1,50 @@
+"""A pin of ours that keeps its pod from the place that it could have is taken away at once, and no other."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerf.controllers.pins import Pins
+from kerf.model.gpu import Slice
+from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
+from tests.controllers.cluster import Cluster, pod
+from tests.sim.world import START_S
+
+USE, PINNED = "nvidia.com/use-gpuuuid", "kerf.dev/pinned"
+PLAN = Plan("cost", Cost("USD", 0, 0))
+
+
+def placed(cluster: Cluster, card: str) -> None:
+    """A plan finds a place for the pod on a card, and is acted on."""
+    snapshot = cluster.read()
+    part = Slice(pod="default/p", container="main", device=0, device_id=card, memory_mib=1000, cores=0)
+    plan = replace(PLAN, placements=(NodePlacement(PlacedPod("default/p", (part,)), "node-1"),))
+    cluster.done(cluster.actuator.launch(plan, snapshot))
+
+
+@pytest.mark.parametrize("card, is_kept", [("GPU-a", True), ("GPU-b", False)], ids=["its own", "another"])
+def test_a_pin_ends_when_the_plan_finds_another_card(cluster: Cluster, card: str, is_kept: bool) -> None:
+    """Somebody was quicker on its own; HAMi would refuse every other one as long as the pin is there."""
+    cluster.put(pod(annotations={USE: "GPU-a", PINNED: str(START_S)}))
+    placed(cluster, card)
+
+    assert is_kept == (USE in cluster.pod().annotations)
+
+
+@pytest.mark.parametrize(
+    "annotations", [{USE: "GPU-mine"}, {USE: "kerf-card-on-its-way", PINNED: str(START_S)}], ids=["a user's", "held"]
+)
+def test_what_is_no_pin_of_ours_stays(cluster: Cluster, annotations: dict[str, str]) -> None:
+    """The one is a wish, the other waits for a card that has not registered."""
+    cluster.put(pod(annotations=annotations))
+    placed(cluster, "GPU-b")
+
+    assert annotations == dict(cluster.pod().annotations)
+
+
+def test_a_pod_that_is_held_for_no_node_is_let_go_at_once(cluster: Cluster) -> None:
+    """Its claim went while Kerf was down, and two minutes are long."""
+    cluster.put(pod(annotations={USE: "kerf-card-on-its-way", PINNED: str(START_S)}))
+    cluster.start(Pins(cluster.state, cluster.ports, cluster.settings))
+
+    assert {} == dict(cluster.pod().annotations)

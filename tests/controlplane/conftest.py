@@ -1,0 +1,59 @@
+"""The control plane of this tier: one for each worker, started by the first test that asks for it.
+
+Nothing is built here. Without the programs the tier is skipped, and a line at the end of the run says so; with
+KERF_REQUIRE_CONTROLPLANE=1 it fails instead.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOptions
+from tests.conftest import LEFT_OUT
+
+BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Binaries:
+    """The programs, all of them."""
+    printed = subprocess.run([sys.executable, BUILD, "--print"], capture_output=True, text=True, check=True).stdout
+    found = Binaries.find(os.environ, Path(printed.strip()))
+    if found.missing:
+        reason = f"{LEFT_OUT}: {', '.join(found.missing)} missing; build with `make controlplane`"
+        if os.environ.get("KERF_REQUIRE_CONTROLPLANE") == "1":
+            pytest.fail(f"{reason} (KERF_REQUIRE_CONTROLPLANE=1)")
+        pytest.skip(reason)
+    return found
+
+
+@pytest.fixture(scope="session")
+def control_plane(binaries: Binaries) -> Iterator[ControlPlane]:
+    """Shared by the tests of a worker, with the audit log on; whoever breaks it mends it."""
+    with ControlPlane(binaries, ControlPlaneOptions(audit=True)) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """An empty namespace in which pods can be created; it goes with the test."""
+    name = f"test-{uuid4().hex[:8]}"
+    control_plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
+    control_plane.wait_until(lambda: control_plane.get("ServiceAccount", "default", name), 30, "its service account")
+    yield name
+    control_plane.delete("Namespace", name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failing test shows what the programs said last."""
+    report = yield
+    planes = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, ControlPlane)]
+    if report.failed:
+        report.sections.extend(("logs of the control plane", plane.tails()) for plane in planes)
+    return report

@@ -1,0 +1,114 @@
+"""A plan is only worth something if the schedulers follow it: kube-scheduler by nominations, HAMi by pins."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kerf.testing.controlplane import Binaries
+from kerf.testing.installation import Replica
+from tests.controlplane.cluster import Cluster, cluster
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def plain(binaries: Binaries) -> Iterator[Cluster]:
+    """Without HAMi."""
+    with cluster(binaries) as made:
+        yield made
+
+
+@pytest.fixture
+def shared(binaries: Binaries) -> Iterator[Cluster]:
+    """With HAMi, which draws lots among equal nodes."""
+    with cluster(binaries, with_hami=True) as made:
+        yield made
+
+
+def pool(instance_type: str, labels: dict[str, str]) -> Json:
+    """A pool of one on-demand type."""
+    requirements = [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+    ]
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    template = {"metadata": {"labels": labels}, "spec": {"nodeClassRef": reference, "requirements": requirements}}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "only"},
+        "spec": {"template": template, "disruption": {"consolidateAfter": "Never"}},
+    }
+
+
+def pods(name: str, count: int, resources: dict[str, str]) -> list[Json]:
+    """Pods of one size."""
+    container = {"name": "main", "image": "main", "resources": {"requests": resources, "limits": resources}}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{name}-{index:02d}", "namespace": "default"},
+            "spec": {"containers": [container]},
+        }
+        for index in range(count)
+    ]
+
+
+def all_refused(cluster: Cluster, count: int) -> None:
+    """Every pod has been refused by its scheduler: then Kerf finds one batch, however slowly they were created."""
+
+    def refused() -> int:
+        conditions = [each for pod in cluster.pods() for each in pod["status"].get("conditions", ())]
+        return sum(each.get("reason") == "Unschedulable" for each in conditions)
+
+    cluster.until(lambda: count == refused(), "all pods are refused", 120)
+
+
+def as_planned(cluster: Cluster, replica: Replica, count: int) -> None:
+    """All pods run, on no more nodes than were planned at first, each where it was planned."""
+    cluster.until(lambda: count == len(cluster.pods("Running")), "all pods run", 120)
+    cluster.until(lambda: count == replica.metric("kerf_pods_followed_total", outcome="as-planned"), "all are counted")
+    assert 0 == replica.metric("kerf_pods_followed_total", outcome="other-node")
+    assert 0 == replica.metric("kerf_pods_followed_total", outcome="other-cards")
+
+
+def test_ordinary_pods_are_bound_where_they_were_planned(plain: Cluster) -> None:
+    """Thirty pods fill ten nodes exactly: spread by kube-scheduler alone the small ones take the large ones' room."""
+    plain.plane.apply([pool("c5.xlarge", {})])
+    small, large = ({"cpu": cpu, "memory": "64Mi"} for cpu in ("700m", "2500m"))
+    plain.plane.apply([*pods("small", 20, small), *pods("large", 10, large)])
+
+    all_refused(plain, 30)
+
+    as_planned(plain, plain.start(), 30)
+
+    assert 10 == len(plain.created_claims())
+
+
+def slices(cluster: Cluster) -> None:
+    """Thirty pods that fill fifteen cards if each large one goes with a small one."""
+    cluster.plane.apply([pool("g5.xlarge", {"gpu": "on"})])
+    small, large = ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory} for memory in ("10500", "12000"))
+    cluster.plane.apply([*pods("small", 15, small), *pods("large", 15, large)])
+
+
+def test_slices_are_bound_on_the_planned_cards(shared: Cluster) -> None:
+    """HAMi looks at present use alone, and would put two small slices together: pinned, every pod finds its card."""
+    slices(shared)
+    all_refused(shared, 30)
+
+    as_planned(shared, shared.start(), 30)
+
+    assert 15 == len(shared.created_claims())
+
+
+def test_without_following_slices_are_stranded(shared: Cluster) -> None:
+    """What the rule above is for: HAMi by itself strands pods, for which more nodes are bought."""
+    slices(shared)
+    all_refused(shared, 30)
+    shared.start("--follow=off")
+    shared.until(lambda: 30 == len(shared.pods("Running")), "all pods run", 120)
+
+    assert 15 < len(shared.created_claims())

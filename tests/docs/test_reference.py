@@ -1,0 +1,38 @@
+"""Reference pages that are written from the program, and names that pages must not forget."""
+
+from pathlib import Path
+
+import pytest
+from tools.document_run import CLUSTER, generated
+
+from kerf.cli.main import COMMANDS, HIDDEN
+from kerf.clouds.kwok_controls import _SETTINGS, FAULT_KINDS
+from kerf.clouds.kwok_machines import INTERRUPT
+from tests.docs.test_documents_run import ROOT
+
+GENERATED = generated((ROOT / CLUSTER).read_text(encoding="utf-8"))
+
+
+def reference(name: str) -> str:
+    """A page of the reference."""
+    return (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=str)
+def test_settings_and_metrics_are_those_of_the_program(path: Path) -> None:
+    """`python tools/document_run.py` writes them."""
+    assert GENERATED[path] == (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_every_command_has_its_section() -> None:
+    """Also those that the help text does not list."""
+    page = reference("cli")
+
+    assert [] == [name for name in (*COMMANDS, *HIDDEN) if f"\n## kerf {name}\n" not in page]
+
+
+def test_the_controls_of_the_acted_out_cloud_are_all_there() -> None:
+    """Settings, faults and the annotation of an interruption."""
+    page = reference("kwok")
+
+    assert [] == [name for name in (*_SETTINGS, *FAULT_KINDS, INTERRUPT) if name not in page]
