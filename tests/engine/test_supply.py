@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.supply import fixed
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
@@ -151,7 +150,7 @@ def test_the_first_offering_that_requirements_allow_is_taken() -> None:
     assert second is not None
     assert "us-east-1b" == second.zone
     assert candidate.offering_for(asking(ZONE, "In", "us-east-1c")) is None
-    assert second == candidate.offering_for(fixed(second))
+    assert second == candidate.offering_for(asking(ZONE, "In", second.zone))
 
 
 @pytest.mark.parametrize(

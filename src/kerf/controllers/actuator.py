@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from kerf.controllers.conditions import complaint
 from kerf.controllers.gates import Gates
 from kerf.model import events
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
-    FALSE,
     FOLLOW,
     INITIALIZED,
     PLANNED_OFFERING,
@@ -233,13 +233,9 @@ class Actuator:
 
     async def tell_limit(self, pool: NodePool, message: str) -> None:
         """Set the pool's condition LimitsReached where it says something else; one that never was is not set False."""
-        held = next((condition for condition in pool.conditions if condition.type == LIMITS_REACHED), None)
-        status = TRUE if message else FALSE
-        if (held is None and not message) or (held is not None and (held.status, held.message) == (status, message)):
-            return
-        reason = LIMITS_REACHED if message else "WithinLimits"
-        told = Condition(LIMITS_REACHED, status, reason, message, self._clock.now_s())
-        await self._writer.update_node_pool_status(pool.name, None, (told,))
+        told = complaint(pool, LIMITS_REACHED, message, "WithinLimits", self._clock.now_s())
+        if told is not None:
+            await self._writer.update_node_pool_status(pool.name, None, (told,))
 
 
 def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:

@@ -16,6 +16,7 @@ from kerf.controllers.pins import Pins
 from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.runtime import Controller, Ports, Runtime
+from kerf.controllers.sharing import SharingStatus
 from kerf.controllers.windows import Windows
 from kerf.state import ClusterState
 
@@ -46,6 +47,7 @@ def compose(
             Consolidatable(state, ports),
             PoolStatus(state, ports),
             OverlayStatus(state, ports, book),
+            SharingStatus(state, ports, book),
             PriceCaps(state, ports, book, settings),
             Prewarm(state, ports),
             Provisioning(state, ports, book, actuator, settings),

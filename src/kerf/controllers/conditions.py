@@ -194,6 +194,18 @@ def _judged(pool: NodePool, condition: Condition, refusal: str) -> Condition:
     return held
 
 
+def complaint(pool: NodePool, kind: str, message: str, otherwise: str, now_s: float) -> Condition | None:
+    """A condition that is True while there is a message, else False for the reason `otherwise`.
+
+    None where the pool says so already, and where there is nothing to say and never was.
+    """
+    held = next((condition for condition in pool.conditions if condition.type == kind), None)
+    status = TRUE if message else FALSE
+    if (held is None and not message) or (held is not None and (held.status, held.message) == (status, message)):
+        return None
+    return Condition(kind, status, kind if message else otherwise, message, now_s)
+
+
 class OverlayStatus:
     """Says of each NodeOverlay whether it is applied: one that is invalid or contradicts another is applied nowhere."""
 

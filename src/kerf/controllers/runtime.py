@@ -225,8 +225,8 @@ class Runtime:
                 # One bad object must not stop decisions about the others: its last good form stays.
                 logger("state").warning("object left as it was", error=str(error))
                 self.misread(*named, str(error))
-                continue
-            self._misread.pop(named, None)
+            else:
+                self._misread.pop(named, None)
             if self._state.is_synced:
                 self._dispatch(event, previous)
 

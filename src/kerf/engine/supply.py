@@ -4,30 +4,29 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.engine import overlays
 from kerf.engine.devices import with_parts
 from kerf.engine.fit import admits
+from kerf.engine.offerings import offerings_of
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     ZONE,
-    Requirement,
     Requirements,
 )
-from kerf.model.gpu import DeviceShape
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.gpu import DeviceShape, DeviceState
+from kerf.model.instancetypes import InstanceType, Offering, OfferingKey
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, NodeClass
-from kerf.model.times import instant_text
 from kerf.sharing.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, double_booked, owner_of
@@ -89,13 +88,18 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Supply:
-    """Everything that could be bought: candidates of all pools, and what a plan should tell of them."""
+    """Everything that could be bought: candidates of all pools, and what a plan should tell of them.
+
+    `pool_problems` say why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave
+    nodes without a GPU; both by the pool's name.
+    """
 
     candidates: tuple[Candidate, ...]
     unavailable: tuple[Candidate, ...] = ()
     families: tuple[Family, ...] = ()
     pool_problems: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    sharing_problems: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def by_pool(self) -> dict[str, tuple[Candidate, ...]]:
@@ -111,6 +115,7 @@ class _Collected:
     candidates: list[Candidate] = field(default_factory=list)
     unavailable: list[Candidate] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
+    sharing: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -151,9 +156,12 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         overlaid = overlays.apply(standing, pool, allowed_types(pool, market.types))
         collected.notes.extend(overlaid.notes)
         variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
-        for kind in overlaid.types:
-            collected.notes.extend(_useless_choices(variants[any(s.profiles for s in kind.devices)], kind, families))
-            for variant in variants[any(shape.profiles for shape in kind.devices)]:
+        offers = [(kind, variants[any(shape.profiles for shape in kind.devices)]) for kind in overlaid.types]
+        useless, problems = _sharing_problems(offers, families)
+        collected.notes.extend(f"NodePool {pool.name}: {problem}" for problem in useless)
+        collected.sharing.extend((pool.name, problem) for problem in problems)
+        for kind, among in offers:
+            for variant in among:
                 _offer(variant, kind, (snapshot, market, families), collected)
     return Supply(
         tuple(sorted(collected.candidates, key=lambda c: c.order)),
@@ -161,6 +169,7 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         families,
         tuple(collected.problems),
         tuple(dict.fromkeys(collected.notes)),
+        tuple(collected.sharing),
     )
 
 
@@ -244,33 +253,10 @@ def _offer(
     """Add one type of one pool to `out`, as available or with the reason why it is not."""
     snapshot, market, families = world
     requirements = pool.template_requirements().intersect(kind.requirements)
-    allowed = (
-        [
-            o
-            for o in kind.offerings
-            if requirements[ZONE].has(o.zone) and requirements[CAPACITY_TYPE].has(o.capacity_type)
-        ]
-        if kind.offerings
-        else []
-    )
-    too_dear = sorted(
-        (o for o in allowed if pool.bounds.excess(kind, o.price_micro)), key=lambda o: (o.price_micro, o.zone)
-    )
-    within = [o for o in allowed if o not in too_dear]
-    refused, retry_at_s = _back_off(pool, kind, market)
-    available = [] if refused else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
-    if not available and not refused:
-        refused, retry_at_s = _why_unavailable(kind, within, market)
-        if too_dear and not within:
-            refused = f"{kind.name}: {pool.bounds.excess(kind, too_dear[0].price_micro)}"
+    offered = offerings_of(pool, kind, requirements, market)
     family = owner_of(pool.labels, pool.stated_annotations, families)
-    observed = market.observed_memory_mib.get((pool.name, kind.name))
-    shapes = tuple(_as_observed(shape, observed) for shape in kind.devices)
     obstacle = _obstacle(pool, kind, families, family)
-    devices = () if obstacle else family.predict(shapes, pool.labels, pool.stated_annotations)
-    if not any(device.partitions or device.profiles for device in devices):
-        # Claims remember the cards of their type: MIG tables only where cards are cut by them.
-        shapes = tuple(replace(shape, profiles=(), pci_ids=()) for shape in shapes)
+    shapes, devices = _cards(pool, replace(kind, devices=_as_observed(pool, kind, market)), family, obstacle)
     target = Target(
         f"NodePool {pool.name}/{kind.name}",
         requirements,
@@ -281,23 +267,33 @@ def _offer(
         quotas=snapshot.quotas,
         no_devices=obstacle,
         hides_cards=bool(obstacle and kind.devices),
-        sold=tuple((o.zone, o.capacity_type) for o in available),
+        sold=tuple((o.zone, o.capacity_type) for o in offered.available),
     )
     room = _empty_room(target, with_parts(kind.allocatable, family, devices), snapshot)
-    available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
     candidate = Candidate(
         target,
         pool,
         replace(kind, devices=shapes),
-        tuple(available),
+        offered.available,
         replace(room, devices=devices),
-        kind.capacity + {NODES: 1} + _cost(pool, available),
-        refused,
-        retry_at_s,
-        _gone(within, available),
-        tuple(too_dear),
+        kind.capacity + {NODES: 1} + _cost(pool, offered.available),
+        offered.refused,
+        offered.retry_at_s,
+        offered.sold_out,
+        offered.too_dear,
     )
-    (out.candidates if available else out.unavailable).append(candidate)
+    (out.candidates if offered.available else out.unavailable).append(candidate)
+
+
+def _cards(
+    pool: NodePool, kind: InstanceType, family: Family, obstacle: str
+) -> tuple[tuple[DeviceShape, ...], tuple[DeviceState, ...]]:
+    """The cards of a new node as a claim remembers them, and as they will be registered: none behind an obstacle."""
+    devices = () if obstacle else family.predict(kind.devices, pool.labels, pool.stated_annotations)
+    if any(device.partitions or device.profiles for device in devices):
+        return kind.devices, devices
+    # Claims remember the cards of their type: MIG tables only where cards are cut by them.
+    return tuple(replace(shape, profiles=(), pci_ids=()) for shape in kind.devices), devices
 
 
 def _cost(pool: NodePool, available: Sequence[Offering]) -> dict[str, int]:
@@ -307,48 +303,40 @@ def _cost(pool: NodePool, available: Sequence[Offering]) -> dict[str, int]:
     return {COST_PER_HOUR: min((o.price_micro for o in available), default=0)}
 
 
-def _as_observed(shape: DeviceShape, observed_mib: int | None) -> DeviceShape:
-    if observed_mib is None or observed_mib >= shape.memory_mib:
-        return shape
-    return replace(shape, memory_mib=observed_mib, memory_source="observed on a node of this pool")
+def _as_observed(pool: NodePool, kind: InstanceType, market: Market) -> tuple[DeviceShape, ...]:
+    """The type's cards, with no more memory than was seen on a node of it in this pool."""
+    observed_mib = market.observed_memory_mib.get((pool.name, kind.name))
+    if observed_mib is None:
+        return kind.devices
+    return tuple(
+        replace(shape, memory_mib=observed_mib, memory_source="observed on a node of this pool")
+        if observed_mib < shape.memory_mib
+        else shape
+        for shape in kind.devices
+    )
 
 
-def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[str, ...]:
-    return tuple(sorted({o.capacity_type for o in allowed} - {o.capacity_type for o in available}))
+def _sharing_problems(
+    offers: Sequence[tuple[InstanceType, Sequence[NodePool]]], families: Sequence[Family]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Choices of the pool under which a type shows no GPU, whatever else is assumed; and all that is wrong with it.
 
-
-def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
-    key = OfferingKey(kind.name, offering.zone, offering.capacity_type)
-    return any(sold.offering == key for sold in market.sold_out)
-
-
-def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[str, float]:
-    for held in market.back_offs:
-        if (held.node_pool, held.instance_type) == (pool.name, kind.name):
-            again = instant_text(held.until_s)
-            return f"{kind.name} backs off in NodePool {pool.name} until {again}: {held.reason}", held.until_s
-    return "", 0
-
-
-def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Market) -> tuple[str, float]:
-    if not allowed:
-        return f"{kind.name} has no offering that the NodePool's zones and capacity types allow", 0
-    until = [sold.until_s for sold in market.sold_out if sold.offering.instance_type == kind.name]
-    capacity_types = ", ".join(sorted({o.capacity_type for o in allowed}))
-    again_s = min(until, default=0)
-    when = f", tried again at {instant_text(again_s)}" if again_s else ""
-    return f"{kind.name} is sold out ({capacity_types}){when}", again_s
-
-
-def _useless_choices(variants: Sequence[NodePool], kind: InstanceType, families: Sequence[Family]) -> Iterator[str]:
-    """Configurations that the pool allows and under which the type shows no GPU, whatever else is assumed."""
-    problems: dict[tuple[str | None, ...], list[str]] = {}
-    for pool in variants if kind.devices else ():
-        choice = tuple(pool.chosen_labels.get(label) for label in CONFIGURATION_LABELS)
-        if any(choice):
+    That also holds why no type at all shows its cards. A type that cannot be cut beside one that can is no problem.
+    """
+    useless: list[str] = []
+    hidden: list[str] = []
+    is_any_shown = False
+    for kind, variants in offers:
+        by_choice: dict[tuple[str | None, ...], list[str]] = {}
+        for pool in variants if kind.devices else ():
+            choice = tuple(pool.chosen_labels.get(label) for label in CONFIGURATION_LABELS)
             family = owner_of(pool.labels, pool.stated_annotations, families)
-            problems.setdefault(choice, []).append(_obstacle(pool, kind, families, family))
-    return (f"NodePool {variants[0].name}: {found[0]}" for found in problems.values() if all(found))
+            by_choice.setdefault(choice, []).append(_obstacle(pool, kind, families, family))
+        useless.extend(found[0] for choice, found in by_choice.items() if any(choice) and all(found))
+        hidden.extend(found[0] for found in by_choice.values() if all(found))
+        is_any_shown = is_any_shown or not all(all(found) for found in by_choice.values())
+    wrong = useless if is_any_shown else hidden[:1] + useless
+    return tuple(dict.fromkeys(useless)), tuple(dict.fromkeys(wrong))
 
 
 def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], family: Family) -> str:
@@ -368,10 +356,3 @@ def _empty_room(target: Target, free: Resources, snapshot: ClusterSnapshot) -> R
             free = free - spec.requests.without(target.uncounted)
             ports.extend(spec.host_ports)
     return Room(free, (), tuple(ports))
-
-
-def fixed(offering: Offering) -> Requirements:
-    """Zone and capacity type of an offering as requirements."""
-    return Requirements(
-        [Requirement.of(ZONE, "In", (offering.zone,)), Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,))]
-    )

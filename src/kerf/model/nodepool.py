@@ -13,6 +13,8 @@ from kerf.model.quantities import Resources
 EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
 LIMITS_REACHED = "LimitsReached"
 """Condition of a pool whose limits keep pods waiting."""
+GPU_SHARING_MISCONFIGURED = "GPUSharingMisconfigured"
+"""Condition of a pool some of whose nodes would show no GPU, or whose ConfigMap cannot be read."""
 _NOTES = (OBSERVED_DEVICES, LEAD_TIMES)
 """Annotations that Kerf itself keeps on a pool."""
 WHEN_EMPTY, WHEN_EMPTY_OR_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"

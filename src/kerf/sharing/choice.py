@@ -13,6 +13,7 @@ from kerf.sharing.mig_parted import MIG_CONFIG
 MIG_CONFIGS, PLUGIN_CONFIGS = "kerf.dev/mig-configs", "kerf.dev/device-plugin-configs"
 """Annotations of a NodePool: names of configurations, separated by commas."""
 _LABELS = {MIG_CONFIGS: MIG_CONFIG, PLUGIN_CONFIGS: CONFIG_LABEL}
+CHOICES = tuple(_LABELS)
 CONFIGURATION_LABELS = tuple(_LABELS.values())
 """The labels that a choice sets."""
 

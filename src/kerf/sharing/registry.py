@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from kerf.errors import DecodeError
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.choice import CHOICES, CONFIGURATION_LABELS
 from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import SHARING, Family, Refused
 from kerf.sharing.hami import Hami
@@ -83,6 +85,30 @@ def double_booked(
 
 def _selectors(families: Sequence[Family]) -> frozenset[str]:
     return frozenset({CONFIG_LABEL, MIG_CONFIG, *(f.selector[0] for f in families if f.selector is not None)})
+
+
+def unreadable_for(
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    families: Sequence[Family],
+    config_maps: Sequence[ConfigMap],
+) -> tuple[str, ...]:
+    """What is wrong in those of the ConfigMaps that nodes with these labels and annotations depend on.
+
+    They do where the map is their own family's, or where they name a configuration that may be in it. Cards that nobody
+    shares need none.
+    """
+    owner = owner_of(labels, annotations, families)
+    names_one = any(key in CONFIGURATION_LABELS for key in labels) or any(key in CHOICES for key in annotations)
+    found = []
+    for config_map in config_maps:
+        for family in families[:-1]:
+            try:
+                family.configured((config_map,))
+            except DecodeError as error:
+                if names_one or family.name == owner.name:
+                    found.append(str(error))
+    return tuple(dict.fromkeys(found))
 
 
 def unknown_sharing(annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from kerf.errors import DecodeError
 from kerf.model.cronjobs import CronJob
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
@@ -52,6 +53,7 @@ class ClusterState:
         self.assumes_node_classes = assume_node_classes
         self._shelves: dict[str, Shelf[Any]] = {}
         self._families = configured(())
+        self._unreadable: dict[str, ConfigMap] = {}
         self._unbound: Shelf[Pod] = Shelf()
         self._pods_on, self._booked_on, self._windowed = Groups(), Groups(), Groups()
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
@@ -71,12 +73,23 @@ class ClusterState:
             return
         kind, key = key_of(event.value)
         after = event.value if isinstance(event, Upserted) else None
-        if isinstance(after, ConfigMap):
-            configured((after,))
+        if isinstance(event.value, ConfigMap):
+            self._check(event.value, is_gone=after is None)
         before: Any = self._shelf(kind).put(key, after)
         if not _is_same(before, after):
             self.version += 1
         self._index(key, before, after)
+
+    def _check(self, config_map: ConfigMap, *, is_gone: bool) -> None:
+        """Remember a ConfigMap that cannot be read, until another form of it can, or it is gone."""
+        key = key_of(config_map)[1]
+        self._unreadable.pop(key, None)
+        if not is_gone:
+            try:
+                configured((config_map,))
+            except DecodeError:
+                self._unreadable[key] = config_map
+                raise
 
     def note(self, value: Node | NodeClaim | CapacityWindow) -> None:
         """Take note of what a write of ours has given back, unless the watch knows better by now.
@@ -163,6 +176,10 @@ class ClusterState:
             self._book(key, None, pod, self._families)
         self._used.clear()
         self._stale.update((kind, name) for kind in ("Node", "NodeClaim") for name in self._shelf(kind).held)
+
+    def unreadable_config_maps(self) -> tuple[ConfigMap, ...]:
+        """Those whose present form no family can read, so that the form before counts; by key."""
+        return tuple(self._unreadable[key] for key in sorted(self._unreadable))
 
     def find(self, kind: str, key: str) -> Watched | None:
         """The object of that kind and `namespace/name`; None when there is none."""

@@ -1,0 +1,74 @@
+"""The offerings of an instance type that a pool can buy now, and why others are out: zone, cap, stock, back-off."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.times import instant_text
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a type comes in.
+
+    `available` in launch order: reserved, spot, on-demand, each by price, then zone; `too_dear` are those that a price
+    cap leaves out, cheapest first, and `sold_out` the capacity types it would otherwise come in. `refused` says why
+    nothing is available, and `retry_at_s` when that may change.
+    """
+
+    available: tuple[Offering, ...]
+    refused: str = ""
+    retry_at_s: float = 0
+    sold_out: tuple[str, ...] = ()
+    too_dear: tuple[Offering, ...] = ()
+
+
+def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements, market: Market) -> Offered:
+    """The offerings of a type that the pool may buy; `requirements` are the pool's and the type's together."""
+    zones, capacity_types = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
+    allowed = [
+        o
+        for o in kind.offerings
+        if (zones is None or zones.has(o.zone)) and (capacity_types is None or capacity_types.has(o.capacity_type))
+    ]
+    too_dear = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)]
+    too_dear.sort(key=lambda o: (o.price_micro, o.zone))
+    within = [o for o in allowed if o not in too_dear]
+    refused, retry_at_s = _back_off(pool, kind, market)
+    available = [] if refused else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
+    if not available and not refused:
+        refused, retry_at_s = _why_unavailable(kind, within, market)
+        if too_dear and not within:
+            refused = f"{kind.name}: {pool.bounds.excess(kind, too_dear[0].price_micro)}"
+    available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
+    return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(too_dear))
+
+
+def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[str, ...]:
+    return tuple(sorted({o.capacity_type for o in allowed} - {o.capacity_type for o in available}))
+
+
+def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
+    key = OfferingKey(kind.name, offering.zone, offering.capacity_type)
+    return any(sold.offering == key for sold in market.sold_out)
+
+
+def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[str, float]:
+    for held in market.back_offs:
+        if (held.node_pool, held.instance_type) == (pool.name, kind.name):
+            again = instant_text(held.until_s)
+            return f"{kind.name} backs off in NodePool {pool.name} until {again}: {held.reason}", held.until_s
+    return "", 0
+
+
+def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Market) -> tuple[str, float]:
+    if not allowed:
+        return f"{kind.name} has no offering that the NodePool's zones and capacity types allow", 0
+    until = [sold.until_s for sold in market.sold_out if sold.offering.instance_type == kind.name]
+    capacity_types = ", ".join(sorted({o.capacity_type for o in allowed}))
+    again_s = min(until, default=0)
+    when = f", tried again at {instant_text(again_s)}" if again_s else ""
+    return f"{kind.name} is sold out ({capacity_types}){when}", again_s
