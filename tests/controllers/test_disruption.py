@@ -5,8 +5,9 @@ from typing import Any
 
 from kerf.clouds.fake import FakeCloud
 from kerf.controllers.disruption import Disruption
+from kerf.manifests.encode import node_claim_status
 from kerf.model.instancetypes import InstanceType
-from kerf.model.nodeclaim import DISRUPTED_TAINT
+from kerf.model.nodeclaim import DISRUPTED_TAINT, Condition
 from kerf.model.nodepool import NodePool
 from kerf.sim.objects import Json
 from tests.clouds.market import MARKET
@@ -56,6 +57,20 @@ def test_a_decision_rests_fifteen_seconds(cluster: Cluster) -> None:
     assert (["gpu-1"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
     assert ("True", "Empty") == cluster.condition("DisruptionReason")[:2]
     assert [15] == [at_s for at_s, _ in cluster.feed.plans]
+
+
+def test_a_node_is_looked_at_when_its_time_is_over(cluster: Cluster) -> None:
+    """consolidateAfter ends at 3 s, between two passes; the node goes after the rest, and not a pass later."""
+    claim = cluster.running(1)
+    start(cluster)
+    cluster.at(3)
+    ripe = Condition("Consolidatable", "True", "Consolidatable", since_s=cluster.clock.now_s())
+    cluster.change("NodeClaim", "gpu-1", status=node_claim_status(claim.with_condition(ripe)))
+
+    cluster.at(17.5)
+    assert [] == going(cluster)
+    cluster.at(18)
+    assert ["gpu-1"] == going(cluster)
 
 
 def test_a_changed_decision_rests_anew(cluster: Cluster) -> None:

@@ -18,17 +18,17 @@ from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.prewarm import prewarming_pods
 from kerf.model import events
-from kerf.model.nodeclaim import DISRUPTED_TAINT
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
 from kerf.model.nodepool import EMPTY
 from kerf.model.plan import Deletion, Plan
 from kerf.model.pods import is_virtual
-from kerf.model.snapshot import ClusterSnapshot, Event, Synced, Watched
+from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.model.windows import OPEN, WARMING
 from kerf.state import ClusterState
 
 
 class Disruption:
-    """One pass over all nodes, every ten seconds."""
+    """One pass over all nodes, every ten seconds and when the time of a node's consolidateAfter is over."""
 
     name = "disruption"
 
@@ -36,12 +36,29 @@ class Disruption:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         # What was decided and when; lost at a restart, which only means deciding once more.
         self._resting: tuple[tuple[str, ...], float] | None = None
+        # Claims whose time is over, and those whose deletion is under way: the watch may not tell of it yet.
+        self._ripe: set[str] = set()
+        self._going: set[str] = set()
         # Until when the cluster as it is at a version needs no second look.
         self._settled: tuple[int, float] = (-1, 0)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Begins with the first full state; goes on by its own requeue."""
-        return ("nodes",) if isinstance(event, Synced) else ()
+        """Begins with the first full state; goes on by its own requeue, and at once when a node may go.
+
+        Not while a decision rests: with every further node it would rest anew.
+        """
+        if isinstance(event, Synced):
+            self._ripe = {claim.name for claim in self._state.claims() if claim.is_true(CONSOLIDATABLE)}
+            return ("nodes",)
+        value = event.value
+        if not isinstance(value, NodeClaim):
+            return ()
+        was_ripe = value.name in self._ripe
+        if isinstance(event, Deleted) or not value.is_true(CONSOLIDATABLE):
+            self._ripe.discard(value.name)
+            return ()
+        self._ripe.add(value.name)
+        return () if was_ripe or self._resting is not None else ("nodes",)
 
     async def reconcile(self, key: str) -> Result:
         """Decide; act on what was decided the same way a rest ago."""
@@ -71,6 +88,7 @@ class Disruption:
             self._ports.feed.publish(snapshot, replace(plan, deletions=deletions))
         for deletion in deletions:
             await self._actuator.delete(deletion)
+            self._going.add(deletion.claim)
         if plan.launches:
             self._ports.feed.publish(snapshot, plan)
             await self._actuator.launch(plan, snapshot)
@@ -97,10 +115,12 @@ class Disruption:
         return tuple(deletion for deletion in deletions if deletion not in held)
 
     async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
-        # Nothing is being deleted while this runs, so that a tainted node whose claim stays was left by a crash.
+        # A tainted node whose claim stays was left by a crash, or by a write that failed.
+        self._going.intersection_update(held.claim.name for held in snapshot.nodes if held.claim is not None)
         for held in snapshot.nodes:
-            tainted = held.node is not None and any(t.key == DISRUPTED_TAINT.key for t in held.node.taints)
-            if tainted and held.node is not None and held.claim is not None and not held.is_deleting:
+            if held.node is None or held.claim is None or held.is_deleting or held.claim.name in self._going:
+                continue
+            if any(taint.key == DISRUPTED_TAINT.key for taint in held.node.taints):
                 await self._actuator.release(held.node)
 
     async def _kept_warm(self, snapshot: ClusterSnapshot) -> frozenset[str]:
