@@ -93,6 +93,9 @@ def _pod(pod: Pod, answers: PodAnswers) -> Explanation:
         placement = answers.placements[pod.key]
         data["placement"] = placement_object(placement, answers.world.snapshot)
         lines = [f"{title} goes to {placement.node}, which is there or on its way", *_slices(placement.pod.slices)]
+        for relabel in answers.plan.relabels:
+            if relabel.node == placement.node:
+                lines.append(f"  the node gets another configuration of GPU sharing first: {relabel.why}")
         return Explanation(data, tuple(lines))
     if verdict == NO_PLACE:
         unplaced = answers.unplaced[pod.key]

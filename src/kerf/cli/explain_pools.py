@@ -15,7 +15,7 @@ from kerf.engine.supply import Candidate, Supply, pool_problem, supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
-from kerf.model.plan import Plan
+from kerf.model.plan import Plan, Relabel
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources, quantity_text
 from kerf.model.times import duration_text
 
@@ -78,6 +78,11 @@ class _Pool:
         return [(node.name, present_price(node, self.world.snapshot, self.world.market)) for node in mine]
 
     @cached_property
+    def relabels(self) -> list[Relabel]:
+        """Idle nodes of it that are to show their GPUs otherwise."""
+        return [relabel for relabel in self.plan.relabels if relabel.node_pool == self.pool.name]
+
+    @cached_property
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
         return {reason: allowed(self.world.snapshot, self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
@@ -115,6 +120,7 @@ def _data(asked: _Pool) -> Json:
         "notOffered": [{"instanceType": name, "why": why} for name, why in asked.unknown],
         "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.too_dear],
         "minNodes": pool.bounds.min_nodes,
+        "relabels": [each.node for each in asked.relabels],
     }
 
 
@@ -143,6 +149,11 @@ def _lines(asked: _Pool) -> Iterator[str]:
     elif pool.bounds.min_nodes:
         yield f"  keeps {counted(pool.bounds.min_nodes, 'node')}, empty or not"
     yield f"  weight {pool.weight}; {_disruption(asked)}"
+    for launch in asked.plan.launches:
+        if launch.node_pool == pool.name and launch.replaces:
+            yield f"  {launch.name} {launch.why}"
+    for relabel in asked.relabels:
+        yield f"  node {relabel.node} gets another configuration of GPU sharing: {relabel.why}"
     if asked.limits:
         yield ""
         rows = [

@@ -82,6 +82,10 @@ def prospect(node: ClusterNode, world: World, plan: Plan) -> Prospect:
     if node.is_deleting:
         return Prospect("goes", "it is being deleted")
     claim = node.claim
+    successor = next((each for each in plan.launches if claim is not None and each.replaces == claim.name), None)
+    if successor is not None:
+        kind = successor.offering.instance_type
+        return Prospect("goes", f"{successor.name}, a {kind}, is bought for its pods; it goes when they have moved")
     if claim is None:
         return Prospect("stays", "it has no NodeClaim, so that it is not Kerf's to remove")
     pool = world.snapshot.pool(claim.node_pool)
