@@ -8,8 +8,9 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kerf.engine import advice
-from kerf.engine.advice import Situation
+from kerf.engine.advice import advise
+from kerf.engine.advice.situation import Situation, pod_patch
+from kerf.engine.advice.types import CAP, TYPO
 from kerf.engine.devices import demand_of, rightful_family
 from kerf.engine.fit import fit, nearest
 from kerf.engine.shapes import Shape
@@ -36,9 +37,7 @@ def refused_early(
             continue
         stage, reason, hint, patch = refusal
         unplaced.extend(
-            Unplaced(
-                pod.key, stage, reason, hint, advice.pod_patch(replace(shape, pods=(pod,)), patch) if patch else None
-            )
+            Unplaced(pod.key, stage, reason, hint, pod_patch(replace(shape, pods=(pod,)), patch) if patch else None)
             for pod in shape.pods
         )
     return tuple(unplaced), tuple(left)
@@ -81,12 +80,12 @@ def _explained(situation: Situation, shape: Shape) -> list[Unplaced]:
     candidates = [m for m in by_pool if m is not None] or misfits
     worst = nearest(candidates)
     reason = _sentence(worst)
-    help_ = advice.advise(shape, worst, situation)
+    help_ = advise(shape, worst, situation)
     stage, rows = nearest(misfits).stage, tuple(misfits)
     found: list[Unplaced] = []
     for pods in _by_owner(shape.pods):
         # A patch of a workload is for the one that makes the pod, though equal pods come from several.
-        patch = advice.pod_patch(Shape(pods), help_.change) if help_.change else help_.patch
+        patch = pod_patch(Shape(pods), help_.change) if help_.change else help_.patch
         found.extend(Unplaced(pod.key, stage, reason, help_.hint, _for_pod(patch, pod.name), rows) for pod in pods)
     return found
 
@@ -151,7 +150,7 @@ def _misfit(candidate: Candidate, shape: Shape, situation: Situation) -> Misfit 
             name,
             Stage.OFFERINGS,
             candidate.refused,
-            detail=f"{advice.CAP}{candidate.kind.name}" if candidate.too_dear and not candidate.sold_out else "",
+            detail=f"{CAP}{candidate.kind.name}" if candidate.too_dear and not candidate.sold_out else "",
             shortfall=candidate.price_micro or dear,
         )
     if candidate.offering_for(result.room.requirements) is None:
@@ -192,5 +191,5 @@ def _nothing_offered(pool: NodePool, market: Market) -> Misfit:
         else:
             close = difflib.get_close_matches(name, [t.name for t in market.types], 1)
             texts.append(f"unknown instance type {name}" + (f" (nearest known: {close[0]})" if close else ""))
-            detail = detail or (f"{advice.TYPO}{name} -> {close[0]}" if close else "")
+            detail = detail or (f"{TYPO}{name} -> {close[0]}" if close else "")
     return Misfit(where, Stage.OFFERINGS, f"{where} offers no instance type: " + "; ".join(texts), detail=detail)

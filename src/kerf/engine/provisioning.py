@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kerf.engine import pricing, wording
 from kerf.engine.admission import Judged, Place, admissions
-from kerf.engine.advice import Situation
+from kerf.engine.advice.situation import Situation
 from kerf.engine.bound import lower_bound
 from kerf.engine.caps import leaks, within_cap
 from kerf.engine.explain import refused_early, unplaced_pods

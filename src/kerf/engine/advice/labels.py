@@ -1,0 +1,79 @@
+"""Pods and pools that do not agree: taints, labels, node affinity."""
+
+from dataclasses import replace
+
+from kerf.engine.advice.situation import Advice, Situation, changing_pod, expressions_of, patch_of_pool, places
+from kerf.engine.shapes import Shape
+from kerf.model.constraints import WELL_KNOWN, Requirement, Requirements, untolerated
+from kerf.model.nodepool import NodePool
+
+
+def tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
+    """The tolerations that the pod lacks, with those that it has."""
+    missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), shape.spec.tolerations) is not None]
+    added = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in missing]
+    kept = [
+        {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in shape.spec.tolerations
+    ]
+    tolerations = [{k: v for k, v in entry.items() if v} for entry in (*kept, *added)]
+    hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
+    if not places(shape, replace(pool, taints=()), situation):
+        return Advice(hint)
+    return changing_pod(hint, shape, {"tolerations": tolerations})
+
+
+def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
+    """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
+    held = pool.template_requirements().get(key)
+    if held is None:
+        asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
+        if asked is None or asked.complement or not asked.values or key in WELL_KNOWN:
+            return Advice(f"no node of NodePool {pool.name} has the label {key}")
+        value = min(asked.values)
+        labels = {**pool.labels, key: value}
+        hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}, if its nodes deserve it'
+        works = places(shape, replace(pool, labels=labels), situation)
+        patch = patch_of_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}) if works else None
+        return Advice(hint, patch)
+    if held.complement or not held.values:
+        return Advice(f"NodePool {pool.name} has {held}")
+    return _take_value(pool, held, shape, situation)
+
+
+def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: Situation) -> Advice:
+    value = min(held.values)
+    hint = f'the NodePool has {held}: let the pod ask {held.key} "{value}"'
+    spec = shape.spec
+    if held.key in spec.node_selector:
+        change: dict[str, object] = {"nodeSelector": {held.key: value}}
+        fixed = spec.node_selector.without((held.key,)).intersect(Requirements.of_labels({held.key: value}))
+        changed = replace(spec, node_selector=fixed)
+    else:
+        terms = tuple(_with_value(term, held.key, value) for term in spec.affinity)
+        change = {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": _expressions(term)} for term in terms]
+                    }
+                }
+            }
+        }
+        changed = replace(spec, affinity=terms)
+    again = Shape((replace(shape.pod, spec=changed),))
+    works = places(again, pool, situation)
+    return changing_pod(hint, shape, change) if works else Advice(hint)
+
+
+def _with_value(term: Requirements, key: str, value: str) -> Requirements:
+    if key not in term:
+        return term
+    return term.without((key,)).intersect(Requirements.of_labels({key: value}))
+
+
+def _expressions(term: Requirements) -> list[dict[str, object]]:
+    """A term as matchExpressions of a manifest."""
+    found: list[dict[str, object]] = []
+    for key in sorted(term):
+        found.extend(expressions_of(term[key]))
+    return found

@@ -1,0 +1,60 @@
+"""The smallest limits of a NodePool under which pods have a place."""
+
+from dataclasses import replace
+
+from kerf.engine.advice.situation import Advice, Situation, patch_of_pool
+from kerf.engine.limits import Ledger
+from kerf.model.nodepool import NodePool
+from kerf.model.quantities import Resources, quantity_text
+
+_MOST_SEARCHED = 2_000
+"""Pods for which a smaller limit is searched for; beyond it the limit that the plan would use is named."""
+
+
+def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
+    """The least limits of the pool that place as many pods as none would; worked out once for a pool and resource."""
+    if pool.name + resource in situation._advice:
+        return situation._advice[pool.name + resource]
+    found, left = _smallest_limits(pool, situation)
+    if not found:
+        advice = Advice(f"raise limit {resource} of NodePool {pool.name}")
+    else:
+        pods = sum(len(s) for s in situation.shapes)
+        texts = ", ".join(
+            f"{quantity_text(name, amount)} is the smallest {name} limit" for name, amount in found.items()
+        )
+        everyone = f"{pods - left} of {pods} pods" if left else "the pod" if pods == 1 else f"all {pods} pods"
+        limits = {name: quantity_text(name, amount) for name, amount in found.items()}
+        advice = Advice(
+            f"{texts} of NodePool {pool.name} that places {everyone}", patch_of_pool(pool, {"limits": limits})
+        )
+    situation._advice[pool.name + resource] = advice
+    return advice
+
+
+def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, int], int]:
+    """The limits of the pool that must rise for as many pods as without limits, each to the least that does it.
+
+    Also how many pods are left even so, because of something else.
+    """
+    limits = pool.limits or Resources()
+    least, needed = _bought_with(pool, None, situation)
+    rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
+    if sum(len(s) for s in situation.shapes) > _MOST_SEARCHED:
+        return rising, least
+    for name in sorted(rising):
+        low, high = limits[name] + 1, rising[name]
+        while low < high:
+            middle = (low + high) // 2
+            enough = _bought_with(pool, limits.replaced({**rising, name: middle}), situation)[0] <= least
+            low, high = (low, middle) if enough else (middle + 1, high)
+        rising[name] = high
+    return rising, least
+
+
+def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation) -> tuple[int, Resources]:
+    """How many pods are left under other limits of the pool, and what it counts then."""
+    pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
+    ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
+    purchase = situation.buy(situation.shapes, situation.supply.candidates, ledger)
+    return sum(purchase.left), ledger.used(pool.name)

@@ -1,0 +1,57 @@
+"""Pods that would fit if the pool shared its GPUs otherwise, or the pod asked otherwise."""
+
+from dataclasses import replace
+
+from kerf.engine.advice.situation import Advice, Situation, patch_of_pool, places
+from kerf.engine.devices import rightful_family
+from kerf.engine.shapes import Shape
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import NEVER_SHOWN, Misfit, Stage
+
+_GPU_RESOURCES = "nvidia.com/"
+_MOST_CONFIGURATIONS = 30
+"""How many configurations of GPU sharing are tried for a pod; each is a look at all that the pool offers."""
+
+
+def select_family(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
+    """The pool's nodes are not the family's: its label selects them."""
+    rightful = rightful_family(shape, situation.supply.families)
+    if rightful is None or rightful.selector is None:
+        return Advice()
+    key, value = rightful.selector
+    hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}'
+    if pool.taints:
+        hint += f", whose taint {min(pool.taints)} {rightful.title}'s device plugin must tolerate"
+    if not places(shape, replace(pool, labels={**pool.labels, key: value}), situation):
+        return Advice(hint)
+    return Advice(hint, patch_of_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}))
+
+
+def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
+    """A configuration of GPU sharing that the cluster has and under which the pool would take the pod."""
+    if not any(name.startswith(_GPU_RESOURCES) for name in shape.requests):
+        return None
+    known = [labels for family in situation.supply.families for labels in family.configurations(shape.pod)]
+    for labels in known[:_MOST_CONFIGURATIONS]:
+        changed = replace(pool, labels={**pool.labels, **labels})
+        if changed.labels != pool.labels and places(shape, changed, situation):
+            named = ", ".join(f'{key}: "{value}"' for key, value in labels.items())
+            hint = f"add the label {named} to the template of NodePool {pool.name}"
+            return Advice(hint, patch_of_pool(pool, {"template": {"metadata": {"labels": dict(labels)}}}))
+    return None
+
+
+def ask_otherwise(misfit: Misfit) -> Advice | None:
+    """What the family itself says that the pod should ask."""
+    return Advice(misfit.hint) if misfit.hint else None
+
+
+def as_the_reason_says(pool: NodePool, misfit: Misfit) -> Advice | None:
+    """Where cards would never be shown, and where nobody shows a shared GPU, asking for less helps nobody."""
+    if misfit.detail == NEVER_SHOWN:
+        return Advice(f"change labels or annotations of NodePool {pool.name}, or the ConfigMap, as the reason says")
+    shared = misfit.reason.removeprefix("Insufficient ")
+    if misfit.stage == Stage.RESOURCES and shared.startswith(_GPU_RESOURCES) and shared.endswith(".shared"):
+        plain = shared.removesuffix(".shared")
+        return Advice(f"ask for {plain}, or label the pool with a configuration that has renameByDefault and {plain}")
+    return None

@@ -1,0 +1,129 @@
+"""What a plan knew when it was done, and the patches that advice is made of."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import yaml
+
+from kerf.engine.filling import Purchase
+from kerf.engine.fit import fit
+from kerf.engine.limits import Ledger
+from kerf.engine.packing import cheapest_nodes
+from kerf.engine.shapes import Shape
+from kerf.engine.supply import Candidate, Supply, supply
+from kerf.engine.trial import Trial
+from kerf.model.constraints import Requirement
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Misfit, Patch
+from kerf.model.snapshot import ClusterSnapshot
+
+_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Pod": (),
+    "CronJob": ("jobTemplate", "spec", "template", "spec"),
+    "Job": ("template", "spec"),
+    "Deployment": ("template", "spec"),
+    "ReplicaSet": ("template", "spec"),
+    "StatefulSet": ("template", "spec"),
+}
+"""Where the pod's spec stands in the spec of the object that makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A hint, and the patch that carries it out; both may be missing.
+
+    `change` is the pod's own change where the patch is of a pod: equal pods of another workload need it there.
+    """
+
+    hint: str = ""
+    patch: Patch | None = None
+    change: str = ""
+
+
+Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
+"""How nodes are chosen: the cheapest, or as Karpenter does."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a plan knew when it was done: `before` and `after` are the limits without and with its launches."""
+
+    snapshot: ClusterSnapshot
+    market: Market
+    supply: Supply
+    trial: Trial
+    before: Ledger
+    after: Ledger
+    purchase: Purchase
+    shapes: tuple[Shape, ...]
+    buy: Buy = cheapest_nodes
+    _advice: dict[str, Advice] = field(default_factory=dict)
+
+
+def patch_of_pool(pool: NodePool, change: Mapping[str, object]) -> Patch:
+    """A merge patch of the pool's spec."""
+    return Patch("NodePool", pool.name, json.dumps({"spec": change}, sort_keys=True))
+
+
+def pod_patch(shape: Shape, text: str) -> Patch | None:
+    """A patch of the pod (`spec: ...` as YAML or JSON), moved to the object that makes such pods.
+
+    None when that object is unknown.
+    """
+    owner = shape.pod.owner
+    kind = owner.kind if owner is not None else "Pod"
+    if kind not in _TEMPLATES:
+        return None
+    change: object = yaml.safe_load(text).get("spec", {})
+    for step in reversed(_TEMPLATES[kind]):
+        change = {step: change}
+    name = owner.name if owner is not None else shape.pod.name
+    return Patch(kind, name, json.dumps({"spec": change}, sort_keys=True), shape.pod.namespace)
+
+
+def changing_pod(hint: str, shape: Shape, change: Mapping[str, object]) -> Advice:
+    """The hint, with a patch of whatever makes the pod that merges `change` into the pod's spec."""
+    text = json.dumps({"spec": change})
+    return Advice(hint, pod_patch(shape, text), text)
+
+
+def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
+    """Whether the pool, as given, offers a type that takes the shape, can be bought, and is within its limits."""
+    return any(situation.after.room_for(candidate) != 0 for candidate in takers(shape, pool, situation))
+
+
+def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[Candidate]:
+    """What the pool, as given, offers that takes the shape and can be bought, limits aside."""
+    others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
+    offered = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
+    takers = []
+    for candidate in offered:
+        result = fit(candidate.target, candidate.room, shape)
+        if isinstance(result, Misfit):
+            continue
+        if candidate.offering_for(result.room.requirements) is not None:
+            takers.append(candidate)
+    return takers
+
+
+def expressions_of(requirement: Requirement) -> list[dict[str, object]]:
+    """One requirement as entries of a manifest: several where bounds and excluded values stand together."""
+    entries: list[dict[str, object]] = []
+    for operator, values in requirement.forms():
+        given = {"values": list(values)} if values else {}
+        entries.append({"key": requirement.key, "operator": operator, **given})
+    return entries
+
+
+def requirements_of(pool: NodePool) -> list[dict[str, object]]:
+    """The requirements of a pool as entries of its manifest, in the order of their keys."""
+    found: list[dict[str, object]] = []
+    for key in sorted(pool.requirements):
+        requirement = pool.requirements[key]
+        for entry in expressions_of(requirement):
+            if requirement.min_values is not None:
+                entry = {**entry, "minValues": requirement.min_values}
+            found.append(entry)
+    return found

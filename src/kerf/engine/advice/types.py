@@ -1,0 +1,86 @@
+"""Instance types that would take a pod: larger ones, those a price cap keeps out, those that are misspelt."""
+
+import json
+from dataclasses import replace
+
+from kerf.engine.advice.situation import Advice, Situation, patch_of_pool, places, requirements_of, takers
+from kerf.engine.shapes import Shape
+from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.instancetypes import price_text
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Patch
+
+TYPO = "misspelt type: "
+"""Begin of a misfit's detail that names an unknown instance type and the nearest known one."""
+CAP = "price cap: "
+"""Begin of a misfit's detail that names an instance type which is too dear for the pool."""
+
+
+def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
+    """The cheapest type of the whole market that would take the pod, were it allowed in the pool."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return Advice(
+            f"no instance type that NodePool {pool.name} allows is large enough; ask for less or allow others"
+        )
+    opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
+    # A pod's image is built for one architecture: stay with that of the types that are allowed now.
+    allowed = [kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None]
+    architectures = {value for kind in allowed for value in kind.requirements[ARCH].values}
+    large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & architectures]
+    if not large:
+        return Advice("no instance type that is sold here holds the pod; ask for less")
+    best = min(large, key=lambda c: c.order)
+    memory = f" with {best.kind.devices[0].memory_mib} MiB a GPU" if best.kind.devices else ""
+    price = f"{price_text(best.price_micro)} {situation.market.currency}/h"
+    hint = f"allow instance type {best.kind.name} ({price}){memory} in NodePool {pool.name}"
+    values = frozenset({*named.values, best.kind.name})
+    widened = replace(
+        pool,
+        requirements=pool.requirements.without((INSTANCE_TYPE,)).intersect(
+            Requirements([Requirement(INSTANCE_TYPE, False, values, min_values=named.min_values)])
+        ),
+    )
+    works = places(shape, widened, situation)
+    return Advice(
+        hint, patch_of_pool(pool, {"template": {"spec": {"requirements": requirements_of(widened)}}}) if works else None
+    )
+
+
+def raise_cap(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:
+    """The least cap under which the pool offers the type; on the template where that states it."""
+    name = detail.removeprefix(CAP)
+    refused = next((c for c in situation.supply.unavailable if (c.pool.name, c.kind.name) == (pool.name, name)), None)
+    if refused is None:
+        return Advice()
+    needed = pool.bounds.needed_for(refused.kind, refused.too_dear[0])
+    stated = ", ".join(f'{key}: "{value}"' for key, value in needed.items())
+    hint = f"{stated} is the least cap of NodePool {pool.name} that lets {name} in; or allow a cheaper instance type"
+    on_template = {key: value for key, value in needed.items() if key in pool.annotations}
+    on_pool = {key: value for key, value in needed.items() if key not in pool.annotations}
+    raised = replace(
+        pool, annotations={**pool.annotations, **on_template}, own_annotations={**pool.own_annotations, **on_pool}
+    )
+    if not places(shape, raised, situation):
+        return Advice(hint)
+    change: dict[str, object] = {"metadata": {"annotations": on_pool}} if on_pool else {}
+    if on_template:
+        change["spec"] = {"template": {"metadata": {"annotations": on_template}}}
+    return Advice(hint, Patch("NodePool", pool.name, json.dumps(change, sort_keys=True)))
+
+
+def spell_right(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:
+    """An instance type that nobody sells, and the known name that is nearest."""
+    wrong, right = detail.removeprefix(TYPO).split(" -> ")
+    named = pool.requirements[INSTANCE_TYPE]
+    values = (named.values - {wrong}) | {right}
+    mended = replace(
+        pool,
+        requirements=pool.requirements.without((INSTANCE_TYPE,)).intersect(
+            Requirements([replace(named, values=frozenset(values))])
+        ),
+    )
+    works = places(shape, mended, situation)
+    change = {"template": {"spec": {"requirements": requirements_of(mended)}}}
+    hint = f"write {right} instead of {wrong} in NodePool {pool.name}"
+    return Advice(hint, patch_of_pool(pool, change) if works else None)
