@@ -20,8 +20,10 @@ import click
 
 from kerf.catalog import load_market, provider_of, why_not_sold
 from kerf.cli.proposals import a_file
+from kerf.cli.render import counted
 from kerf.cli.selectors import parse_selector
 from kerf.controllers.conditions import remaining_s
+from kerf.engine.usage import STALE_S, joined
 from kerf.errors import InputError, KerfError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
@@ -34,6 +36,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_s
+from kerf.model.usage import NO_USAGE, Usage
 from kerf.state import ClusterState, observed_memory
 
 _WATCH_S = 2.0
@@ -179,7 +182,7 @@ class World:
     """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
 
     `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
-    first.
+    first. `usage` is what pods and nodes that exist use now, where `read_world` was asked for it.
     """
 
     decoded: Decoded
@@ -188,6 +191,7 @@ class World:
     market: Market
     place: str = "input"
     namespace: str = "default"
+    usage: Usage = NO_USAGE
 
     @cached_property
     def pods_by_key(self) -> dict[str, Pod]:
@@ -195,11 +199,15 @@ class World:
         return {pod.key: pod for pod in self.pods}
 
 
-def read_world(source: Source) -> World:
-    """Read, decode, expand, and join. Tells warnings on stderr. Raises InputError and ClusterUnreachable."""
+def read_world(source: Source, *, with_usage: bool = False) -> World:
+    """Read, decode, expand, and join; with `with_usage` also what pods and nodes use.
+
+    Tells warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
+    ClusterUnreachable.
+    """
     with progress("reading manifests" if source.files else "reading the cluster"):
         now_s = _instant(source.now)
-        documents, namespace = _documents(source)
+        documents, namespace, usage_problem = _documents(source, with_usage=with_usage)
         if now_s is None and not source.files:
             now_s = time.time()
         decoded = decode(documents, now_s, skips_broken=not source.files)
@@ -208,20 +216,35 @@ def read_world(source: Source) -> World:
         _tell(decoded)
         market = _market(source, decoded.node_pools)
         pods = expand(decoded)
-        snapshot = _snapshot(decoded, pods, now_s if now_s is not None else decoded.newest_s or 0)
+        at_s = now_s if now_s is not None else decoded.newest_s or 0
+        snapshot = _snapshot(decoded, pods, at_s)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
-    return World(decoded, pods, snapshot, market, source.place, namespace)
+    usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
+    return World(decoded, pods, snapshot, market, source.place, namespace, usage)
 
 
-def _documents(source: Source) -> tuple[Documents, str]:
-    """What was read, and the namespace that is meant where none is said."""
+def _documents(source: Source, *, with_usage: bool) -> tuple[Documents, str, str]:
+    """What was read, the namespace that is meant where none is said, and why there is no usage."""
     if source.files:
-        return read_documents(source.files, sys.stdin, recursive=source.recursive), "default"
+        return read_documents(source.files, sys.stdin, recursive=source.recursive), "default", ""
     from kerf.cli.live import read_cluster
 
-    read = read_cluster(source.kubeconfig, source.context)
-    return read.documents, read.namespace
+    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage)
+    return read.documents, read.namespace, read.usage_problem
+
+
+def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
+    """The usage of what exists, as fresh as advice needs it. Says what is left out on stderr."""
+    if problem:
+        click.echo(f"note: without usage: {problem}", err=True)
+    pods = {pod.key for pod in decoded.pods if not pod.is_ended}
+    nodes = {node.name for node in decoded.nodes}
+    found = joined(decoded.usage, pods, nodes, now_s)
+    if found.stale:
+        told = f"{counted(found.stale, 'sample')} of usage older than {STALE_S // 60}m, left out"
+        click.echo(f"note: {told}", err=True)
+    return found.usage
 
 
 def selected(world: World, namespace: str | None, selector: str | None) -> World:

@@ -38,6 +38,8 @@ from kerf.kube.resources import (
     Access,
     access,
 )
+from kerf.kube.usage import READS as USAGE_READS
+from kerf.kube.usage import Metrics, read_metrics
 from kerf.manifests.read import Documents, parse
 from kerf.ports import NotFound
 from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
@@ -60,7 +62,7 @@ _REFINING = tuple(
 )
 _CLASSES = tuple(access("list", resource, by=READER) for resource in NODE_CLASSES)
 _SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)
-READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_CLASSES, *_SHARING)
+READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_CLASSES, *_SHARING, *USAGE_READS)
 """All that is asked of a cluster."""
 
 
@@ -89,26 +91,36 @@ class _Groups(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What was read of a cluster, and the namespace in which a name without one is looked for first."""
+    """What was read of a cluster, and the namespace in which a name without one is looked for first.
+
+    `usage_problem` says why there is no usage in it; empty where there is, or where nobody asked for it.
+    """
 
     documents: Documents
     namespace: str
+    usage_problem: str = ""
 
 
-def read_cluster(kubeconfig: str | None, context: str | None) -> Cluster:
-    """Everything that a plan needs of a cluster. Tells what is left out on stderr. Raises ClusterUnreachable."""
+def read_cluster(kubeconfig: str | None, context: str | None, *, with_usage: bool = False) -> Cluster:
+    """Everything that a plan needs of a cluster, and with `with_usage` what its pods and nodes use.
+
+    Tells what is left out on stderr. Raises ClusterUnreachable.
+    """
     try:
-        return asyncio.run(_read(Target(kubeconfig, context)))
+        return asyncio.run(_read(Target(kubeconfig, context), with_usage=with_usage))
     except NoCluster as error:
         raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
     except (ApiError, msgspec.MsgspecError) as error:
         raise ClusterUnreachable(str(error)) from error
 
 
-async def _read(target: Target) -> Cluster:
+async def _read(target: Target, *, with_usage: bool) -> Cluster:
     client = await KubeClient.connect(target)
     try:
-        return Cluster(await read_objects(client), client.namespace)
+        documents = await read_objects(client)
+        told = await read_metrics(client) if with_usage else Metrics()
+        usage = (parse(page.decode(errors="replace"), f"{name}.json") for name, page in told.pages)
+        return Cluster(Documents.joined((documents, *usage)), client.namespace, told.problem)
     finally:
         await client.close()
 

@@ -59,6 +59,8 @@ STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
+NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", is_namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False

@@ -7,10 +7,10 @@ those two kinds are read first. All documents are tried before the first error i
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from kerf.errors import DecodeError, DecodeErrors, InputError
-from kerf.manifests import kinds
+from kerf.manifests import decode_usage, kinds
 from kerf.manifests.admission import Admission, admission_of
 from kerf.manifests.decode_cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload
@@ -24,11 +24,14 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota, Watched
+from kerf.model.usage import NodeUsage, PodUsage
 from kerf.model.windows import CapacityWindow
 
 Object = dict[str, Any]
 _NO_EFFECT = frozenset({"Namespace"})
 """Kinds that are read and change nothing by themselves."""
+_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | decode_usage.KINDS) - {"CronJob"}
+"""Kinds that are read from documents only."""
 
 
 @dataclass
@@ -69,7 +72,7 @@ def decode(documents: Documents, now_s: float | None = None, *, skips_broken: bo
 def decode_object(raw: Object) -> Watched | None:
     """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError."""
     kind = kind_of(raw)
-    if kind is None or (raw["kind"] in kinds.WORKLOADS and raw["kind"] != "CronJob"):
+    if kind is None or raw["kind"] in _NOT_FOLLOWED:
         return None
     report = Report()
     value = read(kind, raw, report, Admission(), "")
@@ -79,7 +82,7 @@ def decode_object(raw: Object) -> Watched | None:
         raise _error(report.problems[0], f"{raw['kind']} {name or '?'}", "")
     if isinstance(value, BudgetReading):
         return value.budget
-    return value.cron_job if isinstance(value, Workload) else value
+    return value.cron_job if isinstance(value, Workload) else cast(Watched | None, value)
 
 
 def _admission(documents: Iterable[Document]) -> Admission:
@@ -126,6 +129,11 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         collected.errors += _errors(report, document)
         return
     collected.newest_s = max(collected.newest_s, report.newest_s)
+    collected.warnings += _doubts(report, document)
+    if raw["kind"] in decode_usage.KINDS:
+        # Several samples of one pod are no two pods.
+        collected.values += [] if value is None else [value]
+        return
     if not raw["metadata"].get("uid"):
         collected.warnings += _warnings(report, document)
     _refuse_second(collected, raw, document)
@@ -161,6 +169,10 @@ def _warnings(report: Report, document: Document) -> list[str]:
     return lines
 
 
+def _doubts(report: Report, document: Document) -> list[str]:
+    return [f"left out: {_error(p, document.place(p.path), '')}" for p in report.doubts]
+
+
 _Kept = TypeVar("_Kept", NodePool, NodeClaim, Node, Pod)
 _Named = TypeVar("_Named")
 
@@ -189,6 +201,9 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
     budgets = sorted(
         (value.completed(pods) for value in collected.values if isinstance(value, BudgetReading)), key=_name_order
     )
+    samples = sorted(
+        (value for value in collected.values if isinstance(value, PodUsage | NodeUsage)), key=decode_usage.age_order
+    )
     return Decoded(
         node_pools=_dated(_of(collected, NodePool), now_s),
         node_claims=_dated(_of(collected, NodeClaim), now_s),
@@ -202,6 +217,8 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         config_maps=_of(collected, ConfigMap),
         quotas=_of(collected, ResourceQuota),
         windows=_of(collected, CapacityWindow),
+        usage=decode_usage.newest(samples),
+        pod_samples=tuple(sample for sample in samples if isinstance(sample, PodUsage)),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),
         newest_s=collected.newest_s or None,

@@ -10,6 +10,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod, PodDisruptionBudget
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota
+from kerf.model.usage import NO_USAGE, PodUsage, Usage
 from kerf.model.windows import CapacityWindow
 
 
@@ -43,7 +44,8 @@ class Decoded:
 
     `pods` are those that the input holds itself. `skipped_kinds` counts objects of kinds Kerf does not read.
     `warnings` are for the operator, in the order of the input. `newest_s` is the latest instant that any object
-    states; None when none states one.
+    states; None when none states one. `usage` has the last sample of each pod and node; `pod_samples` has every one of
+    a pod, from the oldest on.
     """
 
     node_pools: tuple[NodePool, ...] = ()
@@ -58,6 +60,8 @@ class Decoded:
     config_maps: tuple[ConfigMap, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     windows: tuple[CapacityWindow, ...] = ()
+    usage: Usage = NO_USAGE
+    pod_samples: tuple[PodUsage, ...] = ()
     skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     newest_s: float | None = None

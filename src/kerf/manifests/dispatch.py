@@ -14,6 +14,7 @@ from kerf.manifests import (
     decode_cluster,
     decode_karpenter,
     decode_pods,
+    decode_usage,
     decode_windows,
     decode_workloads,
     kinds,
@@ -26,11 +27,13 @@ from kerf.manifests.decode_cluster import BudgetReading
 from kerf.manifests.decoded import Workload
 from kerf.manifests.schema import Path, Record, Report, shown
 from kerf.model.snapshot import Watched
+from kerf.model.usage import NodeUsage, PodUsage
 
 Object = dict[str, Any]
-Value = Watched | Workload | BudgetReading
+Value = Watched | Workload | BudgetReading | PodUsage | NodeUsage
 _KARPENTER = "karpenter.sh"
 _OWN = "kerf.dev"
+_METRICS = "metrics.k8s.io"
 _BUILT_IN_GROUPS = ("", "apps", "batch", "extensions", "policy", "scheduling.k8s.io")
 _VERSION = re.compile(r"(?:[a-z0-9.-]+/)?[a-z0-9]+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -39,11 +42,11 @@ _RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate"
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind is read. `decode` takes (object, report, admission, source)."""
+    """How one kind is read. `decode` takes (object, report, admission, source); None is what has to be left out."""
 
     group: str
     schema: Record
-    decode: Callable[[Object, Report, Admission, str], Value]
+    decode: Callable[[Object, Report, Admission, str], Value | None]
     rules: Callable[[Object, Report], None] | None = None
     version: str = ""
 
@@ -52,6 +55,13 @@ def _plain(decode: Callable[[Object], Value]) -> Callable[[Object, Report, Admis
     return lambda raw, _report, _admission, _source: decode(raw)
 
 
+def _doubted(
+    decode: Callable[[Object, Report], Value | None],
+) -> Callable[[Object, Report, Admission, str], Value | None]:
+    return lambda raw, report, _admission, _source: decode(raw, report)
+
+
+_ANY_FORM = Record({}, is_open=True)
 _KINDS = {
     "Pod": Kind("", kinds.POD, decode_pods.pod_of),
     "Node": Kind("", kinds.NODE, _plain(decode_cluster.node_of)),
@@ -83,6 +93,9 @@ _KINDS = {
     "CapacityWindow": Kind(
         _OWN, kinds_windows.CAPACITY_WINDOW, decode_windows.window_of, kinds_windows.check_window, "v1alpha1"
     ),
+    # What measures may lie in any field, and only what lies is left out: so the form asks for nothing.
+    "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.pod_usage_of), version="v1beta1"),
+    "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.node_usage_of), version="v1beta1"),
     **{
         kind: Kind("batch" if "Job" in kind else "apps", schema, decode_workloads.workload_of)
         for kind, schema in kinds.WORKLOADS.items()
@@ -116,7 +129,7 @@ def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind |
     if kind is None or (group != kind.group and group not in _BUILT_IN_GROUPS):
         return None
     if group != kind.group or (kind.version and version != kind.version):
-        hint = "`kerf migrate` rewrites retired versions" if kind.version else ""
+        hint = "`kerf migrate` rewrites retired versions" if kind.group == _KARPENTER else ""
         expected = f"{kind.group}/{kind.version or 'v1'}".removeprefix("/")
         raise DecodeError("apiVersion", expected, raw["apiVersion"], place=place(("apiVersion",)), hint=hint)
     return kind

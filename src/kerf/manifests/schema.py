@@ -49,9 +49,11 @@ class Report:
     """What a walk has found so far. `newest_s` is the latest instant seen.
 
     `is_live`: the object comes from a server, which has taken it: mistakes that the server takes are none here.
+    `doubts` are values that were left out because they cannot be true; the rest of the object counts.
     """
 
     problems: list[Problem] = field(default_factory=list)
+    doubts: list[Problem] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
     newest_s: float = 0
     is_live: bool = False
@@ -60,6 +62,10 @@ class Report:
         """Note that the value at `path` is not as expected."""
         is_unquoted = expected.startswith("text") and isinstance(got, bool | int | float)
         self.problems.append(Problem(path, expected, shown(got), hint, is_unquoted))
+
+    def doubt(self, path: Path, expected: str, got: object, hint: str = "") -> None:
+        """Note that the value at `path` was left out."""
+        self.doubts.append(Problem(path, expected, shown(got), hint))
 
 
 class Schema(Protocol):

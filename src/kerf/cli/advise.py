@@ -1,0 +1,36 @@
+"""`kerf advise`: what to write instead, computed from what was used. Nothing here is ever applied.
+
+Sub-commands are loaded when they are called, as those of the program are.
+"""
+
+import importlib
+
+import click
+
+COMMANDS = {
+    "requests": "Requests for a workload, from what its pods used: a table with the evidence, and a patch.",
+}
+"""Sub-commands with their one-line help; each is in the module `kerf.cli.advise_NAME`, under its name."""
+
+
+class Advice(click.Group):
+    """Loads a sub-command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All sub-commands, in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The sub-command of that name; None when there is none."""
+        told = COMMANDS.get(cmd_name)
+        if told is None:
+            return None
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"kerf.cli.advise_{name}"), name)
+        command.short_help = told
+        return command
+
+
+@click.group(cls=Advice)
+def advise() -> None:
+    """Advice from what was used; it is printed, and never applied."""
