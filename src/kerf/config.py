@@ -40,6 +40,8 @@ class Settings:
     instance_poll_s: float = _setting(30, "Compare claims with the cloud's instances.")
     orphan_age_s: float = _setting(30, "Terminate an instance without a claim once it is so old.")
     drain_poll_s: float = _setting(5, "Look again at a node that is being drained.")
+    usage_poll_s: float = _setting(60, "Look at what pods and nodes use.")
+    usage_checkpoint_s: float = _setting(10 * 60, "Write what was learned of usage to the API.")
     sold_out_s: float = _setting(3 * 60, "Leave a sold-out offering alone at first.")
     sold_out_most_s: float = _setting(30 * 60, "Leave a sold-out offering alone at most.")
     back_off_s: float = _setting(5 * 60, "Leave a type that failed alone at first.")

@@ -14,6 +14,7 @@ from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot, Event
+from kerf.model.usage import Usage
 from kerf.model.windows import CapacityWindow
 
 
@@ -125,6 +126,22 @@ class KubeWriter(Protocol):
 
     async def delete_pod(self, pod: Pod, grace_s: int) -> None:
         """Delete, giving it `grace_s` to end; for a drain whose deadline has come."""
+        ...
+
+
+class UsageSource(Protocol):
+    """What pods and nodes use, and where its history outlives a process."""
+
+    async def read(self) -> tuple[Usage, tuple[str, ...]]:
+        """The newest samples, and what was left out because it cannot be true. Raises ApiError while nobody tells."""
+        ...
+
+    async def checkpoints(self) -> Mapping[str, Mapping[str, str]]:
+        """The entries that were written, by shard and key. Raises ApiError."""
+        ...
+
+    async def write(self, shard: str, changes: Mapping[str, str | None]) -> None:
+        """Set entries of a shard, and remove those that are None; others stay. Raises ApiError, and Conflict."""
         ...
 
 

@@ -56,6 +56,13 @@ POD_GPUS = Gauge(
     ["namespace", "pod", "node"],
     registry=REGISTRY,
 )
+USAGE_SAMPLES = Counter(
+    "kerf_usage_samples",
+    "Samples of metrics.k8s.io by what became of them: used, stale, or false (left out because it cannot be true)",
+    ["outcome"],
+    registry=REGISTRY,
+)
+USAGE_WORKLOADS = Gauge("kerf_usage_workloads", "Workloads whose usage is remembered", registry=REGISTRY)
 API_CALLS = Counter(
     "kerf_api_calls",
     "Calls to the Kubernetes API by verb, resource and answer",

@@ -5,8 +5,12 @@ from kerf.kube.resources import LEASES, NODE_CLAIMS, NODES, OWN, PODS, Access
 
 
 def _granted(role: Object) -> dict[str, list[str]]:
-    """Verbs by resource."""
-    return {rule["resources"][0]: rule["verbs"] for rule in role["rules"]}
+    """Verbs by resource; those of metrics.k8s.io, which are called like others, have their group behind them."""
+    metrics = "metrics.k8s.io"
+    return {
+        rule["resources"][0] + (f".{metrics}" if metrics in rule["apiGroups"] else ""): rule["verbs"]
+        for rule in role["rules"]
+    }
 
 
 def test_the_verbs_of_a_resource_are_one_rule_in_order() -> None:
@@ -43,7 +47,8 @@ def test_the_roles_are_bound_to_their_service_account() -> None:
 
 
 def test_the_role_is_what_the_modules_declare() -> None:
-    """Writes of the writer and the recorder in the cluster; leases in Kerf's own namespace only; no wildcard."""
+    """Writes of the writer and the recorder in the cluster; leases and the history of usage in Kerf's own namespace
+    only; no wildcard."""
     _, wide, _, own, _ = roles("kerf-system", "kerf", False)
 
     granted = _granted(wide)
@@ -53,7 +58,9 @@ def test_the_role_is_what_the_modules_declare() -> None:
         granted["nodeclaims/status"],
     )
     assert {"create", "delete", "get", "patch"} <= set(granted["nodeclaims"])
-    assert {"leases"} == set(_granted(own))
+    assert {"configmaps", "leases"} == set(_granted(own))
+    assert ["create", "get", "list", "patch"] == _granted(own)["configmaps"]
+    assert ["list"] == granted["pods.metrics.k8s.io"] == granted["nodes.metrics.k8s.io"]
     assert ["list"] == granted["leases"]
     assert "*" not in {word for verbs in granted.values() for word in verbs} | set(granted)
     assert not {"create", "update"} & set(granted["nodes"] + granted["pods"])
@@ -86,14 +93,14 @@ def test_a_dry_run_may_change_nothing_but_its_own_lease() -> None:
 
     assert {"events"} == {target for target, verbs in _granted(wide).items() if not set(verbs) <= {"list", "watch"}}
     assert [None, ["kerf-dry-run-leader-election"]] == [rule.get("resourceNames") for rule in own["rules"]]
-    assert [None, ["kerf-leader-election"]] == [rule.get("resourceNames") for rule in acting["rules"]]
+    assert [None, None, ["kerf-leader-election"]] == [rule.get("resourceNames") for rule in acting["rules"]]
 
 
 def test_who_takes_no_part_in_an_election_needs_no_lease() -> None:
-    """Then nothing of Kerf's own namespace is needed."""
+    """Then nothing of Kerf's own namespace is needed but the history of usage."""
     wanted = needed(with_kwok=False, elects=False)
 
-    assert {""} == {each.namespace for each in wanted}
+    assert {"configmaps"} == {each.resource.plural for each in wanted if each.namespace == OWN}
     assert set(wanted) < set(needed(with_kwok=False))
 
 

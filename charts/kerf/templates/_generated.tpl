@@ -46,6 +46,12 @@
 {{- with .Values.settings.drainPoll }}
 - --drain-poll={{ . }}
 {{- end }}
+{{- with .Values.settings.usagePoll }}
+- --usage-poll={{ . }}
+{{- end }}
+{{- with .Values.settings.usageCheckpoint }}
+- --usage-checkpoint={{ . }}
+{{- end }}
 {{- with .Values.settings.soldOut }}
 - --sold-out={{ . }}
 {{- end }}

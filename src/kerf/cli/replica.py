@@ -39,6 +39,7 @@ from kerf.kube.rbac import needed
 from kerf.kube.reader import KubeReader
 from kerf.kube.recorder import KubeRecorder
 from kerf.kube.resources import OWN, Access, Resource
+from kerf.kube.usage import KubeUsage
 from kerf.kube.writer import KubeWriter
 from kerf.model.plan import Plan
 from kerf.model.snapshot import ClusterSnapshot
@@ -127,7 +128,8 @@ class Replica:
         managed = ManagedReader(self._reader, parse_selector(options.managed_selector))
         reader: Reader = managed if options.managed_selector else self._reader
         is_foreign = managed.is_foreign if options.managed_selector else nobodys
-        ports = Ports(clock, reader, KubeWriter(acting), self._recorder, self._cloud, LoggedPlans())
+        usage = KubeUsage(acting, options.namespace)
+        ports = Ports(clock, reader, KubeWriter(acting), self._recorder, self._cloud, LoggedPlans(), usage)
         assumes = options.cloud == "kwok"
         self._runtime: Runtime = compose(ports, settings, assume_node_classes=assumes, is_foreign=is_foreign)
         self._serving = Serving(self.problems, self._measure)

@@ -17,6 +17,7 @@ from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.runtime import Controller, Ports, Runtime
 from kerf.controllers.sharing import SharingStatus
+from kerf.controllers.usage import UsageBook, UsageHistory
 from kerf.controllers.windows import Windows
 from kerf.state import ClusterState
 
@@ -38,6 +39,7 @@ def compose(
     book = MarketBook(ports.cloud, ports.clock, settings)
     shadow, beside = Shadow(ports.recorder), replace(ports, recorder=ShadowRecorder(ports.recorder))
     actuator = Actuator(state, ports.writer, ports.recorder, ports.clock)
+    usage = UsageBook()
 
     def controllers() -> tuple[Controller, ...]:
         return (
@@ -55,12 +57,14 @@ def compose(
             GarbageCollection(state, ports, settings, is_foreign),
             Followed(state),
             Windows(state, ports, book, settings),
+            UsageHistory(state, ports, usage, settings),
         )
 
     def dry_run() -> tuple[Controller, ...]:
         return (
             Provisioning(state, beside, book, shadow, settings),
             Disruption(state, beside, book, shadow, settings),
+            UsageHistory(state, beside, usage, settings, writes=False),
         )
 
     return Runtime(ports, state, controllers, dry_run)

@@ -13,7 +13,7 @@ from kerf.cloudprovider import CloudProvider, Throttled
 from kerf.errors import DecodeError, KerfError
 from kerf.model import events
 from kerf.model.snapshot import Event, Synced, Watched, key_of
-from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder
+from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder, UsageSource
 from kerf.state import ClusterState
 from kerf.telemetry import RECONCILE_SECONDS, RECONCILES, logger
 
@@ -22,7 +22,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
 
 @dataclass(frozen=True)
 class Ports:
-    """Everything the controllers may touch."""
+    """Everything the controllers may touch; `usage` is None where nobody tells what is used."""
 
     clock: Clock
     reader: KubeReader
@@ -30,6 +30,7 @@ class Ports:
     recorder: Recorder
     cloud: CloudProvider
     feed: PlanFeed
+    usage: UsageSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

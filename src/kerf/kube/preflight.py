@@ -13,7 +13,7 @@ import msgspec
 
 from kerf.errors import ApiError
 from kerf.kube.client import KubeClient
-from kerf.kube.resources import NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, Access, Resource
+from kerf.kube.resources import NODE_CLAIMS, NODE_METRICS, NODE_OVERLAYS, NODE_POOLS, POD_METRICS, Access, Resource
 from kerf.ports import NotFound
 
 _REVIEWS = Resource(
@@ -24,6 +24,8 @@ _NOMINATION_MINOR = 35
 """The first minor whose scheduler keeps room for a nomination from outside (KEP-5278, beta in 1.35)."""
 _AT_ONCE = 8
 _MOST_RULES = 5
+_REFINING = (POD_METRICS, NODE_METRICS)
+"""Usage is for advice only: who may not see it goes without."""
 
 
 class Unsuitable(ApiError):
@@ -57,7 +59,7 @@ async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]]) ->
         await _require(client, NODE_OVERLAYS)
     except Unsuitable as error:
         degraded.append(f"{error}; overlays are not used")
-    await _permitted(client, needed)
+    degraded += await _permitted(client, needed)
     return Server(server.version, server.minor, tuple(degraded))
 
 
@@ -119,7 +121,8 @@ def _object(body: bytes, path: str) -> dict[str, Any]:
         raise Unsuitable(f"no Kubernetes API: {path}: expected an object in JSON, got {got!r}") from error
 
 
-async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> None:
+async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> list[str]:
+    """What works less well without a permission. Raises Unsuitable for those that nothing works without."""
     asking = asyncio.Semaphore(_AT_ONCE)
 
     async def denied(access: Access, namespace: str) -> tuple[Access, str] | None:
@@ -129,12 +132,15 @@ async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -
         return None if status.get("allowed") else (access, namespace)
 
     answers = await asyncio.gather(*(denied(*each) for each in sorted(set(needed))))
-    missing = _rules(each for each in answers if each is not None)
+    denied_all = [each for each in answers if each is not None]
+    refining = [each for each in denied_all if each[0].resource in _REFINING]
+    missing = _rules(each for each in denied_all if each not in refining)
     if missing:
         number = "1 rule" if len(missing) == 1 else f"{len(missing)} rules"
         all_of_them = "; or all of them: kerf manifests --rbac | kubectl apply --server-side -f -"
         more = all_of_them if len(missing) > _MOST_RULES else ""
         raise Unsuitable(f"forbidden: the role lacks {number} (hint: grant {'; '.join(missing[:_MOST_RULES])}{more})")
+    return [f"without usage: the role lacks {'; '.join(_rules(refining))}"] if refining else []
 
 
 def _rules(denied: Iterable[tuple[Access, str]]) -> list[str]:

@@ -18,6 +18,7 @@ from kerf.kube.resources import (
     EVERYWHERE,
     KWOK,
     OWN,
+    POD_METRICS,
     RUN,
     Access,
     declared,
@@ -75,9 +76,11 @@ def grants(accesses: Iterable[Access], name: str, account: Object) -> tuple[Obje
 def reader_role(name: str, accesses: Iterable[Access]) -> Object:
     """What `kerf plan` and `kubectl get` need beside the role `view`, to which a server adds it by its label.
 
-    `view` has what lies in a namespace; of `accesses`, what does not is added: nodes, and the kinds of Karpenter.
+    `view` has what lies in a namespace; of `accesses`, what does not is added: nodes, and the kinds of Karpenter. Of
+    metrics.k8s.io `view` by itself has nothing.
     """
-    wide = {access.resource for access in accesses if not access.resource.is_namespaced}
+    resources = {access.resource for access in accesses}
+    wide = {each for each in resources if not each.is_namespaced or each.group == POD_METRICS.group}
     added = rules(Access(verb, resource) for resource in wide for verb in ("get", "list", "watch"))
     metadata = {"name": name, "labels": {f"{_GROUP}/aggregate-to-view": "true"}}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": added}

@@ -15,10 +15,13 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from kerf.errors import DecodeError
+from kerf.manifests import decode_usage
 from kerf.manifests.decode import decode_object
 from kerf.manifests.live_pods import Unusual, live_pod
+from kerf.manifests.schema import Report, path_text, shown
 from kerf.model.nodes import Node
 from kerf.model.snapshot import Watched
+from kerf.model.usage import NodeUsage, PodUsage
 
 _Bytes = Raw | UnsetType
 
@@ -168,6 +171,29 @@ def decode_event(line: bytes) -> WatchEvent:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise DecodeError("", "a watch event", f"<{error}>") from error
     return WatchEvent(found.type, found.object)
+
+
+def samples_of(page: bytes, kind: str) -> tuple[list[PodUsage | NodeUsage], list[str]]:
+    """The items of a live list, and a line for each value that was left out. Raises DecodeError for what is no list."""
+    samples: list[PodUsage | NodeUsage] = []
+    doubts: list[str] = []
+    for item in decode_list(page).items:
+        report = Report()
+        raw = msgspec.json.decode(item)
+        if not isinstance(raw, dict):
+            doubts.append(f"{kind}: expected an object, got {shown(raw)}")
+            continue
+        sample = (decode_usage.pod_usage_of if kind == "PodMetrics" else decode_usage.node_usage_of)(raw, report)
+        samples += [] if sample is None else [sample]
+        place = f"{kind} {_place(raw)}"
+        doubts += (str(DecodeError(path_text(p.path), p.expected, p.got, place=place)) for p in report.doubts)
+    return samples, doubts
+
+
+def _place(raw: dict[str, Any]) -> str:
+    metadata = raw.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    return "/".join(str(named[key]) for key in ("namespace", "name") if named.get(key)) or "?"
 
 
 def identity_of(raw: bytes | Raw) -> Identity:
