@@ -15,13 +15,13 @@ from aiohttp import web
 
 from kerf.errors import ApiError
 from kerf.kube.client import KubeClient, Target
-from kerf.kube.resources import EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
+from kerf.kube.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
 from kerf.sim.api import InMemoryApi
 from kerf.sim.objects import Json
 
 START_S = 1_767_596_400  # 2026-01-05T07:00:00Z
-_KINDS = {r.plural: r.kind for r in (EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS)}
+_KINDS = {r.plural: r.kind for r in (CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS)}
 _CUSTOM = {"NodeClaim", "NodeOverlay", "NodePool"}
 _STATUSES = {NotFound: (404, "NotFound"), AlreadyExists: (409, "AlreadyExists"), Conflict: (409, "Conflict")}
 
