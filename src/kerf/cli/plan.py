@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kerf.cli.calendar import calendar_lines, calendar_object, calendar_of, span_s
+from kerf.cli.comparison import comparison_lines, comparison_object, requests_of
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs import Source, World, input_options, output_option, pod_options, progress, read_world, selected
 from kerf.cli.plan_json import plan_object
@@ -18,6 +19,7 @@ from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.provisioning import COST, STRATEGIES, Options, bounded
 from kerf.engine.provisioning import plan as provision
 from kerf.engine.shapes import group
+from kerf.engine.whatif import compared
 from kerf.model.plan import Plan
 
 FOLLOWING = ("auto", "nominate", "pin", "off")
@@ -36,6 +38,13 @@ FOLLOWING = ("auto", "nominate", "pin", "off")
     callback=span_s,
     help="Instead of a plan: which CapacityWindow opens when in so long, such as 7d, and what it costs.",
 )
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="REQUESTS",
+    callback=requests_of,
+    help='Instead of a plan: what it would come to if the pods asked for so much, such as "cpu=900m"; repeatable.',
+)
 @click.option("--timings", is_flag=True, help="One JSON line on stderr: seconds and bytes.")
 def plan(**flags: Any) -> int:
     """What Kerf would do now in the cluster, or with manifests; changes nothing.
@@ -52,6 +61,8 @@ def plan(**flags: Any) -> int:
         emit(output, lambda: calendar_object(entries, world), lambda: calendar_lines(entries, world))
         return LOOK if any(entry.kept.unplaced for entry in entries) else DONE
     options = Options(flags["strategy"], flags["follow"], with_bound=False)
+    if flags["compare"]:
+        return _compare(world, options, flags)
     with progress(f"planning {counted(len(world.snapshot.pending), 'pod')}"):
         made = provision(world.snapshot, world.market, options)
         watch.lap("plan_s")
@@ -68,6 +79,20 @@ def plan(**flags: Any) -> int:
     watch.lap("render_s")
     watch.tell(pods=len(world.snapshot.pending), shapes=len(group(world.snapshot.pending)))
     return LOOK if made.unplaced else DONE
+
+
+def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
+    """Print one row for the requests as they are and for each that was given."""
+    pending = world.snapshot.pending
+    with progress(f"planning {counted(len(pending), 'pod')}"):
+        variants = compared(world.snapshot, world.market, options, flags["compare"])
+    if not pending:
+        click.echo(f"note: no pod of the {world.place} waits for a node, so that there is nothing to compare", err=True)
+    several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
+    if several:
+        click.echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
+    emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
+    return LOOK if any(variant.plan.unplaced for variant in variants) else DONE
 
 
 def _assumed(world: World) -> list[str]:

@@ -1,0 +1,50 @@
+"""002-12: `kerf plan --compare`, a load test on paper."""
+
+import pytest
+
+from tests.cli.program import files, kerf
+
+BATCH = files("examples/002-batch")
+
+
+def test_the_figures_of_document_002() -> None:
+    """25 jobs on m5.xlarge: 9 nodes for 1.728 with 1 cpu each, 7 for 1.344 with 900m."""
+    done = kerf("plan", *BATCH, "--compare", "cpu=1", "--compare", "cpu=900m", "-o", "json")
+
+    assert 0 == done.returncode
+    assert [({}, 1, 0.192), ({"cpu": "1"}, 9, 1.728), ({"cpu": "900m"}, 7, 1.344)] == [
+        (item["requests"], item["nodes"], item["perHour"]) for item in done.data["items"]
+    ]
+    assert [{"instanceType": "m5.xlarge", "capacityType": "on-demand", "nodes": 7}] == (
+        done.data["items"][2]["instanceTypes"]
+    )
+    assert {"least": 1, "most": 4} == done.data["items"][2]["podsPerNode"]
+
+
+def test_several_resources_in_one_and_pods_that_wait() -> None:
+    """A variant that leaves pods without a place says why, and the exit code says that one does."""
+    done = kerf("plan", *BATCH, "--compare", "cpu=900m,memory=2Gi", "--compare", "cpu=8")
+
+    assert 3 == done.returncode
+    assert "cpu 900m, memory 2Gi  7 " in done.stdout
+    assert "cpu 8:\n  data/dagster-run-0 and 24 more  resources: Insufficient cpu: needs 8 cpu" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("cpu", "expected RESOURCE=QUANTITY[,...]"),
+        ("cpus=1", "expected cpu, memory, ephemeral-storage, hugepages-SIZE or DOMAIN/RESOURCE, got 'cpus'"),
+        ("cpu=much", "expected a quantity such as 900m, 1.5 or 2Gi for cpu, got 'much'"),
+        ("cpu=-1", "expected no negative quantity for cpu, got '-1'"),
+        ("cpu=1,cpu=2", "expected each resource once, got cpu twice"),
+    ],
+)
+def test_what_is_no_request_is_one_line(text: str, told: str) -> None:
+    """With what was given; before anything is read."""
+    done = kerf("plan", "-f", "no-such-file", "--compare", text)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert [f"error: --compare {text}: {told}"] == [
+        line[: len(f"error: --compare {text}: {told}")] for line in (done.stderr.splitlines())
+    ]
