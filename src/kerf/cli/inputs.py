@@ -224,6 +224,11 @@ def read_world(source: Source, *, with_usage: bool = False) -> World:
     return World(decoded, pods, snapshot, market, source.place, namespace, usage)
 
 
+def world_of_catalogue(source: Source) -> World:
+    """What can be bought, and nothing else. Raises InputError."""
+    return World(Decoded(), (), ClusterSnapshot(0), _market(source, ()), source.place)
+
+
 def _documents(source: Source, *, with_usage: bool) -> tuple[Documents, str, str]:
     """What was read, the namespace that is meant where none is said, and why there is no usage."""
     if source.files:

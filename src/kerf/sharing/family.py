@@ -144,6 +144,13 @@ class Family(Protocol):
         """What the family's device plugin makes kubelet show for these devices."""
         ...
 
+    def divided(self, devices: Sequence[DeviceState], jobs: int) -> Resources:
+        """What each of so many equal containers asks of these idle devices of a node, so that all find a place.
+
+        Whole devices while there are enough of them. Empty where they cannot be divided so often.
+        """
+        ...
+
     def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
         """The devices that a node has registered, idle; None while it has registered none."""
         ...

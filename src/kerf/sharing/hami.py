@@ -154,6 +154,17 @@ class Hami:
         """`nvidia.com/gpu`: one for each slot of each healthy card."""
         return Resources({self.config.count: sum(d.slots for d in devices if d.healthy)})
 
+    def divided(self, devices: Sequence[DeviceState], jobs: int) -> Resources:
+        """Slices of the smallest card, as many a card as the fullest must hold: memory is a card's, not the node's."""
+        if len(devices) >= jobs:
+            return Resources({self.config.count: len(devices) // jobs})
+        slices = -(-jobs // len(devices)) if devices else 0
+        if not slices or slices > min(device.slots for device in devices):
+            return Resources()
+        memory_mib = min(device.memory_mib for device in devices) // slices
+        memory, cores = memory_mib // self.config.memory_factor, 100 // slices
+        return Resources({self.config.count: 1, self.config.memory: memory, self.config.cores: cores})
+
     def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
         """The cards in the node's register annotation; None while there is none. Raises DecodeError."""
         return node_devices(node)

@@ -144,3 +144,10 @@ def stated_number(labels: Mapping[str, str], *names: str) -> int:
 def stated_memory(node: Node) -> int:
     """The MiB of each card as a label states them; 0 where none does."""
     return stated_number(node.labels, *MEMORY_LABELS)
+
+
+def shared_out(capacity: Resources, jobs: int) -> Resources:
+    """What each of so many containers may ask of the resource that is there most often; empty where it is too few."""
+    name = max(sorted(capacity), key=lambda resource: capacity[resource], default="")
+    each = capacity.get(name, 0) // jobs
+    return Resources({name: each}) if each else Resources()

@@ -14,7 +14,7 @@ from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import Fit, NoFit, Occupant
-from kerf.sharing.kubelet import KubeletCounted, asked_resources, dealt, peak
+from kerf.sharing.kubelet import KubeletCounted, asked_resources, dealt, peak, shared_out
 
 ADMISSION_ERROR = "UnexpectedAdmissionError"
 """How kubelet fails a pod that asks more replicas than the plugin gives to one container."""
@@ -26,6 +26,12 @@ class Partitioned(KubeletCounted):
     def kubelet_capacity(self, devices: Sequence[DeviceState]) -> Resources:
         """The parts of healthy cards by resource."""
         return shown(devices)
+
+    def divided(self, devices: Sequence[DeviceState], jobs: int) -> Resources:
+        """Parts as they were cut, as many as kubelet lets one container have."""
+        each = shared_out(shown(devices), jobs)
+        most = {part.resource: part.most for device in devices for part in device.partitions if part.most}
+        return Resources({name: min(amount, most.get(name, amount)) for name, amount in each.items()})
 
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
         """`devices` with a part taken for each that the pods hold, on the card with the fewest taken."""

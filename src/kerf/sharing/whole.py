@@ -13,7 +13,16 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
 from kerf.sharing.device_plugin import PluginConfigs, find_plugin_configs
 from kerf.sharing.family import Fit, NoFit, Occupant
-from kerf.sharing.kubelet import PRODUCT_LABELS, KubeletCounted, dealt, demanded, first_label, peak, stated_memory
+from kerf.sharing.kubelet import (
+    PRODUCT_LABELS,
+    KubeletCounted,
+    dealt,
+    demanded,
+    first_label,
+    peak,
+    shared_out,
+    stated_memory,
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,10 @@ class Whole(KubeletCounted):
     def kubelet_capacity(self, devices: Sequence[DeviceState]) -> Resources:
         """One `nvidia.com/gpu` for each healthy card."""
         return Resources({NVIDIA_GPU: sum(d.healthy for d in devices)})
+
+    def divided(self, devices: Sequence[DeviceState], jobs: int) -> Resources:
+        """Whole cards only."""
+        return shared_out(self.kubelet_capacity(devices), jobs)
 
     def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
         """As many cards as kubelet shows; None while it shows none.

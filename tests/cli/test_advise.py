@@ -1,0 +1,57 @@
+"""`kerf advise`: jobs per node, families by cost, a pool's limits; offline, printed and never applied."""
+
+from pathlib import Path
+
+from tests.cli.program import files, kerf
+
+BATCH = files("examples/002-batch")
+
+
+def test_four_jobs_a_node_without_any_file(tmp_path: Path) -> None:
+    """002-6: the catalogue is enough for a type: 980m each, and 1 cpu gives three."""
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": ""}
+    done = kerf("advise", "per-node", "4", "--instance-type", "m5.xlarge", "-o", "json", environment=environment)
+
+    assert (0, 1) == (done.returncode, len(done.stderr.splitlines()))
+    [item] = done.data["items"]
+    assert ({"cpu": "980m", "memory": "3540Mi"}, 4) == (item["requests"], item["fit"])
+    assert "naiveFit" in item["resources"][0]
+    assert ("1", 3) == (item["resources"][0]["naive"], item["resources"][0]["naiveFit"])
+
+
+def test_jobs_per_node_says_why_the_quotient_is_wrong() -> None:
+    """With the figures of kubelet and DaemonSets."""
+    done = kerf("advise", "per-node", "4", *BATCH)
+
+    assert "cpu 1 (4 / 4) gives 3, not 4: kubelet keeps 80m and DaemonSets ask 0, so that 3920m are left" in done.stdout
+    assert "resources: {requests: {cpu: 980m, memory: 3540Mi}}" in done.stdout
+
+
+def test_slices_of_a_pool_that_hami_shares() -> None:
+    """Memory is a card's; limits, because HAMi reads those."""
+    done = kerf("advise", "per-node", "3", *files("examples/003-hami/nodepool.yaml"))
+
+    assert "limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 7629, nvidia.com/gpucores: 33}" in done.stdout
+    assert "3 slices a GPU" in done.stdout
+
+
+def test_no_type_holds_so_many() -> None:
+    """Exit code 3, with what stands in the way."""
+    done = kerf("advise", "per-node", "60", *BATCH)
+
+    assert 3 == done.returncode
+    assert "no advice: a node of this type holds 58, not 60" in done.stdout
+
+
+def test_what_is_wrong_is_one_line() -> None:
+    """A type that is not sold, a pool that is not there, no pool at all."""
+    cases = (
+        (("--instance-type", "m5.xlarg"), "--instance-type m5.xlarg: not sold in us-east-1; nearest known: m5.xlarge"),
+        (("--nodepool", "x"), "--nodepool x: expected one of the NodePools there (batch), got 'x'"),
+    )
+    for flags, told in cases:
+        done = kerf("advise", "per-node", "4", *BATCH, *flags)
+        assert (2, "") == (done.returncode, done.stdout)
+        assert done.stderr.startswith(f"error: {told}")
+    done = kerf("advise", "per-node", "4", *files("examples/002-batch/job.yaml"))
+    assert "error: the input has no NodePool: give --instance-type TYPE" in done.stderr
