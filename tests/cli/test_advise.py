@@ -55,3 +55,31 @@ def test_what_is_wrong_is_one_line() -> None:
         assert done.stderr.startswith(f"error: {told}")
     done = kerf("advise", "per-node", "4", *files("examples/002-batch/job.yaml"))
     assert "error: the input has no NodePool: give --instance-type TYPE" in done.stderr
+
+
+def test_families_for_a_workload_begin_with_what_is_allowed() -> None:
+    """25 jobs of 900m: seven m5.xlarge as the pool allows, and what else there is."""
+    job = "tests/data/cli/batch-900m.yaml"
+    done = kerf(
+        "advise", "instance-types", "job/dagster-run", *files("examples/002-batch/pool.yaml", job), "-o", "json"
+    )
+
+    assert 0 == done.returncode
+    assert (25, 7, 1.344, True) == (
+        done.data["pods"],
+        done.data["today"]["nodes"],
+        done.data["today"]["perHour"],
+        done.data["today"]["allowed"],
+    )
+    items = done.data["items"]
+    assert items == sorted(items, key=lambda item: (item["unplaced"], item["perHour"], item["family"]))
+    assert all(item["perHourLowerBound"] <= item["perHour"] for item in items if not item["unplaced"])
+
+
+def test_families_of_pods_by_label_or_none() -> None:
+    """-l as everywhere; a selector that nobody has is an error, a cluster without waiting pods none."""
+    pool = files("examples/002-batch/pool.yaml")
+    assert "advice for 25 pods" in kerf("advise", "instance-types", "-l", "app=dagster-run", *BATCH).stdout
+    assert 1 == kerf("advise", "instance-types", "-l", "app=x", *BATCH).returncode
+    assert "the input has no such pod" in kerf("advise", "instance-types", *pool).stdout
+    assert 2 == kerf("advise", "instance-types", "node/x", *pool).returncode

@@ -3,9 +3,7 @@
 It makes the plan that `kerf plan` makes and looks the answer up in it, so that the two cannot differ.
 """
 
-import difflib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -21,32 +19,9 @@ from kerf.cli.plan import decide
 from kerf.cli.plan_json import API_VERSION
 from kerf.cli.render import emit
 from kerf.cli.selectors import parse_selector
+from kerf.cli.wanted import KINDS, Wanted, key_of, wanted_objects, workload_of
 from kerf.engine.provisioning import Options
 from kerf.model.snapshot import ClusterNode
-
-KINDS = {
-    "pod": ("Pod", "pods", "po"),
-    "deployment": ("Deployment", "deployments", "deploy"),
-    "statefulset": ("StatefulSet", "statefulsets", "sts"),
-    "replicaset": ("ReplicaSet", "replicasets", "rs"),
-    "job": ("Job", "jobs"),
-    "cronjob": ("CronJob", "cronjobs", "cj"),
-    "node": ("Node", "nodes", "no"),
-    "nodeclaim": ("NodeClaim", "nodeclaims"),
-    "nodepool": ("NodePool", "nodepools"),
-    "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
-}
-"""What can be explained: its kind, and the other names that kubectl knows it by."""
-_ALIASES = {alias.lower(): kind for kind, names in KINDS.items() for alias in (kind, *names)}
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """An object that was asked for; `namespace` None: any."""
-
-    kind: str
-    name: str
-    namespace: str | None = None
 
 
 @click.command()
@@ -62,7 +37,7 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     when there is no such object.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
-    wanted = _wanted(objects, namespace)
+    wanted = wanted_objects(objects, namespace)
     if not wanted and flags["selector"] is None:
         raise click.UsageError("give KIND/NAME, or -l SELECTOR")
     asked = parse_selector(flags["selector"] or "")
@@ -81,39 +56,20 @@ def _kinds_like(typed: str) -> list[str]:
     return [kind for kind in KINDS if kind.startswith(typed)]
 
 
-def _wanted(objects: tuple[str, ...], namespace: str | None) -> list[Wanted]:
-    """`pod/web`, `pod/default/web`, or kubectl's `pod web db`."""
-    if objects and "/" not in objects[0] and len(objects) > 1:
-        objects = tuple(f"{objects[0]}/{name}" for name in objects[1:])
-    return [_parsed(text, namespace) for text in objects]
-
-
-def _parsed(text: str, namespace: str | None) -> Wanted:
-    kind_text, *rest = text.split("/")
-    kind = _ALIASES.get(kind_text.lower())
-    if kind is None:
-        raise click.UsageError(f"{text}: expected one of {', '.join(KINDS)}, then /NAME; got {kind_text!r}")
-    if not all(rest) or len(rest) not in (1, 2):
-        raise click.UsageError(f"{text}: expected {kind}/NAME or {kind}/NAMESPACE/NAME")
-    return Wanted(kind, rest[-1], rest[0] if len(rest) == 2 else namespace)
-
-
 def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
     world = answers.world
     if wanted.kind == "pod":
-        return explain_pods((_key(wanted, world.pods_by_key, world),), answers)[0]
+        return explain_pods((key_of(wanted, world.pods_by_key, world),), answers)[0]
     if wanted.kind == "nodepool":
         pools = {pool.name: pool for pool in world.snapshot.node_pools}
-        return explain_pool(pools[_key(wanted, pools, world)], world, answers.plan)
+        return explain_pool(pools[key_of(wanted, pools, world)], world, answers.plan)
     if wanted.kind == "cwin":
         windows = {window.name: window for window in world.snapshot.windows}
-        return explain_window(windows[_key(wanted, windows, world)], answers)
+        return explain_window(windows[key_of(wanted, windows, world)], answers)
     if wanted.kind in ("node", "nodeclaim"):
         nodes = _nodes(wanted.kind, world)
-        return explain_node(KINDS[wanted.kind][0], nodes[_key(wanted, nodes, world)], answers)
-    same_kind = (w for w in world.decoded.workloads if w.kind.lower() == wanted.kind)
-    workloads = {f"{workload.namespace}/{workload.name}": workload for workload in same_kind}
-    return explain_workload(workloads[_key(wanted, workloads, world)], answers)
+        return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, world)], answers)
+    return explain_workload(workload_of(wanted, world), answers)
 
 
 def _nodes(kind: str, world: World) -> dict[str, ClusterNode]:
@@ -126,35 +82,6 @@ def _selected(keys: list[str], answers: PodAnswers) -> list[Explanation]:
     if not keys:
         raise ObjectNotFound(f"no pod of the {answers.world.place} has these labels")
     return list(explain_pods(keys, answers))
-
-
-def _key(wanted: Wanted, known: Iterable[str], world: World) -> str:
-    """The key of the object that is meant. Raises ObjectNotFound with the nearest names."""
-    keys = sorted(known)
-    if wanted.namespace is None:
-        found = [key for key in keys if key.rpartition("/")[2] == wanted.name]
-        found = [key for key in found if key.startswith(f"{world.namespace}/")] or found
-    else:
-        exact = (f"{wanted.namespace}/{wanted.name}", wanted.name)
-        found = [key for key in keys if key in exact]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ObjectNotFound(
-            f"{wanted.kind}/{wanted.name} is in several namespaces ({', '.join(found)}): say which, -n"
-        )
-    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys, world.place)}")
-
-
-def _nearest(wanted: Wanted, keys: list[str], place: str) -> str:
-    if not keys:
-        return f"; the {place} has no {wanted.kind}"
-    full = wanted.name if wanted.namespace is None else f"{wanted.namespace}/{wanted.name}"
-    by_name = {key.rpartition("/")[2]: key for key in reversed(keys)}
-    close = difflib.get_close_matches(full, keys, 3) or [
-        by_name[name] for name in difflib.get_close_matches(wanted.name, list(by_name), 3)
-    ]
-    return f"; nearest known: {', '.join(close or keys[:3])}"
 
 
 def _lines(found: list[Explanation]) -> Iterator[str]:

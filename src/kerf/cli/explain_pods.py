@@ -10,6 +10,7 @@ from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
 from kerf.cli.plan_text import unplaced_lines
 from kerf.cli.render import counted, patch_command, some, table
+from kerf.cli.wanted import pods_of
 from kerf.manifests.decoded import Workload
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
@@ -164,7 +165,7 @@ def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
 
 def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     """Its pods: how many run, go somewhere, or have no place."""
-    pods = [pod for pod in answers.world.pods if _is_of(pod, workload, answers.world.decoded.workloads)]
+    pods = pods_of(workload, answers.world)
     by_verdict: dict[str, list[Pod]] = {}
     for pod in pods:
         by_verdict.setdefault(answers.verdict(pod), []).append(pod)
@@ -202,17 +203,3 @@ def _by(pods: Iterable[Pod], name_of: Callable[[Pod], str]) -> dict[str, list[st
     for pod in pods:
         groups.setdefault(name_of(pod), []).append(pod.key)
     return groups
-
-
-def _is_of(pod: Pod, workload: Workload, workloads: Sequence[Workload]) -> bool:
-    """Whether the workload made the pod, itself or by a ReplicaSet or Job of its own."""
-    owner = pod.owner
-    if owner is None or pod.namespace != workload.namespace:
-        return False
-    if (owner.kind, owner.name) == (workload.kind, workload.name):
-        return True
-    template_hash = pod.labels.get("pod-template-hash")
-    if workload.kind == "Deployment" and owner.kind == "ReplicaSet" and template_hash:
-        return owner.name == f"{workload.name}-{template_hash}"
-    between = [w for w in workloads if (w.kind, w.namespace, w.name) == (owner.kind, pod.namespace, owner.name)]
-    return any(w.owner is not None and (w.owner.kind, w.owner.name) == (workload.kind, workload.name) for w in between)
