@@ -83,3 +83,22 @@ def test_families_of_pods_by_label_or_none() -> None:
     assert 1 == kerf("advise", "instance-types", "-l", "app=x", *BATCH).returncode
     assert "the input has no such pod" in kerf("advise", "instance-types", *pool).stdout
     assert 2 == kerf("advise", "instance-types", "node/x", *pool).returncode
+
+
+def test_a_pool_whose_limit_is_reached() -> None:
+    """002-8: with its figures, and what it costs when filled."""
+    done = kerf("advise", "pool", "gpu-pool-1", *files("examples/000-gpu-pools/pool.yaml"), "-o", "json")
+    assert 0 == done.returncode
+    [limit] = done.data["limits"]
+    assert {"instanceType": "g5.2xlarge", "nodes": 1, "perHour": 1.212} == limit["filledDearest"]
+
+    workload = "examples/000-gpu-pools/workload.yaml"
+    done = kerf("advise", "pool", "gpu-pool-1", *files("examples/000-gpu-pools/pool.yaml", workload))
+    assert "advice: limit cpu 10 is reached: 8 in use or planned, and one more node counts 8" in done.stdout
+
+
+def test_a_pool_without_limits_and_one_that_is_not_there() -> None:
+    """Said; and the nearest name."""
+    assert "advice: it has no limit" in kerf("advise", "pool", "batch", *BATCH).stdout
+    done = kerf("advise", "pool", "bath", *BATCH)
+    assert (1, "error: nodepool/bath not found; nearest known: batch\n") == (done.returncode, done.stderr)

@@ -10,6 +10,7 @@ import click
 COMMANDS = {
     "requests": "Requests for a workload, from what its pods used: a table with the evidence, and a patch.",
     "per-node": "What each of N jobs may ask so that one node holds them all.",
+    "pool": "A NodePool's limits against use, what they cost when filled, and types that serve no pod.",
     "instance-types": "What pods would cost on each family of instance types, the cheapest first.",
 }
 """Sub-commands with their one-line help; each is in the module `kerf.cli.advise_NAME`, under its name."""
