@@ -11,7 +11,7 @@ from kerf.cli.inputs import Source, World, input_options, is_meant, output_optio
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.cli.selectors import parse_selector
-from kerf.cli.wanted import pods_of, wanted_objects, workload_of
+from kerf.cli.wanted import WORKLOADS, pods_of, wanted_objects, workload_of
 from kerf.engine.families import FamilyCost, cost_today, costs_by_family
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.pods import Pod
@@ -32,7 +32,7 @@ def instance_types(workloads: tuple[str, ...], **flags: Any) -> int:
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     asked = wanted_objects(workloads, namespace)
-    if any(one.kind in ("pod", "node", "nodeclaim", "nodepool", "cwin") for one in asked):
+    if any(one.kind not in WORKLOADS for one in asked):
         raise click.UsageError("expected workloads, such as job/NAME or deployment/NAME")
     selector = None if flags["selector"] is None else parse_selector(flags["selector"])
     world = read_world(Source.of(flags))

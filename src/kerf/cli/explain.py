@@ -10,16 +10,17 @@ import click
 
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
 from kerf.cli.explain_nodes import explain_node
-from kerf.cli.explain_pods import PodAnswers, explain_pods, explain_workload
+from kerf.cli.explain_pods import PodAnswers, explain_pods
 from kerf.cli.explain_pools import explain_pool
 from kerf.cli.explain_windows import explain_window
+from kerf.cli.explain_workloads import explain_selection, explain_workload
 from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import Source, World, input_options, is_meant, output_option, pod_options, progress, read_world
 from kerf.cli.plan import decide
-from kerf.cli.plan_json import API_VERSION
+from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import emit
 from kerf.cli.selectors import parse_selector
-from kerf.cli.wanted import KINDS, Wanted, key_of, wanted_objects, workload_of
+from kerf.cli.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, workload_of
 from kerf.engine.provisioning import Options
 from kerf.model.snapshot import ClusterNode
 
@@ -41,13 +42,20 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     if not wanted and flags["selector"] is None:
         raise click.UsageError("give KIND/NAME, or -l SELECTOR")
     asked = parse_selector(flags["selector"] or "")
-    world = read_world(Source.of(flags))
+    of_workloads = flags["selector"] is not None or any(one.kind in WORKLOADS for one in wanted)
+    world = read_world(Source.of(flags), with_usage=of_workloads)
     with progress("planning"):
         answers = PodAnswers(world, decide(world, Options(with_bound=False)))
         found = [_explained(one, answers) for one in wanted]
+        chosen = [pod for pod in world.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
+    data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
+    data["items"] = [one.data for one in found]
     if flags["selector"] is not None:
-        found.extend(_selected([pod.key for pod in world.pods if is_meant(pod, namespace, asked)], answers))
-    data = {"apiVersion": API_VERSION, "kind": "ExplanationList", "items": [one.data for one in found]}
+        if not chosen:
+            raise ObjectNotFound(f"no pod of the {world.place} has these labels")
+        data["items"] += [one.data for one in explain_pods([pod.key for pod in chosen], answers)]
+        found.append(explain_selection(flags["selector"], chosen, answers))
+        data["selection"] = found[-1].data
     emit(flags["output"], lambda: data, lambda: _lines(found))
     return LOOK if any(one.needs_look for one in found) else DONE
 
@@ -76,12 +84,6 @@ def _nodes(kind: str, world: World) -> dict[str, ClusterNode]:
     """Nodes with their claims, by the name of the node or of the claim."""
     pairs = ((held.node if kind == "node" else held.claim, held) for held in world.snapshot.nodes)
     return {named.name: held for named, held in pairs if named is not None}
-
-
-def _selected(keys: list[str], answers: PodAnswers) -> list[Explanation]:
-    if not keys:
-        raise ObjectNotFound(f"no pod of the {answers.world.place} has these labels")
-    return list(explain_pods(keys, answers))
 
 
 def _lines(found: list[Explanation]) -> Iterator[str]:

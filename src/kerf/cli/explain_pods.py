@@ -1,17 +1,13 @@
 """Pods and the workloads that make them: where each goes, or why it has no place."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from kerf.cli.cards import Card, cards_of
-from kerf.cli.explain_runs import explain_runs
 from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
-from kerf.cli.plan_text import unplaced_lines
-from kerf.cli.render import counted, patch_command, some, table
-from kerf.cli.wanted import pods_of
-from kerf.manifests.decoded import Workload
+from kerf.cli.render import counted, patch_command, table
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
@@ -161,45 +157,3 @@ def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
         for card, holder in held
     ]
     return Explanation(data, tuple(lines))
-
-
-def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
-    """Its pods: how many run, go somewhere, or have no place."""
-    pods = pods_of(workload, answers.world)
-    by_verdict: dict[str, list[Pod]] = {}
-    for pod in pods:
-        by_verdict.setdefault(answers.verdict(pod), []).append(pod)
-    title = f"{workload.kind} {workload.namespace}/{workload.name}"
-    data: Json = {
-        "kind": workload.kind,
-        "namespace": workload.namespace,
-        "name": workload.name,
-        "replicas": workload.replicas,
-        "pods": [one.data for one in explain_pods([pod.key for pod in pods], answers)],
-    }
-    lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers)]
-    if workload.cron_job is not None:
-        told, said = explain_runs(workload.cron_job, answers.world.snapshot)
-        data, lines = {**data, **told}, [*lines, *said]
-    if not pods:
-        lines.append(f"  it has none now; --replicas {workload.key}=1 plans as if it had one")
-    return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))
-
-
-def _summary(by_verdict: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
-    for verdict, doing in ((RUNNING, "on node"), (ENDING, ""), (ENDED, "")):
-        for node, keys in _by(by_verdict.get(verdict, ()), lambda pod: pod.node_name).items():
-            yield f"  {some(keys)}  {f'{doing} {node}' if doing else verdict}"
-    for name, keys in _by(by_verdict.get(NEW_NODE, ()), lambda pod: answers.launches[pod.key].name).items():
-        launch = answers.launches[keys[0]]
-        yield f"  {some(keys)}  new node {name}: {launch.offering}, {launch.why}"
-    for name, keys in _by(by_verdict.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node).items():
-        yield f"  {some(keys)}  to go on {name}, which is there or on its way"
-    yield from unplaced_lines([answers.unplaced[pod.key] for pod in by_verdict.get(NO_PLACE, ())])
-
-
-def _by(pods: Iterable[Pod], name_of: Callable[[Pod], str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for pod in pods:
-        groups.setdefault(name_of(pod), []).append(pod.key)
-    return groups

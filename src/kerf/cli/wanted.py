@@ -24,6 +24,8 @@ KINDS = {
     "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
 }
 """What can be explained: its kind, and the other names that kubectl knows it by."""
+WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")
+"""Those that make pods."""
 _ALIASES = {alias.lower(): kind for kind, names in KINDS.items() for alias in (kind, *names)}
 
 

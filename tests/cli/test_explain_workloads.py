@@ -1,0 +1,87 @@
+"""`kerf explain` of workloads and of pods by label: where they are, what they ask and use, what would help."""
+
+import json
+
+from tests.cli.program import files, kerf
+
+POOL, RUNNING = "examples/002-batch/pool.yaml", "examples/002-batch-running"
+PILE = files(POOL, RUNNING)
+JOB = ("explain", "job/dagster-run", "-n", "data")
+
+
+def test_25_pods_without_requests_on_one_busy_node() -> None:
+    """002-1, 002-2, 002-3: on one node, requests 0, use 97 %, scheduled, so nothing to buy; and who decides."""
+    done = kerf(*JOB, *PILE)
+
+    assert 0 == done.returncode
+    for told in (
+        "Job data/dagster-run: 25 pods\n  data/dagster-run-2bx7f and 24 more  on node ip-10-0-0-1\n",
+        "25 pods run and ask together 0 cpu and 0 memory; they use 3645m cpu",
+        "ip-10-0-0-1  m5.xlarge  25    0 %        97 %      0 %           80 %",
+        "kube-scheduler has placed them all: nothing waits, so that no autoscaler has anything to buy",
+        "It goes by requests and not by use, and what it has placed nobody moves",
+        "overloaded: node ip-10-0-0-1 uses 97 % of its cpu and is asked for 0 %",
+    ):
+        assert told in done.stdout
+
+
+def test_the_advice_is_a_patch_with_what_it_would_come_to() -> None:
+    """002-4, 002-10: a request from use, as a patch that nobody applies; 002-12: seven nodes for 1.344."""
+    advice = kerf(*JOB, *PILE, "-o", "json").data["items"][0]["advice"]
+
+    assert {"cpu": "980m", "memory": "557Mi"} == advice["requests"]
+    assert (7, 1.344, {"m5.xlarge": 7}, 4) == (
+        advice["nodes"],
+        advice["perHour"],
+        advice["instanceTypes"],
+        advice["podsPerNode"]["most"],
+    )
+    assert ("Job", "data", "dagster-run") == tuple(advice["patch"][key] for key in ("kind", "namespace", "name"))
+    [container] = json.loads(advice["patch"]["patch"])["spec"]["template"]["spec"]["containers"]
+    assert {"name": "my-container", "resources": {"requests": advice["requests"]}} == container
+
+
+def test_the_settings_of_the_orchestrator_are_named() -> None:
+    """002-5: what limits how many run at once."""
+    done = kerf(*JOB, *PILE)
+
+    assert "Dagster runs 25 pods at once" in done.stdout
+    assert "concurrency.runs.max_concurrent_runs in dagster.yaml" in done.stdout
+
+
+def test_limits_and_largest_type_of_the_pools_are_told() -> None:
+    """002-8, 002-9: what a pool still allows, and how large its nodes get."""
+    [pool] = kerf(*JOB, *PILE, "-o", "json").data["items"][0]["nodePools"]
+
+    assert ("batch", None, "m5.xlarge", {}, None) == tuple(
+        pool[key] for key in ("nodePool", "refused", "largest", "limits", "nodesAllowed")
+    )
+    assert (
+        "the largest type is m5.xlarge with 3920m cpu and 14162Mi memory; it has no limits" in kerf(*JOB, *PILE).stdout
+    )
+
+
+def test_a_selector_sums_up_its_pods() -> None:
+    """Beside one item a pod; without usage it says so."""
+    done = kerf("explain", "-l", "app=dagster-run", *files(POOL, f"{RUNNING}/cluster.yaml"), "-o", "json")
+
+    assert 25 == len(done.data["items"])
+    selection = done.data["selection"]
+    assert (25, {}, None, 25) == (
+        selection["count"],
+        selection["requests"],
+        selection["usage"],
+        selection["nodes"][0]["pods"],
+    )
+    assert [{"kind": "Job", "namespace": "data", "name": "dagster-run"}] == selection["owners"]
+    text = kerf("explain", "-l", "app=dagster-run", *files(POOL, f"{RUNNING}/cluster.yaml")).stdout
+    assert text.startswith("pods with app=dagster-run: 25, made by 1 Job\n")
+    assert "what they use is not known" in text
+
+
+def test_pods_that_wait_are_told_as_before() -> None:
+    """002-7: what keeps them from a pool; nothing is said of who runs."""
+    done = kerf("explain", "job/dagster-run", "-n", "data", *files("examples/002-batch"))
+
+    assert "new node launch-0" in done.stdout
+    assert "kube-scheduler has placed" not in done.stdout
