@@ -16,6 +16,7 @@ from kerf.engine.fit import fit, nearest
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
 from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.groups import KUEUE_GATES
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
@@ -48,6 +49,9 @@ def _refusal(shape: Shape, families: tuple[Family, ...]) -> tuple[Stage, str, st
         return Stage.INVALID, shape.pod.invalid, "", ""
     if shape.spec.scheduling_gates:
         gates = ", ".join(shape.spec.scheduling_gates)
+        if any(gate in KUEUE_GATES for gate in shape.spec.scheduling_gates):
+            hint = "it comes when its queue has quota for it: kubectl get workloads"
+            return Stage.HELD, f"held by Kueue, which has not admitted it: {gates}", hint, ""
         return Stage.HELD, f"held back by scheduling gates: {gates}", "whoever set the gate must remove it", ""
     rightful = rightful_family(shape, families)
     if rightful is None:

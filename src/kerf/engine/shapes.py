@@ -21,6 +21,10 @@ _OWN_OF_A_POD = (
     "kubectl.kubernetes.io/",
     "kerf.dev/run-for",
     "kerf.dev/admitted-by",
+    "kerf.dev/pod-group",
+    "scheduling.k8s.io/group-name",
+    "kueue.x-k8s.io/",
+    "autoscaling.x-k8s.io/",
 )
 _DIGITS = re.compile(r"(\d+)")
 

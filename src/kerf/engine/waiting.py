@@ -16,9 +16,12 @@ from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 
 
-def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial) -> Judged:
-    """Waiting pods without the gates that windows open, then the virtual ones; opportunistic ones apart."""
-    pods = [pod for pod in snapshot.pending if not pod.is_daemon]
+def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: frozenset[str] = frozenset()) -> Judged:
+    """Waiting pods without the gates that windows open, then the virtual ones; opportunistic ones apart.
+
+    Those that are left `out`, by `namespace/name`, are in none of them.
+    """
+    pods = [pod for pod in snapshot.pending if not pod.is_daemon and pod.key not in out]
     windows = Windows(snapshot)
     found = judged(pods, windows, Shares(trial, wares), snapshot.taken_at_s)
     own: dict[str, list[Pod]] = {}

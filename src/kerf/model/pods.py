@@ -10,7 +10,18 @@ from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.quantities import NOTHING, PODS, Resources
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
-READ_DOMAINS = frozenset({"controller.kubernetes.io", "hami.io", "karpenter.sh", "kerf.dev", "nvidia.com"})
+READ_DOMAINS = frozenset(
+    {
+        "autoscaling.x-k8s.io",
+        "controller.kubernetes.io",
+        "hami.io",
+        "karpenter.sh",
+        "kerf.dev",
+        "kueue.x-k8s.io",
+        "nvidia.com",
+        "scheduling.k8s.io",
+    }
+)
 """Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kerf.model.cronjobs import CronJob
 from kerf.model.gpu import DeviceState
+from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
@@ -68,6 +69,7 @@ Watched = (
     | DaemonSet
     | CronJob
     | CapacityWindow
+    | PodGroup
 )
 """Every kind of object that the state follows."""
 
@@ -151,7 +153,8 @@ class ClusterNode:
 class ClusterSnapshot:
     """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes.
 
-    `windowed` are the pods with the label of CapacityWindows that are bound and have not ended.
+    `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of
+    groups for which no plan is made, because they have a place, have ended well, or no scheduler has refused them yet.
     """
 
     taken_at_s: float
@@ -167,6 +170,8 @@ class ClusterSnapshot:
     windows: tuple[CapacityWindow, ...] = ()
     windowed: tuple[Pod, ...] = ()
     cron_jobs: tuple[CronJob, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
+    grouped: tuple[Pod, ...] = ()
     assume_node_classes: bool = True
 
     def pool(self, name: str) -> NodePool | None:

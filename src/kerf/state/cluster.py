@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 from kerf.errors import DecodeError
 from kerf.model.cronjobs import CronJob
+from kerf.model.groups import CoschedulingGroup, PodGroup, VolcanoGroup, group_of
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod, PodDisruptionBudget
+from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import (
     ClusterNode,
@@ -55,7 +56,7 @@ class ClusterState:
         self._families = configured(())
         self._unreadable: dict[str, ConfigMap] = {}
         self._unbound: Shelf[Pod] = Shelf()
-        self._pods_on, self._booked_on, self._windowed = Groups(), Groups(), Groups()
+        self._pods_on, self._booked_on, self._windowed, self._grouped = Groups(), Groups(), Groups(), Groups()
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
         self._counted: dict[str, Sum] = {}
         self._joined: dict[tuple[str, str], ClusterNode] = {}
@@ -127,6 +128,7 @@ class ClusterState:
         held, holds = _bound_to(before), _bound_to(after)
         self._pods_on.move(key, held, holds)
         self._windowed.move(key, _windowed(before), _windowed(after))
+        self._grouped.move(key, _grouped(before), _grouped(after))
         self._unbound.put(key, after if after is not None and not holds and not after.is_ended else None)
         self._touch_nodes((held, holds))
         self._book(key, before, after, self._families)
@@ -228,6 +230,15 @@ class ClusterState:
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._windowed.of(WINDOW_LABEL))
 
+    def grouped(self) -> tuple[Pod, ...]:
+        """The pods that belong to a group and have not failed nor go, by key."""
+        pods: dict[str, Pod] = self._shelf("Pod").held
+        return tuple(pods[key] for key in self._grouped.of(_GROUPED))
+
+    def pod_groups(self) -> tuple[PodGroup, ...]:
+        """All PodGroups, those of the coscheduling plugin first, by key."""
+        return (*self._all(CoschedulingGroup), *self._all(VolcanoGroup))
+
     def claims(self) -> tuple[NodeClaim, ...]:
         """All claims, by name."""
         return self._all(NodeClaim)
@@ -283,12 +294,14 @@ class ClusterState:
         `planned` are the pending pods that a plan is to find places for, instead of all that are pending. What a
         scheduler has booked for one of them counts as free, since the plan counts what the pod asks.
         """
+        pending = self.pending() if planned is None else tuple(planned)
+        waiting = {pod.key for pod in pending}
         again = {pod.key for pod in planned or () if any(_booked_at(pod, family) for family in self._families)}
         return ClusterSnapshot(
             taken_at_s=now_s,
             node_pools=self.pools(),
             nodes=self._nodes_without(again),
-            pending=self.pending() if planned is None else tuple(planned),
+            pending=pending,
             overlays=self._all(NodeOverlay),
             node_classes=self.node_classes(),
             daemon_sets=self._all(DaemonSet),
@@ -298,6 +311,8 @@ class ClusterState:
             windows=self.windows(),
             cron_jobs=self.cron_jobs(),
             windowed=tuple(pod for pod in self.windowed() if pod.node_name),
+            pod_groups=self.pod_groups(),
+            grouped=tuple(pod for pod in self.grouped() if pod.key not in waiting),
             assume_node_classes=self.assumes_node_classes,
         )
 
@@ -375,6 +390,15 @@ def _is_same(before: Any, after: Any) -> bool:
 def _windowed(pod: Pod | None) -> str:
     """The group of a pod that holds, or waits for, what windows count; empty if none."""
     return WINDOW_LABEL if pod is not None and WINDOW_LABEL in pod.labels and not pod.is_ended else ""
+
+
+_GROUPED = "grouped"
+
+
+def _grouped(pod: Pod | None) -> str:
+    """The group of pods that belong to one; empty for others, and for those that have failed or go."""
+    is_lost = pod is None or pod.phase == FAILED or (pod.deleted_s is not None and not pod.is_ended)
+    return "" if pod is None or is_lost or group_of(pod) is None else _GROUPED
 
 
 def _bound_to(pod: Pod | None) -> str:

@@ -1,0 +1,18 @@
+"""How to plan: what whoever asks for a plan may choose."""
+
+from dataclasses import dataclass
+
+COST, FIRST_FIT = "cost", "first-fit"
+STRATEGIES = (COST, FIRST_FIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan. `follow` is `auto`, or forces `nominate`, `pin` or `off` on every launch."""
+
+    strategy: str = COST
+    follow: str = "auto"
+    with_bound: bool = True
+
+
+DEFAULT = Options()
