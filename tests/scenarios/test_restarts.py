@@ -16,6 +16,8 @@ SCENARIOS = {
     "moved slices": Path(__file__).with_name("moved-slices.yaml"),
     # Reservations, gates, the end of an opening, opportunistic pods.
     "windows": Path(__file__).with_name("windows-evict.yaml"),
+    # Eight nodes that are bought together: among the events is the one between the third claim and the fourth.
+    "gang": Path(__file__).with_name("gang.yaml"),
 }
 PARTS = 8
 """Each scenario's events are split over so many tests, so that they run side by side."""
