@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerf.engine.provisioning import Options, plan
@@ -168,7 +168,7 @@ def test_members_that_no_scheduler_has_refused_are_awaited() -> None:
 def test_what_was_bought_before_a_crash_counts() -> None:
     """Three of eight nodes are on their way: five more are bought, not eight, and not none."""
     kind = MARKET.types[0]
-    on_its_way = {"reached": (), "capacity": kind.capacity, "allocatable": kind.allocatable}
+    on_its_way: dict[str, Any] = {"reached": (), "capacity": kind.capacity, "allocatable": kind.allocatable}
     notes = [{PLANNED_PODS: f'{{"default/train-{i}": []}}'} for i in range(3)]
     claims = [a_claim(f"c{i}", annotations=note, **on_its_way) for i, note in enumerate(notes)]
     made = planned(members(8), nodes=8, claims=claims)
@@ -230,6 +230,7 @@ def test_nothing_is_bought_for_pods_that_kueue_holds() -> None:
     assert {"held by Kueue, which has not admitted it: kueue.x-k8s.io/admission"} == reasons(made)
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3)), max_size=5),
     singles=st.integers(0, 3),

@@ -15,6 +15,7 @@ from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import provisioning
 from kerf.engine.floors import lacking
 from kerf.engine.limits import pools_at_their_limit
+from kerf.engine.pacing import is_paced
 from kerf.engine.placing import NO_IDLE_CAPACITY
 from kerf.engine.prewarm import cron_job_of, prewarmed
 from kerf.engine.virtual import window_of
@@ -106,7 +107,8 @@ class Provisioning:
         await self._actuator.launch(plan, snapshot)
         await self._actuator.open(plan)
         # Only now: a plan that could not be carried out is to be made again.
-        self._planned = (version, market, runs)
+        # What waits for its pool's pace comes with time alone.
+        self._planned = None if is_paced(plan) else (version, market, runs)
         self._tell(plan, snapshot)
         await self._tell_limits(pools_at_their_limit(plan))
         self._rests = _is_only_held(plan) and not plan.unmet_floors

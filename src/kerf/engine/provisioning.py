@@ -19,6 +19,7 @@ from kerf.engine.gangs import gangs, whole
 from kerf.engine.launching import launches_of
 from kerf.engine.limits import Ledger
 from kerf.engine.options import COST, DEFAULT, FIRST_FIT, STRATEGIES, Options
+from kerf.engine.pacing import Paced, paced
 from kerf.engine.packing import cheapest_nodes
 from kerf.engine.placing import find_places, place_idle
 from kerf.engine.quotas import within_quotas
@@ -79,15 +80,18 @@ def _plan(snapshot: ClusterSnapshot, market: Market, options: Options, out: froz
         late += unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, left, buy))
         if window is None and options.with_bound and not places.found and not places.exclusive:
             bound = _bound(purchase, left, wares, market)
+    for_floors, unmet = floor_launches(snapshot, wares, ledger, launches)
+    now = paced((*launches, *for_floors), bought, snapshot)
+    unmet = tuple(sorted((*unmet, *now.floors)))
     idle, shapes = refused_early(group(waiting.opportunistic, quota_namespaces), wares.families)
     seekers = place_idle(trial, shapes, places)
-    unplaced = tuple(sorted((*waiting.held, *early, *over_quota, *late, *idle, *seekers), key=lambda u: u.pod))
-    for_floors, unmet = floor_launches(snapshot, wares, ledger, launches)
+    refused = (*waiting.held, *early, *over_quota, *late, *now.unplaced, *idle, *seekers)
+    unplaced = tuple(sorted(refused, key=lambda u: u.pod))
     return _assembled(
         snapshot,
         market,
         pricing.cards_in_use(snapshot, places.found.values(), promised),
-        ((*launches, *for_floors), tuple(places.found.values()), unplaced, bound),
+        (now.launches, tuple(places.found.values()), unplaced, None if now.unplaced else bound),
         Plan(
             options.strategy,
             Cost(market.currency, 0, 0),
@@ -96,10 +100,10 @@ def _plan(snapshot: ClusterSnapshot, market: Market, options: Options, out: froz
                 *wares.notes,
                 *(why for _, why in unmet),
                 *wording.notes(snapshot, market, pods),
-                *wording.estimates(launches),
+                *wording.estimates(now.launches),
             ),
             unmet_floors=unmet,
-            admissions=_admissions(waiting, places.found, launches, bought, promised, snapshot),
+            admissions=_admissions(waiting, places.found, now, promised, snapshot),
             evictions=places.evictions,
         ),
     )
@@ -113,8 +117,7 @@ def _kept_for(taint: Taint, candidates: Sequence[Candidate]) -> list[Candidate]:
 def _admissions(
     waiting: Judged,
     placements: Mapping[str, NodePlacement],
-    launches: Sequence[Launch],
-    bought: Sequence[Bought],
+    now: Paced,
     devices: Mapping[str, tuple[DeviceState, ...]],
     snapshot: ClusterSnapshot,
 ) -> tuple[Admission, ...]:
@@ -124,7 +127,7 @@ def _admissions(
     places: dict[str, Place] = {
         key: (placement.pod.slices, devices.get(placement.node, ())) for key, placement in placements.items()
     }
-    for launch, node in zip(launches, bought, strict=True):
+    for launch, node in zip(now.launches, now.bought, strict=False):
         places.update({placed.pod: (placed.slices, node.load.room.devices) for placed in launch.pods})
     pending = {pod.key: pod for pod in snapshot.pending}
     return admissions(waiting, places, pending, snapshot.taken_at_s)

@@ -1,4 +1,4 @@
-"""Floors and caps that a NodePool's annotations state: how few nodes it keeps, and how dear one may be.
+"""Floors and caps that a NodePool's annotations state: how few nodes it keeps, how dear one may be, how many at once.
 
 An annotation is free text to the API server, so that a broken one is only found here. It is never taken for absent:
 without its cap a pool could buy anything, and without its floor a node could go that was meant to stay.
@@ -17,6 +17,8 @@ MAX_PRICE = "kerf.dev/max-price-per-hour"
 """Annotation of a NodePool: no offering above this price is bought, in the catalogue's currency."""
 MAX_GPU_PRICE = "kerf.dev/max-price-per-gpu-hour"
 """The same for the price over the number of physical cards; a fraction of a card counts as what it is."""
+MAX_LAUNCHES = "kerf.dev/max-launches-per-minute"
+"""Annotation of a NodePool: so many nodes are launched a minute, at most; more at once only for one group of pods."""
 
 _COUNT = re.compile(r"[0-9]{1,6}", re.ASCII)
 _PRICE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
@@ -26,13 +28,15 @@ _PRICE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
 class Bounds:
     """What the annotations state; prices in micro-units per hour, None without a cap.
 
-    `invalid` says which price cannot be read, so that the pool takes no nodes; `invalid_floor` that the number of nodes
-    cannot be, so that none of them is taken away. Both are empty for a pool whose annotations can be read.
+    `max_launches` is per minute, None without a pace.
+    `invalid` says which price or pace cannot be read, so that the pool takes no nodes; `invalid_floor` that the number
+    of nodes cannot be, so that none of them is taken away. Both are empty for a pool whose annotations can be read.
     """
 
     min_nodes: int = 0
     max_price_micro: int | None = None
     max_gpu_price_micro: int | None = None
+    max_launches: int | None = None
     invalid: str = ""
     invalid_floor: str = ""
 
@@ -77,6 +81,10 @@ def bounds_of(annotations: Mapping[str, str]) -> Bounds:
                 f"annotation {key}: expected a price above 0 with at most six decimals such as 0.90, got {text!r}; "
                 "write the number alone, in the catalogue's currency"
             )
+    pace = annotations.get(MAX_LAUNCHES)
+    is_pace = pace is not None and _COUNT.fullmatch(pace) is not None and int(pace) > 0
+    if pace is not None and not is_pace:
+        broken.append(f"annotation {MAX_LAUNCHES}: expected a whole number above 0 such as 10, got {pace!r}")
     count = annotations.get(MIN_NODES, "0")
     is_count = _COUNT.fullmatch(count) is not None
     floor = f"annotation {MIN_NODES}: expected a whole number of nodes such as 2, got {count!r}"
@@ -84,6 +92,7 @@ def bounds_of(annotations: Mapping[str, str]) -> Bounds:
         min_nodes=int(count) if is_count else 0,
         max_price_micro=prices[MAX_PRICE],
         max_gpu_price_micro=prices[MAX_GPU_PRICE],
+        max_launches=int(pace) if is_pace and pace is not None else None,
         invalid="; ".join(broken),
         invalid_floor="" if is_count else floor,
     )

@@ -7,6 +7,7 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 from dataclasses import dataclass
 
 from kerf.model.nodeclaim import PRICE_CAP_EXCEEDED, TRUE, Condition
+from kerf.model.plan import PACED_NEXT
 from kerf.model.schedules import local_text
 from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
 
@@ -31,8 +32,13 @@ def _about(kind: str, key: str, type_: str, reason: str, message: str, period_s:
 
 
 def failed_scheduling(pod_key: str, reason: str) -> Occurrence:
-    """Nothing can be bought for a pod, and why; repeated after five minutes."""
-    return _about("Pod", pod_key, WARNING, "FailedScheduling", f"Failed to schedule pod, {reason}", 300)
+    """Nothing can be bought for a pod, and why; repeated after five minutes.
+
+    When a pool launches its next node is another figure every second.
+    """
+    told, _, _ = reason.partition(PACED_NEXT)
+    message, dedupe = f"Failed to schedule pod, {reason}", ("Pod", pod_key, "FailedScheduling", told)
+    return Occurrence(("Pod", pod_key), WARNING, "FailedScheduling", message, dedupe, 300)
 
 
 def nominated(pod_key: str, target: str) -> Occurrence:

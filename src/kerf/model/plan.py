@@ -84,6 +84,12 @@ class Misfit:
         return name.partition("/")[0] if kind == "NodePool" else ""
 
 
+PACED = "paced"
+"""Begins the reason of a pod that waits only for its pool's pace."""
+PACED_NEXT = "; next in "
+"""Ends it: what follows is how long, another text every second."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unplaced:
     """A pending pod that no action of the plan will serve."""

@@ -8,7 +8,7 @@ from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
 from kerf.lint.world import World
 from kerf.manifests.schema import Path
-from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE, MIN_NODES, bounds_of
+from kerf.model.bounds import MAX_GPU_PRICE, MAX_LAUNCHES, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.cronjobs import PREWARM_CRON_JOBS
 from kerf.model.nodepool import NodePool
 
@@ -18,8 +18,9 @@ def unreadable_annotation(subject: Subject, world: World) -> Notes:
     """An annotation of a pool has not the form that Kerf reads.
 
     `kerf.dev/max-price-per-hour` and `kerf.dev/max-price-per-gpu-hour` are prices such as `0.90`, `kerf.dev/min-nodes`
-    is a whole number, `kerf.dev/prewarm-cronjobs` is `auto` or a duration. A cap that cannot be read stops the pool,
-    and a floor that cannot be read keeps all of its nodes: what was meant is not known.
+    and `kerf.dev/max-launches-per-minute` are whole numbers, `kerf.dev/prewarm-cronjobs` is `auto` or a duration. A cap
+    or a pace that cannot be read stops the pool, and a floor that cannot be read keeps all of its nodes: what was meant
+    is not known.
     """
     del world
     pool = subject.value
@@ -35,7 +36,7 @@ def unreadable_annotation(subject: Subject, world: World) -> Notes:
 
 def _problems(pool: NodePool) -> Iterator[tuple[str, str]]:
     stated = pool.stated_annotations
-    for key in (MAX_PRICE, MAX_GPU_PRICE, MIN_NODES):
+    for key in (MAX_PRICE, MAX_GPU_PRICE, MAX_LAUNCHES, MIN_NODES):
         if key in stated:
             alone = bounds_of({key: stated[key]})
             if alone.invalid or alone.invalid_floor:

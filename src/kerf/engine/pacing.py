@@ -1,0 +1,135 @@
+"""How many nodes a pool may launch at once (`kerf.dev/max-launches-per-minute`): a bucket that refills with time.
+
+What is left of it follows from when the claims that are there were created, so that a restart forgets nothing. A plan
+is made as if there were no pace, and then cut: with fewer nodes to choose from it would buy other ones.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.following import Bought
+from kerf.engine.shapes import queue_order
+from kerf.model.bounds import MAX_LAUNCHES
+from kerf.model.groups import GroupKey, group_of
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import PACED, PACED_NEXT, Launch, Plan, Stage, Unplaced
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.times import duration_text
+
+_MINUTE_MS = 60_000
+"""What one launch takes of a bucket; each millisecond gives back as much as launches are allowed a minute."""
+
+
+def left(created_s: Iterable[float], per_minute: int, now_s: float) -> int:
+    """What is in the bucket, in launches times 60,000; below zero where a group has overdrawn it.
+
+    It holds a minute's launches when full. Cost: claims x log(claims).
+    """
+    full = per_minute * _MINUTE_MS
+    now_ms = _ms(now_s)
+    level, last_ms = full, 0
+    for at_ms in sorted(min(_ms(each), now_ms) for each in created_s):
+        level = min(full, level + (at_ms - last_ms) * per_minute) - _MINUTE_MS
+        last_ms = at_ms
+    return min(full, level + (now_ms - last_ms) * per_minute)
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+@dataclass(frozen=True)
+class Paced:
+    """What of a plan may be launched now; `bought` of the launches for pods, in their order, which are the first.
+
+    `unplaced` are the pods of the others, `floors` the pools whose floor must wait, each with its sentence.
+    """
+
+    launches: tuple[Launch, ...]
+    bought: tuple[Bought, ...]
+    unplaced: tuple[Unplaced, ...] = ()
+    floors: tuple[tuple[str, str], ...] = ()
+
+
+def paced(launches: tuple[Launch, ...], bought: Sequence[Bought], snapshot: ClusterSnapshot) -> Paced:
+    """The launches that may go now: first those whose first pod is first in the queue, last those without pods.
+
+    What holds pods of one group goes whole or not at all, and may overdraw the bucket: it waits for the first launch
+    that it takes, not for the last.
+    """
+    levels = _levels(snapshot, {launch.node_pool for launch in launches})
+    if not levels:
+        return Paced(launches, tuple(bought))
+    unplaced: list[Unplaced] = []
+    floors: dict[str, str] = {}
+    going: list[int] = []
+    for unit in _units(bought, len(launches)):
+        pools = [launches[number].node_pool for number in unit]
+        late = next((pool for pool in pools if pool in levels and levels[pool][0] < _MINUTE_MS), None)
+        if late is None:
+            going += unit
+            for pool in pools:
+                if pool in levels:
+                    levels[pool] = (levels[pool][0] - _MINUTE_MS, levels[pool][1])
+            continue
+        reason = _reason(late, *levels[late])
+        hint = f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {late} lets it come sooner"
+        waiting = [placed.pod for number in unit for placed in launches[number].pods]
+        unplaced += (Unplaced(pod, Stage.LIMITS, reason, hint) for pod in waiting)
+        if not waiting:
+            floors.setdefault(late, reason)
+    going.sort()
+    kept = tuple(replace(launches[at], name=f"launch-{number}") for number, at in enumerate(going))
+    nodes = tuple(bought[at] for at in going if at < len(bought))
+    return Paced(kept, nodes, tuple(unplaced), tuple(sorted(floors.items())))
+
+
+def is_paced(plan: Plan) -> bool:
+    """Whether anything of the plan waits for time alone."""
+    told = (*(unplaced.reason for unplaced in plan.unplaced), *(why for _, why in plan.unmet_floors))
+    return any(f"{PACED}: " in text for text in told)
+
+
+def _levels(snapshot: ClusterSnapshot, pools: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """By pool with a pace, (what is left, launches a minute)."""
+    wanted: dict[str, NodePool] = {name: pool for name in pools if (pool := snapshot.pool(name)) is not None}
+    created: Mapping[str, list[float]] = {name: [] for name in wanted}
+    for node in snapshot.nodes:
+        if node.claim is not None and node.claim.node_pool in created:
+            created[node.claim.node_pool].append(node.claim.created_s)
+    return {
+        name: (left(created[name], pace, snapshot.taken_at_s), pace)
+        for name, pool in wanted.items()
+        if (pace := pool.bounds.max_launches) is not None
+    }
+
+
+def _units(bought: Sequence[Bought], launches: int) -> list[list[int]]:
+    """What goes together, in the order of the queue; launches without pods, which are for floors, last."""
+    first_of: dict[GroupKey, int] = {}
+    joined = list(range(len(bought)))
+
+    def root(number: int) -> int:
+        while joined[number] != number:
+            number = joined[number]
+        return number
+
+    for number, node in enumerate(bought):
+        for pod in node.pods:
+            key = group_of(pod)
+            if key is not None:
+                one, other = sorted((root(number), root(first_of.setdefault(key, number))))
+                joined[other] = one
+    units: dict[int, list[int]] = {}
+    for number in range(len(bought)):
+        units.setdefault(root(number), []).append(number)
+    in_turn = sorted(
+        units.values(), key=lambda unit: min(queue_order(p) for number in unit for p in bought[number].pods)
+    )
+    return [*in_turn, *([number] for number in range(len(bought), launches))]
+
+
+def _reason(pool: str, level: int, pace: int) -> str:
+    wait_s = -(-(_MINUTE_MS - level) // (pace * 1000))
+    launches = "1 launch" if pace == 1 else f"{pace} launches"
+    return f"{PACED}: NodePool {pool} makes {launches} a minute{PACED_NEXT}{duration_text(wait_s)}"
