@@ -12,6 +12,7 @@ from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
+from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot, Event
 from kerf.model.usage import Usage
@@ -97,6 +98,10 @@ class KubeWriter(Protocol):
 
     async def update_window_status(self, window: CapacityWindow) -> CapacityWindow:
         """Write the status as it is in `window`. Raises Conflict on an old version."""
+        ...
+
+    async def update_provisioning_request_status(self, request: ProvisioningRequest) -> ProvisioningRequest:
+        """Write the conditions as they are in `request`. Raises Conflict on an old version."""
         ...
 
     async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.pins import Pins
 from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
+from kerf.controllers.provisioningrequests import ProvisioningRequests
 from kerf.controllers.runtime import Controller, Ports, Runtime
 from kerf.controllers.sharing import SharingStatus
 from kerf.controllers.usage import UsageBook, UsageHistory
@@ -53,6 +54,7 @@ def compose(
             PriceCaps(state, ports, book, settings),
             Prewarm(state, ports),
             Provisioning(state, ports, book, actuator, settings),
+            ProvisioningRequests(state, ports, book, settings),
             Disruption(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),
             Followed(state),

@@ -13,6 +13,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
 from kerf.engine import provisioning
+from kerf.engine.bookings import bookings
 from kerf.engine.disruption import METHODS
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.pricecaps import kept_for
@@ -124,9 +125,9 @@ class Disruption:
                 await self._actuator.release(held.node)
 
     async def _kept_warm(self, snapshot: ClusterSnapshot) -> frozenset[str]:
-        """Nodes on which windows or runs of CronJobs keep places ready; nothing is to be taken away there."""
+        """Nodes on which windows, runs of CronJobs or requests keep places; nothing is to be taken away there."""
         is_open = any(window.warm and window.status.phase in (WARMING, OPEN) for window in snapshot.windows)
-        if not is_open and not prewarming_pods(snapshot):
+        if not is_open and not prewarming_pods(snapshot) and not any(each.pods for each in bookings(snapshot)):
             return frozenset()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         snapshot = self._state.snapshot(snapshot.taken_at_s, waiting)

@@ -13,6 +13,7 @@ from kerf.controllers.actuator import Acts
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import provisioning
+from kerf.engine.bookings import request_of
 from kerf.engine.floors import lacking
 from kerf.engine.limits import pools_at_their_limit
 from kerf.engine.pacing import is_paced
@@ -21,11 +22,13 @@ from kerf.engine.prewarm import cron_job_of, prewarmed
 from kerf.engine.virtual import window_of
 from kerf.model import events
 from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob
+from kerf.model.groups import PodGroup
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod, is_virtual
+from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
@@ -74,7 +77,7 @@ class Provisioning:
             # A claim that goes takes the places of the pods it was bought for along; one that is up has room.
             is_up = self._seeks_room and value.is_true(INITIALIZED)
             return ("pods",) if value.is_deleting or isinstance(event, Deleted) or is_up else ()
-        if isinstance(value, CronJob):
+        if isinstance(value, CronJob | PodGroup | PodTemplate | ProvisioningRequest):
             return ("pods",)
         if isinstance(value, CapacityWindow):
             return ("pods",) if self._is_turned(event, value) else ()
@@ -85,7 +88,7 @@ class Provisioning:
         now = self._ports.clock.now_s()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         runs, self._turns_s = self._runs(now)
-        if not waiting and not self._keeps_warm() and not self._lacking() and not runs:
+        if not waiting and not self._keeps_warm() and not self._books() and not self._lacking() and not runs:
             self._window = _Window()
             _measure(())
             await self._tell_limits({})
@@ -149,6 +152,9 @@ class Provisioning:
     def _keeps_warm(self) -> bool:
         return any(window.warm and window.status.phase in (WARMING, OPEN) for window in self._state.windows())
 
+    def _books(self) -> bool:
+        return any(each.is_ours and not each.is_over for each in self._state.provisioning_requests())
+
     def _lacking(self) -> Mapping[str, tuple[int, int]]:
         """Pools with fewer nodes than their floors; a floor buys without a pod that waits."""
         return lacking(self._state.pools(), self._state.claims())
@@ -175,6 +181,9 @@ class Provisioning:
         for unplaced in plan.unplaced:
             if is_virtual(unplaced.pod):
                 run = cron_job_of(unplaced.pod)
+                if request_of(unplaced.pod):
+                    # Its conditions say it.
+                    continue
                 told = events.prewarm_unplaced(run, unplaced.reason) if run else None
                 self._ports.recorder.record(told or events.warm_unplaced(window_of(unplaced.pod), unplaced.reason))
                 continue

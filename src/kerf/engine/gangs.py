@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kerf.engine.bookings import Booking, bookings, title
 from kerf.engine.shapes import queue_order
 from kerf.model.groups import (
     COSCHEDULING,
@@ -29,9 +30,10 @@ Attempt = Callable[[frozenset[str]], Plan]
 
 @dataclass(frozen=True, eq=False)
 class Gang:
-    """A group: `pods` are those to plan for, in queue order; `placed` of its members have their place already.
+    """A group, or what a ProvisioningRequest asks for.
 
-    `coming` are there too and no scheduler has refused them yet. `problem` says why nothing is planned for it.
+    `pods` are those to plan for, in queue order; `placed` of its members have their place already; `coming` are there
+    too and no scheduler has refused them yet. `problem` says why nothing is planned for it.
     """
 
     name: str
@@ -55,29 +57,38 @@ class Gang:
 
     def refusals(self, reason: str, stage: Stage, like: Unplaced | None = None) -> Iterator[Unplaced]:
         """The same answer for each pod, with the hint and the misfits of one of them."""
-        told = Unplaced("", stage, f"group {self.name}: {reason}")
+        told = Unplaced("", stage, f"{self.name}: {reason}")
         if like is not None:
             told = replace(told, hint=like.hint, misfits=like.misfits)
         return (replace(told, pod=pod.key) for pod in self.pods)
 
 
 def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
-    """The groups of the pods that wait: higher priority first, then the one whose first pod is older, then by name."""
+    """The groups of the pods that wait: higher priority first, then the one whose first pod is older, then by name.
+
+    Last what ProvisioningRequests ask for, the oldest first.
+    """
     members: dict[GroupKey, list[Pod]] = {}
     for pod in snapshot.pending:
         key = group_of(pod)
         if key is not None and not pod.is_daemon:
             members.setdefault(key, []).append(pod)
+    booked = tuple(_booked(booking) for booking in bookings(snapshot) if booking.pods)
     if not members:
-        return ()
+        return booked
     waiting = {pod.key for pods in members.values() for pod in pods}
     others: dict[GroupKey, list[Pod]] = {}
     for pod in snapshot.grouped:
         key = group_of(pod)
         if key in members and pod.key not in waiting:
             others.setdefault(key, []).append(pod)
-    found = (_gang(key, pods, others.get(key, ()), snapshot) for key, pods in members.items())
-    return tuple(sorted(filter(None, found), key=lambda gang: (queue_order(gang.pods[0]), gang.name)))
+    made = (_gang(key, pods, others.get(key, ()), snapshot) for key, pods in members.items())
+    found = sorted(filter(None, made), key=lambda gang: (queue_order(gang.pods[0]), gang.name))
+    return (*found, *booked)
+
+
+def _booked(booking: Booking) -> Gang:
+    return Gang(title(booking.request), len(booking.pods), booking.pods)
 
 
 def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: ClusterSnapshot) -> Gang | None:
@@ -87,12 +98,12 @@ def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: C
     coming = len(others) - placed
     least, problem = _least(key, (*ordered, *others), snapshot)
     if problem:
-        return Gang(key.name, 0, ordered, placed, coming, problem, Stage.INVALID)
+        return Gang(f"group {key.name}", 0, ordered, placed, coming, problem, Stage.INVALID)
     if least == 0:
         return None
     there = len(pods) + len(others)
     missing = f"{_pods(there)} there, {least} are needed" if there < least else ""
-    return Gang(key.name, least, ordered, placed, coming, missing)
+    return Gang(f"group {key.name}", least, ordered, placed, coming, missing)
 
 
 def _pods(number: int) -> str:

@@ -4,9 +4,12 @@ Pods that wait come first, then room that is kept; last, and without leaving a t
 pods take what is idle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from kerf.engine.bookings import buys_nothing, is_check
+from kerf.engine.fit import nearest
 from kerf.engine.shapes import Shape
 from kerf.engine.trial import Spot, Trial
 from kerf.engine.virtual import exclusive_window
@@ -14,18 +17,20 @@ from kerf.engine.yielding import Yielding
 from kerf.model.constraints import Taint
 from kerf.model.plan import Eviction, NodePlacement, Stage, Unplaced
 from kerf.model.pods import is_virtual
+from kerf.model.provisioningrequests import consumed_request
 
 NO_IDLE_CAPACITY = "NoIdleCapacity"
 
 
 @dataclass
 class Places:
-    """Pods with a place, what must go for them, and the shapes that are left: to buy for, and apart for each window
-    that has nodes of its own."""
+    """Pods with a place, what must go for them, and the shapes that are left: to buy for, to buy nothing for, and apart
+    for each window that has nodes of its own."""
 
     found: dict[str, NodePlacement] = field(default_factory=dict)
     evictions: tuple[Eviction, ...] = ()
     left: tuple[Shape, ...] = ()
+    unbought: tuple[Shape, ...] = ()
     exclusive: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
     mark: int = 0
 
@@ -45,32 +50,53 @@ def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Tain
     places.mark = trial.mark()
     kept, virtual = trial.place_as_planned([shape for shape in shapes if is_virtual(shape.pod.key)])
     places.found.update(kept)
-    common = _placed(trial, [shape for shape in virtual if not exclusive_window(shape.pod)], places)
+    checks = _placed(trial, [shape for shape in virtual if is_check(shape.pod)], places, among=_is_up)
+    common = [shape for shape in virtual if not exclusive_window(shape.pod) and not is_check(shape.pod)]
     # What opportunistic pods hold is as good as free, and none has to go before a pod comes.
-    found, _, common = yielding.place(common)
+    found, _, kept_for = yielding.place(_placed(trial, common, places))
     places.found.update(found)
-    places.left = (*real, *common)
+    left = (*real, *kept_for, *checks)
+    places.left = tuple(shape for shape in left if not buys_nothing(shape.pod))
+    places.unbought = tuple(shape for shape in left if buys_nothing(shape.pod))
     for name, taint in taints.items():
         own = [shape for shape in virtual if exclusive_window(shape.pod) == name]
-        left = _placed(trial, own, places, taint)
+        left = _placed(trial, own, places, among=partial(_has_taint, taint))
         if left:
             places.exclusive[name] = left
     return places
 
 
-def _placed(trial: Trial, shapes: Sequence[Shape], places: Places, taint: Taint | None = None) -> tuple[Shape, ...]:
-    """Place what fits, on nodes with the taint if one is given; the shapes that are left."""
-
-    def has_taint(spot: Spot) -> bool:
-        return taint in spot.target.taints
-
+def _placed(
+    trial: Trial, shapes: Sequence[Shape], places: Places, among: Callable[[Spot], bool] | None = None
+) -> tuple[Shape, ...]:
+    """Place what fits, among some nodes where it is said which; the shapes that are left."""
     left = []
     for shape in shapes:
-        found, others = trial.place(shape, among=None if taint is None else has_taint)
+        found, others = trial.place(shape, among=among)
         places.found.update(found)
         if others:
             left.append(Shape(others))
     return tuple(left)
+
+
+def _has_taint(taint: Taint, spot: Spot) -> bool:
+    return taint in spot.target.taints
+
+
+def unbought(trial: Trial, shapes: Sequence[Shape]) -> tuple[Unplaced, ...]:
+    """Pods for which nothing is bought and that found no room: with what the nearest node lacks."""
+    unplaced: list[Unplaced] = []
+    for shape in shapes:
+        misfits = trial.misfits(shape)
+        found = nearest(misfits) if misfits else None
+        lacks = f"{found.target}: {found.explained}" if found is not None else "there is no node"
+        stage = found.stage if found is not None else Stage.RESOURCES
+        for pod in shape.pods:
+            request = consumed_request(pod)
+            whose = f"ProvisioningRequest {request} has no room for it" if request else "no node that is up has room"
+            hint = "nothing is bought for pods that take the room of a request" if request else ""
+            unplaced.append(Unplaced(pod.key, stage, f"{whose}: {lacks}", hint, misfits=(found,) if found else ()))
+    return tuple(unplaced)
 
 
 def place_idle(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Unplaced, ...]:

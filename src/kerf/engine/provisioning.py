@@ -21,7 +21,7 @@ from kerf.engine.limits import Ledger
 from kerf.engine.options import COST, DEFAULT, FIRST_FIT, STRATEGIES, Options
 from kerf.engine.pacing import Paced, paced
 from kerf.engine.packing import cheapest_nodes
-from kerf.engine.placing import find_places, place_idle
+from kerf.engine.placing import find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
 from kerf.engine.relabelling import relabelled
 from kerf.engine.shapes import Shape, group
@@ -62,6 +62,7 @@ def _plan(snapshot: ClusterSnapshot, market: Market, options: Options, out: froz
     places = find_places(trial, shapes, taints)
     changed = relabelled(places.left, trial, snapshot, market, wares.families)
     places.left = changed.left
+    none_bought = unbought(trial, places.unbought)
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
     ledger = Ledger.of(snapshot, market)
     before = ledger.copy()
@@ -85,7 +86,7 @@ def _plan(snapshot: ClusterSnapshot, market: Market, options: Options, out: froz
     unmet = tuple(sorted((*unmet, *now.floors)))
     idle, shapes = refused_early(group(waiting.opportunistic, quota_namespaces), wares.families)
     seekers = place_idle(trial, shapes, places)
-    refused = (*waiting.held, *early, *over_quota, *late, *now.unplaced, *idle, *seekers)
+    refused = (*waiting.held, *early, *over_quota, *late, *none_bought, *now.unplaced, *idle, *seekers)
     unplaced = tuple(sorted(refused, key=lambda u: u.pod))
     return _assembled(
         snapshot,

@@ -24,7 +24,6 @@ _OWN_OF_A_POD = (
     "kerf.dev/pod-group",
     "scheduling.k8s.io/group-name",
     "kueue.x-k8s.io/",
-    "autoscaling.x-k8s.io/",
 )
 _DIGITS = re.compile(r"(\d+)")
 

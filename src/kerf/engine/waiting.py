@@ -6,6 +6,7 @@ Whoever plans, explains or moves pods asks here, so that all of them keep the sa
 from dataclasses import replace
 
 from kerf.engine.admission import Judged, Shares, judged
+from kerf.engine.bookings import bookings
 from kerf.engine.prewarm import prewarming_pods
 from kerf.engine.supply import Supply
 from kerf.engine.trial import Trial
@@ -32,6 +33,7 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
     found.pods += virtual_pods(windows, own, wares.families)
     found.pods += prewarming_pods(snapshot)
+    found.pods += [pod for booking in bookings(snapshot) for pod in booking.pods if pod.key not in out]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from kerf.engine.bookings import request_of
 from kerf.engine.devices import demand_of
 from kerf.engine.filling import Load
 from kerf.engine.prewarm import cron_job_of, prewarm_problem, warnings
@@ -72,6 +73,11 @@ def _need(shape: Shape, count: int, family: Family) -> str:
         if run:
             pods = "the pod" if count == 1 else f"{count} pods"
             return f"{pods} of the next run of CronJob {run} {'needs' if count == 1 else 'need'} {text}"
+        request = request_of(shape.pod.key)
+        if request:
+            return (
+                f"{counted(count, 'pod')} of ProvisioningRequest {request} {'needs' if count == 1 else 'need'} {text}"
+            )
         window = shape.pod.namespace.partition(VIRTUAL)[2]
         return f"CapacityWindow {window} keeps {counted(count, 'place')} ready for {text}"
     return f"{counted(count, 'pod')} {'needs' if count == 1 else 'need'} {text}"

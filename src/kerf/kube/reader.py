@@ -25,9 +25,13 @@ from kerf.kube.resources import (
     NODE_OVERLAYS,
     NODE_POOLS,
     NODES,
+    POD_GROUPS,
+    POD_TEMPLATES,
     PODS,
+    PROVISIONING_REQUESTS,
     RESOURCE_QUOTAS,
     RUN,
+    VOLCANO_POD_GROUPS,
     Resource,
     access,
 )
@@ -50,7 +54,7 @@ def follow(resource: Resource, *, is_required: bool = False, name: str = "") -> 
 WATCHED = (
     *(follow(resource, is_required=True) for resource in (PODS, NODES, NODE_POOLS, NODE_CLAIMS)),
     *(follow(each) for each in (NODE_OVERLAYS, CAPACITY_WINDOWS, DAEMON_SETS, DISRUPTION_BUDGETS, RESOURCE_QUOTAS)),
-    follow(CRON_JOBS),
+    *(follow(each) for each in (CRON_JOBS, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, POD_TEMPLATES)),
     *(follow(resource) for resource in NODE_CLASSES),
     *(follow(CONFIG_MAPS, name=name) for name in SHARING_CONFIG_MAPS),
 )

@@ -69,6 +69,10 @@ NODE_POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", is_namespac
 NODE_CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", is_namespaced=False)
 NODE_OVERLAYS = Resource("karpenter.sh", "v1alpha1", "nodeoverlays", "NodeOverlay", is_namespaced=False)
 CAPACITY_WINDOWS = Resource("kerf.dev", "v1alpha1", "capacitywindows", "CapacityWindow", is_namespaced=False)
+POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+VOLCANO_POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+POD_TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate")
+PROVISIONING_REQUESTS = Resource("autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest")
 KWOK_NODE_CLASSES = Resource("karpenter.kwok.sh", "v1alpha1", "kwoknodeclasses", "KWOKNodeClass", is_namespaced=False)
 EC2_NODE_CLASSES = Resource("karpenter.k8s.aws", "v1", "ec2nodeclasses", "EC2NodeClass", is_namespaced=False)
 ECS_NODE_CLASSES = Resource(

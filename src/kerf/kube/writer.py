@@ -16,7 +16,17 @@ import msgspec
 
 from kerf.errors import ApiError
 from kerf.kube.client import JSON_PATCH, Invalid, KubeClient
-from kerf.kube.resources import CAPACITY_WINDOWS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS, Access, access
+from kerf.kube.resources import (
+    CAPACITY_WINDOWS,
+    NODE_CLAIMS,
+    NODE_OVERLAYS,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    PROVISIONING_REQUESTS,
+    Access,
+    access,
+)
 from kerf.manifests.decode import decode_object
 from kerf.manifests.encode import (
     condition_list,
@@ -29,6 +39,7 @@ from kerf.manifests.encode_windows import window_status
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.windows import CapacityWindow
 from kerf.ports import Conflict, NotFound
@@ -48,6 +59,8 @@ GET_OVERLAY = access("get", NODE_OVERLAYS)
 PATCH_OVERLAY_STATUS = access("patch", NODE_OVERLAYS, "status")
 GET_WINDOW = access("get", CAPACITY_WINDOWS)
 PATCH_WINDOW_STATUS = access("patch", CAPACITY_WINDOWS, "status")
+GET_REQUEST = access("get", PROVISIONING_REQUESTS)
+PATCH_REQUEST_STATUS = access("patch", PROVISIONING_REQUESTS, "status")
 GET_POD = access("get", PODS)
 PATCH_POD = access("patch", PODS)
 PATCH_POD_STATUS = access("patch", PODS, "status")
@@ -154,6 +167,20 @@ class KubeWriter:
         value = decode_object(edited)
         if not isinstance(value, CapacityWindow):
             raise ApiError(f"the server's answer: expected a CapacityWindow, got {edited['kind']}")
+        return value
+
+    async def update_provisioning_request_status(self, request: ProvisioningRequest) -> ProvisioningRequest:
+        """Write the conditions as they are in `request`. Repeated: Conflict, as the version is old."""
+        conditions = condition_list(request.conditions)
+        place = _Place(request.name, request.namespace, request.uid, request.resource_version)
+
+        def edited(raw: Object) -> Object:
+            return {**raw, "status": {**(raw.get("status") or {}), "conditions": conditions}}
+
+        written = await self._edit(GET_REQUEST, PATCH_REQUEST_STATUS, place, edited)
+        value = decode_object(written)
+        if not isinstance(value, ProvisioningRequest):
+            raise ApiError(f"the server's answer: expected a ProvisioningRequest, got {written['kind']}")
         return value
 
     async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:

@@ -18,11 +18,13 @@ from kerf.manifests.dispatch import FIRST, Value, kind_of, read
 from kerf.manifests.documents import Document
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Problem, Report, path_text
+from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota, Watched
 from kerf.model.usage import NodeUsage, PodUsage
 from kerf.model.windows import CapacityWindow
@@ -173,7 +175,7 @@ def _doubts(report: Report, document: Document) -> list[str]:
     return [f"left out: {_error(p, document.place(p.path), '')}" for p in report.doubts]
 
 
-_Kept = TypeVar("_Kept", NodePool, NodeClaim, Node, Pod)
+_Kept = TypeVar("_Kept", NodePool, NodeClaim, Node, Pod, ProvisioningRequest)
 _Named = TypeVar("_Named")
 
 
@@ -219,6 +221,9 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         windows=_of(collected, CapacityWindow),
         usage=decode_usage.newest(samples),
         pod_samples=tuple(sample for sample in samples if isinstance(sample, PodUsage)),
+        pod_groups=_of(collected, PodGroup),
+        pod_templates=_of(collected, PodTemplate),
+        provisioning_requests=_dated(_of(collected, ProvisioningRequest), now_s),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),
         newest_s=collected.newest_s or None,

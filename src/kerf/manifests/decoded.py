@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kerf.model.cronjobs import CronJob
+from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod, PodDisruptionBudget
+from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota
 from kerf.model.usage import NO_USAGE, PodUsage, Usage
 from kerf.model.windows import CapacityWindow
@@ -62,6 +64,9 @@ class Decoded:
     windows: tuple[CapacityWindow, ...] = ()
     usage: Usage = NO_USAGE
     pod_samples: tuple[PodUsage, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
+    pod_templates: tuple[PodTemplate, ...] = ()
+    provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     newest_s: float | None = None

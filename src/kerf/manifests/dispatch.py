@@ -12,12 +12,14 @@ from typing import Any
 from kerf.errors import DecodeError
 from kerf.manifests import (
     decode_cluster,
+    decode_groups,
     decode_karpenter,
     decode_pods,
     decode_usage,
     decode_windows,
     decode_workloads,
     kinds,
+    kinds_groups,
     kinds_karpenter,
     kinds_windows,
     rules,
@@ -96,11 +98,24 @@ _KINDS = {
     # What measures may lie in any field, and only what lies is left out: so the form asks for nothing.
     "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.pod_usage_of), version="v1beta1"),
     "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.node_usage_of), version="v1beta1"),
+    "PodTemplate": Kind("", kinds_groups.POD_TEMPLATE, decode_groups.pod_template_of),
+    "ProvisioningRequest": Kind(
+        "autoscaling.x-k8s.io", kinds_groups.PROVISIONING_REQUEST, _plain(decode_groups.provisioning_request_of)
+    ),
     **{
         kind: Kind("batch" if "Job" in kind else "apps", schema, decode_workloads.workload_of)
         for kind, schema in kinds.WORKLOADS.items()
     },
 }
+_POD_GROUPS = {
+    "scheduling.x-k8s.io": Kind(
+        "scheduling.x-k8s.io", kinds_groups.POD_GROUP, _plain(decode_groups.coscheduling_group_of)
+    ),
+    "scheduling.volcano.sh": Kind(
+        "scheduling.volcano.sh", kinds_groups.POD_GROUP, _plain(decode_groups.volcano_group_of)
+    ),
+}
+"""One kind of two projects; that of any other group is somebody else's."""
 _NODE_CLASS = Kind("", kinds.NODE_CLASS, _plain(decode_cluster.node_class_of))
 FIRST = {"PriorityClass": kinds.PRIORITY_CLASS, "LimitRange": kinds.LIMIT_RANGE}
 """Kinds that change how others are read."""
@@ -122,6 +137,8 @@ def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind |
         raise _retired(name, raw["apiVersion"], place(("kind",)))
     if name.endswith("NodeClass") and ("karpenter" in group or group == "eks.amazonaws.com"):
         return _NODE_CLASS
+    if name == "PodGroup":
+        return _POD_GROUPS.get(group)
     kind = _KINDS.get(name)
     if kind is None and group == _KARPENTER:
         kinds_here = ", ".join(sorted(known for known, held in _KINDS.items() if held.group == _KARPENTER))

@@ -24,6 +24,7 @@ _VERSIONS = {
     "CapacityWindow": "kerf.dev/v1alpha1",
     "DaemonSet": "apps/v1",
     "PodDisruptionBudget": "policy/v1",
+    "ProvisioningRequest": "autoscaling.x-k8s.io/v1",
     "KWOKNodeClass": "karpenter.kwok.sh/v1alpha1",
     "EC2NodeClass": "karpenter.k8s.aws/v1",
     "ECSNodeClass": "karpenter.k8s.alibabacloud/v1alpha1",

@@ -228,3 +228,11 @@ def left_pending(pod_key: str, window: str) -> Occurrence:
     """A window has closed over a pod that it let in and that found no node; nobody would make it again."""
     text = f"CapacityWindow {window} has closed and the pod still waits; nobody would make it again, so it is left"
     return _about("Pod", pod_key, WARNING, "WindowClosed", text, float("inf"))
+
+
+def request_changed(request: str, condition: Condition) -> Occurrence:
+    """What a ProvisioningRequest asked for is there, is not, or is kept no longer; once for each reason."""
+    is_good = condition.status == TRUE and condition.type != "Failed"
+    type_ = NORMAL if is_good or condition.reason == "NodesStarting" else WARNING
+    dedupe = ("ProvisioningRequest", request, condition.type, condition.status, condition.reason)
+    return Occurrence(("ProvisioningRequest", request), type_, condition.reason, condition.message, dedupe)

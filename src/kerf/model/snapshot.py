@@ -11,6 +11,7 @@ from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget
+from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.windows import CapacityWindow
 
 
@@ -70,6 +71,8 @@ Watched = (
     | CronJob
     | CapacityWindow
     | PodGroup
+    | PodTemplate
+    | ProvisioningRequest
 )
 """Every kind of object that the state follows."""
 
@@ -154,7 +157,8 @@ class ClusterSnapshot:
     """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes.
 
     `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of
-    groups for which no plan is made, because they have a place, have ended well, or no scheduler has refused them yet.
+    groups, or that take the room of a request, for which no plan is made: they have a place, have ended well, or no
+    scheduler has refused them yet.
     """
 
     taken_at_s: float
@@ -172,6 +176,8 @@ class ClusterSnapshot:
     cron_jobs: tuple[CronJob, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
     grouped: tuple[Pod, ...] = ()
+    pod_templates: tuple[PodTemplate, ...] = ()
+    provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     assume_node_classes: bool = True
 
     def pool(self, name: str) -> NodePool | None:

@@ -23,6 +23,7 @@ from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched
 from kerf.model.windows import CapacityWindow
@@ -43,6 +44,9 @@ _FOLLOWED = frozenset(
         "NodePool",
         "Pod",
         "PodDisruptionBudget",
+        "PodGroup",
+        "PodTemplate",
+        "ProvisioningRequest",
         "ResourceQuota",
     }
 )
@@ -197,6 +201,18 @@ class SimWriter:
         written = {**raw, "metadata": metadata, "status": window_status(window)}
         value = decode_object(self._api.update(written, subresource="status"))
         assert isinstance(value, CapacityWindow)
+        return value
+
+    async def update_provisioning_request_status(self, request: ProvisioningRequest) -> ProvisioningRequest:
+        """Write the conditions as they are in `request`."""
+        await asyncio.sleep(0)
+        raw = self._api.get("ProvisioningRequest", request.namespace, request.name)
+        if raw is None:
+            raise NotFound(f"ProvisioningRequest {request.key} not found")
+        metadata = {**raw["metadata"], "resourceVersion": request.resource_version, "uid": request.uid}
+        status = {**raw.get("status", {}), "conditions": condition_list(request.conditions)}
+        value = decode_object(self._api.update({**raw, "metadata": metadata, "status": status}, subresource="status"))
+        assert isinstance(value, ProvisioningRequest)
         return value
 
     async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:

@@ -80,6 +80,7 @@ _STATUS_IS_RESET = frozenset(
         "NodePool",
         "Pod",
         "PodDisruptionBudget",
+        "ProvisioningRequest",
         "ReplicaSet",
         "StatefulSet",
     }

@@ -18,6 +18,7 @@ from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
+from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest, consumed_request
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import (
     ClusterNode,
@@ -92,7 +93,7 @@ class ClusterState:
                 self._unreadable[key] = config_map
                 raise
 
-    def note(self, value: Node | NodeClaim | CapacityWindow) -> None:
+    def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest) -> None:
         """Take note of what a write of ours has given back, unless the watch knows better by now.
 
         It does when it has told a newer form, or that the object is gone. Versions of one object grow, also where the
@@ -231,9 +232,13 @@ class ClusterState:
         return tuple(pods[key] for key in self._windowed.of(WINDOW_LABEL))
 
     def grouped(self) -> tuple[Pod, ...]:
-        """The pods that belong to a group and have not failed nor go, by key."""
+        """The pods that belong to a group, or take the room of a request, and have not failed nor go, by key."""
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._grouped.of(_GROUPED))
+
+    def provisioning_requests(self) -> tuple[ProvisioningRequest, ...]:
+        """All ProvisioningRequests, by key; also those that are another's."""
+        return self._all(ProvisioningRequest)
 
     def pod_groups(self) -> tuple[PodGroup, ...]:
         """All PodGroups, those of the coscheduling plugin first, by key."""
@@ -312,6 +317,8 @@ class ClusterState:
             cron_jobs=self.cron_jobs(),
             windowed=tuple(pod for pod in self.windowed() if pod.node_name),
             pod_groups=self.pod_groups(),
+            pod_templates=self._all(PodTemplate),
+            provisioning_requests=self.provisioning_requests(),
             grouped=tuple(pod for pod in self.grouped() if pod.key not in waiting),
             assume_node_classes=self.assumes_node_classes,
         )
@@ -396,9 +403,9 @@ _GROUPED = "grouped"
 
 
 def _grouped(pod: Pod | None) -> str:
-    """The group of pods that belong to one; empty for others, and for those that have failed or go."""
+    """The index of pods of groups and of requests; empty for others, and for those that have failed or go."""
     is_lost = pod is None or pod.phase == FAILED or (pod.deleted_s is not None and not pod.is_ended)
-    return "" if pod is None or is_lost or group_of(pod) is None else _GROUPED
+    return _GROUPED if pod is not None and not is_lost and (group_of(pod) or consumed_request(pod)) else ""
 
 
 def _bound_to(pod: Pod | None) -> str:

@@ -8,6 +8,7 @@ from kerf.engine.advice.limits import raise_limit
 from kerf.engine.advice.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.advice.situation import Advice, Situation
 from kerf.engine.advice.types import CAP, TYPO, allow_larger_type, raise_cap, spell_right
+from kerf.engine.bookings import request_of
 from kerf.engine.shapes import Shape
 from kerf.engine.virtual import window_of
 from kerf.model.constraints import NODE_POOL
@@ -23,7 +24,7 @@ def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     found = _advise(shape, misfit, situation)
     if not is_virtual(shape.pod.key) or (found.patch is not None and found.patch.kind == "NodePool"):
         return found
-    if misfit.stage == Stage.REQUIREMENTS and misfit.detail == NODE_POOL:
+    if misfit.stage == Stage.REQUIREMENTS and misfit.detail == NODE_POOL and not request_of(shape.pod.key):
         return Advice(f"name a NodePool that there is in spec.nodePools of CapacityWindow {window_of(shape.pod.key)}")
     return Advice(found.hint)
 
