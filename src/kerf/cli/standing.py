@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
-from kerf.engine.advice import pod_patch
+from kerf.engine.advice.situation import pod_patch
 from kerf.engine.orchestrators import Batch, batches
 from kerf.engine.overload import MEASURED, NodeLoad, load_text
 from kerf.engine.shapes import Shape
