@@ -1,20 +1,262 @@
-"""`kerf advise requests`: what a workload should ask for, from what it used."""
+"""`kerf advise requests`: what a workload should ask for, from what it used. A patch is printed and never applied."""
 
+import difflib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
+import yaml
 
-from kerf.cli.exits import LOOK
-from kerf.cli.inputs import Source, input_options, output_option, read_world
+from kerf.cli.exits import DONE, LOOK, ObjectNotFound
+from kerf.cli.explain import KINDS
+from kerf.cli.inputs import Source, World, input_options, output_option, read_world
+from kerf.cli.plan_json import API_VERSION, Json
+from kerf.cli.prometheus import Prometheus
+from kerf.cli.render import counted, emit, table
+from kerf.engine.history import SHARD_NAME, History, WorkloadName, entries_of, history_of, workload_of
+from kerf.engine.requests import (
+    CPU_MARGIN_PERCENT,
+    CPU_PERCENTILE,
+    PEAK_MARGIN_PERCENT,
+    Row,
+    advised_requests,
+    gpu_memory_of,
+    requests_patch,
+)
+from kerf.engine.sketch import DAY_S
+from kerf.engine.usage import crowded
+from kerf.errors import InputError
+from kerf.model.pods import Container, Pod
+from kerf.model.quantities import MEMORY, MIB, quantity_text
+from kerf.model.times import instant_text
+from kerf.sharing.hami import Hami
+from kerf.sharing.hami_config import CHART_DEFAULTS, HamiConfig
+from kerf.sharing.registry import configured
+
+_KINDS = ("pod", "deployment", "statefulset", "replicaset", "job", "cronjob")
+_ALIASES = {alias.lower(): kind for kind in _KINDS for alias in (kind, *KINDS[kind])}
+_RULE = (
+    f"cpu: p{CPU_PERCENTILE} plus {CPU_MARGIN_PERCENT} %; memory: peak plus {PEAK_MARGIN_PERCENT} %"
+    " (a container that exceeds its memory is killed)"
+)
+_IMMUTABLE = ("Pod", "Job")
+"""What they ask for cannot be changed: the patch is for the manifest that makes the next one."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The workload, its containers as it would make them now, and what is known of their use.
+
+    `pods` are those of today with samples; `crowded` has how many percent of its cpu are used on nodes of theirs that
+    have none left.
+    """
+
+    name: WorkloadName
+    containers: tuple[Container, ...]
+    history: History
+    pods: int
+    crowded: Mapping[str, int]
+    config: HamiConfig
 
 
 @click.command()
 @click.argument("workload", metavar="KIND/NAME")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="The workload's namespace.")
+@click.option("--patch", "is_patch", is_flag=True, help="Print the patch alone, for kubectl patch --patch-file.")
+@click.option("--prometheus", metavar="URL", help="Ask this server for a longer history.")
+@click.option("--prometheus-token-file", "token_file", metavar="FILE", help="A bearer token for it.")
+@click.option(
+    "--days", type=click.IntRange(1, 90), default=30, show_default=True, help="How far back Prometheus is asked."
+)
 @input_options
 @output_option
 def requests(workload: str, **flags: Any) -> int:
-    """Requests for a workload, from what its pods used."""
-    del workload
-    read_world(Source.of(flags), with_usage=True)
-    return LOOK
+    """Requests for a workload, from what its pods used: the evidence, and a patch that nothing applies.
+
+    KIND is pod, deployment, statefulset, replicaset, job or cronjob. Exit code 0; 3 when nothing is known of its use; 1
+    when there is no such workload.
+    """
+    kind, namespace, name = _parsed(workload, flags.pop("namespace"))
+    is_patch, output = flags.pop("is_patch"), flags.pop("output")
+    prometheus = {key: flags.pop(key) for key in ("prometheus", "token_file", "days")}
+    world = read_world(Source.of(flags), with_usage=True, with_history=True)
+    asked = _found(world, kind, namespace, name)
+    gpu_memory = gpu_memory_of(asked.containers, asked.config)
+    history = asked.history
+    if prometheus["prometheus"]:
+        now_s = world.snapshot.taken_at_s
+        server = Prometheus.of(prometheus["prometheus"], prometheus["days"], now_s, prometheus["token_file"])
+        history = history.merged(server.history(asked.name, gpu_memory, asked.config.memory_factor))
+    rows = advised_requests(history, asked.containers, gpu_memory)
+    patch = requests_patch(asked.name.kind, rows, asked.containers, asked.config)
+    is_known = any(row.advised is not None for row in rows)
+    if is_patch:
+        if is_known:
+            click.echo(_yaml(patch), nl=False)
+        else:
+            click.echo(_unknown(asked), err=True)
+    else:
+        emit(output, lambda: _object(asked, history, rows, patch), lambda: _lines(asked, history, rows, patch))
+    return DONE if is_known else LOOK
+
+
+def _parsed(text: str, namespace: str | None) -> tuple[str, str | None, str]:
+    """`job/x`, or `job/data/x`."""
+    kind_text, *rest = text.split("/")
+    kind = _ALIASES.get(kind_text.lower())
+    if kind is None or not all(rest) or len(rest) not in (1, 2):
+        raise click.UsageError(f"{text}: expected KIND/NAME or KIND/NAMESPACE/NAME with one of {', '.join(_KINDS)}")
+    return kind, rest[0] if len(rest) == 2 else namespace, rest[-1]
+
+
+def _found(world: World, kind: str, namespace: str | None, name: str) -> _Asked:
+    """The workload that is meant. Raises ObjectNotFound."""
+    known: dict[WorkloadName, tuple[Container, ...]] = {
+        WorkloadName(each.namespace, each.kind, each.name): each.template.spec.containers
+        for each in world.decoded.workloads
+    }
+    known |= {WorkloadName(pod.namespace, "Pod", pod.name): pod.spec.containers for pod in world.decoded.pods}
+    alike = sorted(each for each in known if each.kind.lower() == kind)
+    found = [each for each in alike if each.name == name and namespace in (None, each.namespace)]
+    found = [each for each in found if each.namespace == world.namespace] or found
+    if len(found) > 1:
+        places = ", ".join(each.namespace for each in found)
+        raise ObjectNotFound(f"{kind}/{name} is in several namespaces ({places}): say which, -n")
+    if not found:
+        near = difflib.get_close_matches(name, [each.name for each in alike], 3) or [each.name for each in alike[:3]]
+        nearest = f"; nearest known: {', '.join(near)}" if near else f"; the {world.place} has no {kind}"
+        raise ObjectNotFound(f"{kind}/{name} not found{nearest}")
+    history, pods = _evidence(world, found[0])
+    on = {pod.node_name for pod in pods}
+    full = {name: used for name, used in crowded(world.usage, world.decoded.nodes).items() if name in on}
+    return _Asked(found[0], known[found[0]], history, len(pods), full, _hami(world))
+
+
+def _hami(world: World) -> HamiConfig:
+    """How HAMi is configured; what cannot be read counts as its chart's defaults, as for a plan."""
+    config_maps = tuple(held for held in world.decoded.config_maps if not held.name.startswith(SHARD_NAME))
+    try:
+        return next(family.config for family in configured(config_maps) if isinstance(family, Hami))
+    except InputError:
+        return CHART_DEFAULTS
+
+
+def _evidence(world: World, workload: WorkloadName) -> tuple[History, list[Pod]]:
+    """What checkpoints and samples tell of the workload, and today's pods of which there are samples."""
+    cron_jobs = {cron_job.key for cron_job in world.decoded.cron_jobs}
+    mine: dict[str, Pod] = {}
+    for pod in world.decoded.pods:
+        owner = pod.owner
+        direct = None if owner is None else WorkloadName(pod.namespace, owner.kind, owner.name)
+        itself = WorkloadName(pod.namespace, "Pod", pod.name)
+        if workload in (itself, direct, workload_of(pod, cron_jobs)):
+            mine[pod.key] = pod
+    kept = History()
+    for config_map in world.decoded.config_maps:
+        if config_map.name.startswith(SHARD_NAME):
+            found, broken = entries_of(config_map.data)
+            kept = kept.merged(found.get(workload, History()))
+            for key, why in broken.items():
+                place = f"ConfigMap {config_map.namespace}/{config_map.name}: data.{key}"
+                click.echo(f"warning: left out: {place}: {why}", err=True)
+    samples = [each for each in world.decoded.pod_samples if f"{each.namespace}/{each.name}" in mine]
+    # What is remembered already counts once.
+    fresh = [each for each in samples if each.at_s > kept.last_s]
+    seen = {f"{each.namespace}/{each.name}" for each in samples}
+    return kept.merged(history_of(fresh)), [pod for key, pod in mine.items() if key in seen]
+
+
+def _yaml(patch: Json) -> str:
+    written: str = yaml.safe_dump(patch, sort_keys=False, default_flow_style=False)
+    return written
+
+
+def _title(asked: _Asked) -> str:
+    return f"{asked.name.kind} {asked.name.namespace}/{asked.name.name}"
+
+
+def _unknown(asked: _Asked) -> str:
+    return f"{_title(asked)}: no advice, because nothing is known of what its containers used"
+
+
+def _lines(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) -> Iterator[str]:
+    if all(row.advised is None for row in rows):
+        yield _unknown(asked)
+        yield "hint: give samples (kubectl get podmetrics -A -o yaml) or --prometheus URL, or let kerf run collect them"
+        return
+    most = max(row.samples for row in rows)
+    of_pods = f" of {counted(asked.pods, 'pod')}" if asked.pods else ""
+    yield f"advice for {_title(asked)}: {counted(most, 'sample')}{of_pods} since {instant_text(history.first_s)}"
+    if history.last_s - history.first_s < DAY_S:
+        yield "the samples cover less than a day: what comes once a day may not be in them"
+    if asked.crowded:
+        full = ", ".join(f"{name} {percent} %" for name, percent in asked.crowded.items())
+        yield f"they share nodes without idle cpu ({full} used) and may want more than they got: advice on cpu is a minimum"
+    yield ""
+    yield from table(
+        ("CONTAINER", "RESOURCE", "SAMPLES", "P50", "P95", "PEAK", "REQUEST", "LIMIT", "ADVICE"),
+        (_cells(row) for row in rows),
+    )
+    yield ""
+    yield _RULE
+    yield ""
+    yield "# a patch, not applied:"
+    yield from _yaml(patch).splitlines()
+    yield f"# {_command(asked)}"
+
+
+def _command(asked: _Asked) -> str:
+    if asked.name.kind in _IMMUTABLE:
+        return "kubectl patch --local -f MANIFEST --type strategic --patch-file PATCH -o yaml"
+    kind, name, namespace = asked.name.kind.lower(), shlex.quote(asked.name.name), asked.name.namespace
+    return f"kubectl patch {kind} {name} -n {namespace} --type strategic --patch-file PATCH"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    used = ("-", "-", "-")
+    if row.samples:
+        used = (_text(row, row.p50), _text(row, row.p95), _text(row, row.peak))
+    asked = tuple("-" if each is None else quantity_text(row.resource, each) for each in (row.request, row.limit))
+    advised = "no samples" if row.advised is None else quantity_text(row.resource, row.advised)
+    return (row.container, row.resource, str(row.samples), *used, *asked, advised)
+
+
+def _text(row: Row, amount: int) -> str:
+    """What was used, as people read it: memory in whole mebibytes, rounded up."""
+    return f"{-(-amount // MIB)}Mi" if row.resource == MEMORY else quantity_text(row.resource, amount)
+
+
+def _object(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) -> Json:
+    is_known = any(row.advised is not None for row in rows)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RequestsAdvice",
+        "label": "advice",
+        "workload": {"kind": asked.name.kind, "namespace": asked.name.namespace, "name": asked.name.name},
+        "since": instant_text(history.first_s) if is_known else None,
+        "until": instant_text(history.last_s) if is_known else None,
+        "pods": asked.pods,
+        "crowdedNodes": [{"node": name, "cpuPercent": percent} for name, percent in asked.crowded.items()],
+        "rule": _RULE,
+        "rows": [_row_object(row) for row in rows],
+        "patch": patch if is_known else None,
+    }
+
+
+def _row_object(row: Row) -> Json:
+    def text(amount: int | None) -> str | None:
+        return None if amount is None else quantity_text(row.resource, amount)
+
+    return {
+        "container": row.container,
+        "resource": row.resource,
+        "samples": row.samples,
+        "p50": text(row.p50) if row.samples else None,
+        "p95": text(row.p95) if row.samples else None,
+        "peak": text(row.peak) if row.samples else None,
+        "request": text(row.request),
+        "limit": text(row.limit),
+        "advice": text(row.advised),
+    }

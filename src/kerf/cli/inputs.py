@@ -23,6 +23,7 @@ from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.cli.selectors import parse_selector
 from kerf.controllers.conditions import remaining_s
+from kerf.engine.history import SHARD_NAME
 from kerf.engine.usage import STALE_S, joined
 from kerf.errors import InputError, KerfError
 from kerf.manifests.decode import decode
@@ -199,15 +200,15 @@ class World:
         return {pod.key: pod for pod in self.pods}
 
 
-def read_world(source: Source, *, with_usage: bool = False) -> World:
-    """Read, decode, expand, and join; with `with_usage` also what pods and nodes use.
+def read_world(source: Source, *, with_usage: bool = False, with_history: bool = False) -> World:
+    """Read, decode, expand, and join; with `with_usage` also what pods and nodes use, and what is remembered of it.
 
     Tells warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
     ClusterUnreachable.
     """
     with progress("reading manifests" if source.files else "reading the cluster"):
         now_s = _instant(source.now)
-        documents, namespace, usage_problem = _documents(source, with_usage=with_usage)
+        documents, namespace, usage_problem = _documents(source, with_usage=with_usage, with_history=with_history)
         if now_s is None and not source.files:
             now_s = time.time()
         decoded = decode(documents, now_s, skips_broken=not source.files)
@@ -229,13 +230,14 @@ def world_of_catalogue(source: Source) -> World:
     return World(Decoded(), (), ClusterSnapshot(0), _market(source, ()), source.place)
 
 
-def _documents(source: Source, *, with_usage: bool) -> tuple[Documents, str, str]:
+def _documents(source: Source, *, with_usage: bool, with_history: bool) -> tuple[Documents, str, str]:
     """What was read, the namespace that is meant where none is said, and why there is no usage."""
     if source.files:
         return read_documents(source.files, sys.stdin, recursive=source.recursive), "default", ""
     from kerf.cli.live import read_cluster
 
-    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage)
+    asked = {"with_usage": with_usage, "with_history": with_history}
+    read = read_cluster(source.kubeconfig, source.context, **asked)
     return read.documents, read.namespace, read.usage_problem
 
 
@@ -320,7 +322,8 @@ def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float) -> ClusterS
         decoded.nodes,
         decoded.daemon_sets,
         decoded.disruption_budgets,
-        decoded.config_maps,
+        # Checkpoints are no configuration, and large.
+        (held for held in decoded.config_maps if not held.name.startswith(SHARD_NAME)),
         decoded.quotas,
         decoded.windows,
         decoded.pod_groups,

@@ -39,7 +39,7 @@ from kerf.kube.resources import (
     access,
 )
 from kerf.kube.usage import READS as USAGE_READS
-from kerf.kube.usage import Metrics, read_metrics
+from kerf.kube.usage import Metrics, read_checkpoints, read_metrics
 from kerf.manifests.read import Documents, parse
 from kerf.ports import NotFound
 from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
@@ -101,28 +101,41 @@ class Cluster:
     usage_problem: str = ""
 
 
-def read_cluster(kubeconfig: str | None, context: str | None, *, with_usage: bool = False) -> Cluster:
-    """Everything that a plan needs of a cluster, and with `with_usage` what its pods and nodes use.
+def read_cluster(
+    kubeconfig: str | None, context: str | None, *, with_usage: bool = False, with_history: bool = False
+) -> Cluster:
+    """Everything that a plan needs of a cluster; also what its pods and nodes use, and the checkpoints of that.
 
     Tells what is left out on stderr. Raises ClusterUnreachable.
     """
     try:
-        return asyncio.run(_read(Target(kubeconfig, context), with_usage=with_usage))
+        return asyncio.run(_read(Target(kubeconfig, context), with_usage=with_usage, with_history=with_history))
     except NoCluster as error:
         raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
     except (ApiError, msgspec.MsgspecError) as error:
         raise ClusterUnreachable(str(error)) from error
 
 
-async def _read(target: Target, *, with_usage: bool) -> Cluster:
+async def _read(target: Target, *, with_usage: bool, with_history: bool) -> Cluster:
     client = await KubeClient.connect(target)
     try:
         documents = await read_objects(client)
         told = await read_metrics(client) if with_usage else Metrics()
-        usage = (parse(page.decode(errors="replace"), f"{name}.json") for name, page in told.pages)
+        usage = [parse(page.decode(errors="replace"), f"{name}.json") for name, page in told.pages]
+        if with_history:
+            usage += await _history(client)
         return Cluster(Documents.joined((documents, *usage)), client.namespace, told.problem)
     finally:
         await client.close()
+
+
+async def _history(client: KubeClient) -> list[Documents]:
+    try:
+        pages = await read_checkpoints(client)
+    except (Forbidden, NotFound) as error:
+        click.echo(f"note: without the history of usage: {error}", err=True)
+        return []
+    return [parse(page.decode(errors="replace"), "kerf-usage.json") for page in pages]
 
 
 async def read_objects(client: KubeClient) -> Documents:
