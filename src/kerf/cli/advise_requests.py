@@ -193,7 +193,7 @@ def _lines(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) 
         yield "the samples cover less than a day: what comes once a day may not be in them"
     if asked.crowded:
         full = ", ".join(f"{name} {percent} %" for name, percent in asked.crowded.items())
-        yield f"they share nodes without idle cpu ({full} used) and may want more than they got: advice on cpu is a minimum"
+        yield f"on nodes without idle cpu ({full} used) they may want more than they got: advice on cpu is a minimum"
     yield ""
     yield from table(
         ("CONTAINER", "RESOURCE", "SAMPLES", "P50", "P95", "PEAK", "REQUEST", "LIMIT", "ADVICE"),
