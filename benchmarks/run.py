@@ -83,7 +83,7 @@ def lint(folder: Path, count: int = 1000) -> dict[str, float]:
 
 
 def apart(module: str, what: str) -> dict[str, float]:
-    """A set of figures that `bench_live` or `bench_server` prints."""
+    """A set of figures that `bench_live`, `bench_server` or `bench_usage` prints."""
     arguments = [sys.executable, "-m", f"benchmarks.{module}", what]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=1200)
     if done.returncode != 0:
@@ -108,6 +108,7 @@ def main() -> int:
             lambda: lint(folder),
             lambda: apart("bench_live", "pods"),
             lambda: apart("bench_live", "cluster"),
+            lambda: apart("bench_usage", "history"),
             lambda: apart("bench_server", "response"),
             lambda: apart("bench_server", "start"),
         )

@@ -10,11 +10,11 @@ import click
 import yaml
 
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
-from kerf.cli.explain import KINDS
 from kerf.cli.inputs import Source, World, input_options, output_option, read_world
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.prometheus import Prometheus
 from kerf.cli.render import counted, emit, table
+from kerf.cli.wanted import KINDS
 from kerf.engine.history import SHARD_NAME, History, WorkloadName, entries_of, history_of, workload_of
 from kerf.engine.requests import (
     CPU_MARGIN_PERCENT,
