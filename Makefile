@@ -36,10 +36,11 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
 # kube-apiserver, etcd and what else a cluster needs, from source into a cache of the user; prints the folder. Before
-# that, what manifests of ours are tried with: definitions of other projects, and promtool.
+# that, what manifests of ours are tried with: definitions of other projects, promtool, and metrics-server.
 controlplane:
 	@$(PYTHON) controlplane/definitions.py > /dev/null
 	@$(PYTHON) controlplane/promtool.py > /dev/null
+	@$(PYTHON) controlplane/metrics_server.py > /dev/null
 	@$(PYTHON) controlplane/build.py
 
 # A cluster to play with until Ctrl-C. ARGS=--empty: without Kerf, to install it yourself; ARGS=--fast: no waiting.

@@ -55,13 +55,24 @@ def test_pods_and_nodes_are_listed_and_lies_are_told_with_their_place() -> None:
 )
 def test_why_there_is_none_is_one_line(refusal: Refusal, told: str) -> None:
     """Absent, down, or closed to us."""
-    server = FakeServer(standing={POD_METRICS.path(): refusal})
+    server = FakeServer(standing={each.path(): refusal for each in (POD_METRICS, NODE_METRICS)})
 
     with pytest.raises(ApiError) as error:
         read(server)
 
     assert str(error.value).startswith(told)
     assert "\n" not in str(error.value)
+
+
+def test_pods_are_seen_where_nodes_may_not_be() -> None:
+    """Half of it is better than none, and the other half is told."""
+    server = FakeServer(standing={NODE_METRICS.path(): Refusal(403)})
+    server.put(POD_METRICS, "good", **SAMPLE, containers=[{"name": "main", "usage": USED}])
+
+    usage, (told,) = read(server)
+
+    assert (["default/good"], {}) == (list(usage.pods), usage.nodes)
+    assert told.startswith("forbidden: refused")
 
 
 def checkpoint(fake: FakeObjects) -> Json:

@@ -30,7 +30,7 @@ _PAGE = 20
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Lists as bytes, with the name of their kind, or else the `problem` in one line."""
+    """Lists as bytes, with the name of their kind; `problem` says in one line why one of them is missing."""
 
     pages: tuple[tuple[str, bytes], ...] = ()
     problem: str = ""
@@ -38,19 +38,22 @@ class Metrics:
 
 async def read_metrics(client: KubeClient) -> Metrics:
     """Both lists whole: what answers is a cache in memory, and counts no versions. Never raises ApiError."""
-    pages = []
+    pages, problems = [], []
     for wanted in _METRICS:
         try:
             pages.append((wanted.resource.kind, await client.call(wanted)))
-        except NotFound:
-            return Metrics(problem="the cluster has no metrics.k8s.io (hint: install metrics-server)")
-        except Forbidden as error:
-            return Metrics(problem=str(error))
-        except Unreachable as error:
-            return Metrics(problem=f"metrics.k8s.io does not answer: {error}")
         except ApiError as error:
-            return Metrics(problem=f"metrics.k8s.io refused: {error}")
-    return Metrics(tuple(pages))
+            problems.append(_told(error))
+    return Metrics(tuple(pages), problems[0] if problems else "")
+
+
+def _told(error: ApiError) -> str:
+    if isinstance(error, NotFound):
+        return "the cluster has no metrics.k8s.io (hint: install metrics-server)"
+    if isinstance(error, Forbidden):
+        return str(error)
+    verb = "does not answer" if isinstance(error, Unreachable) else "refused"
+    return f"metrics.k8s.io {verb}: {error}"
 
 
 async def read_checkpoints(client: KubeClient) -> tuple[bytes, ...]:
@@ -89,9 +92,9 @@ class KubeUsage:
     async def read(self) -> tuple[Usage, tuple[str, ...]]:
         """The newest samples, and what was left out. Raises ApiError with one line while nobody tells."""
         metrics = await read_metrics(self._client)
-        if metrics.problem:
+        if not metrics.pages:
             raise ApiError(metrics.problem)
-        samples, doubts = [], []
+        samples, doubts = [], [metrics.problem] if metrics.problem else []
         for kind, page in metrics.pages:
             found, left_out = samples_of(page, kind)
             samples += found
