@@ -14,7 +14,7 @@ from kerf.model.usage import Usage
 from kerf.ports import Conflict
 from kerf.sim.objects import Json
 from tests.kube.fake_objects import FakeObjects, Seen
-from tests.kube.fake_server import FakeServer, Refusal, serving
+from tests.kube.fake_server import FakeServer, Refusal, connected, serving
 
 SAMPLE = {"timestamp": "2026-01-05T07:00:00Z", "window": "15s"}
 USED = {"cpu": "250m", "memory": "1Mi"}
@@ -62,6 +62,21 @@ def test_why_there_is_none_is_one_line(refusal: Refusal, told: str) -> None:
 
     assert str(error.value).startswith(told)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("body", ["[]", '{"items": [{"timestamp": NaN}]}', '{"items": 7}'])
+def test_an_answer_that_is_no_list_is_one_line_too(body: str) -> None:
+    """Whatever stands where a metrics server should."""
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(text=body, content_type="application/json")
+
+    async def act() -> None:
+        async with connected(answer) as client:
+            await KubeUsage(client, "kerf-system").read()
+
+    with pytest.raises(ApiError, match=r"^metrics.k8s.io: PodMetrics: expected a Kubernetes list"):
+        asyncio.run(act())
 
 
 def test_pods_are_seen_where_nodes_may_not_be() -> None:

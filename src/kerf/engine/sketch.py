@@ -74,6 +74,8 @@ class Sketch:
 
     def since(self, day: int) -> "Sketch":
         """Without the days before that one."""
+        if not self.data or _Numbers(self.data).next() >= day:
+            return self
         return self._of_days({held: packed for held, packed in _days(self.data) if held >= day})
 
     @property

@@ -4,6 +4,7 @@ metrics.k8s.io cannot be watched, and another server answers it, which may be ab
 these may stop anything, for usage is advice; so each is one line that says why there is none.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kerf.engine.history import FORM, SHARD_LABEL
-from kerf.errors import ApiError
+from kerf.errors import ApiError, DecodeError
 from kerf.kube.client import Forbidden, KubeClient, Params, Unreachable
 from kerf.kube.resources import CONFIG_MAPS, DRY_RUN, NODE_METRICS, OWN, POD_METRICS, READER, RUN, access
 from kerf.manifests.decode_usage import age_order, newest
@@ -24,6 +25,7 @@ _FIND_CHECKPOINTS = access("list", CONFIG_MAPS, by=READER)
 READS = (*_METRICS, _FIND_CHECKPOINTS)
 """All that a command asks which only looks."""
 _LIST, _GET, _CREATE, _PATCH = (access(verb, CONFIG_MAPS, namespace=OWN) for verb in ("list", "get", "create", "patch"))
+_AT_ONCE = 500
 _PAGE = 20
 """Of checkpoints, of which one may be a mebibyte."""
 
@@ -96,9 +98,16 @@ class KubeUsage:
             raise ApiError(metrics.problem)
         samples, doubts = [], [metrics.problem] if metrics.problem else []
         for kind, page in metrics.pages:
-            found, left_out = samples_of(page, kind)
-            samples += found
-            doubts += left_out
+            try:
+                items = decode_list(page).items
+            except DecodeError as error:
+                raise ApiError(f"metrics.k8s.io: {kind}: {error}") from error
+            for start in range(0, len(items), _AT_ONCE):
+                found, left_out = samples_of(items[start : start + _AT_ONCE], kind)
+                samples += found
+                doubts += left_out
+                # Ten thousand pods are half a second, in which others want their turn.
+                await asyncio.sleep(0)
         return newest(sorted(samples, key=age_order)), tuple(doubts)
 
     async def checkpoints(self) -> Mapping[str, Mapping[str, str]]:

@@ -8,6 +8,7 @@ whole page does well to switch off the cyclic garbage collector meanwhile; nothi
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,11 +174,11 @@ def decode_event(line: bytes) -> WatchEvent:
     return WatchEvent(found.type, found.object)
 
 
-def samples_of(page: bytes, kind: str) -> tuple[list[PodUsage | NodeUsage], list[str]]:
-    """The items of a live list, and a line for each value that was left out. Raises DecodeError for what is no list."""
+def samples_of(items: Sequence[Raw], kind: str) -> tuple[list[PodUsage | NodeUsage], list[str]]:
+    """Items of a live list of that kind, and a line for each value that was left out."""
     samples: list[PodUsage | NodeUsage] = []
     doubts: list[str] = []
-    for item in decode_list(page).items:
+    for item in items:
         report = Report()
         raw = msgspec.json.decode(item)
         if not isinstance(raw, dict):
