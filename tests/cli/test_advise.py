@@ -59,7 +59,7 @@ def test_what_is_wrong_is_one_line() -> None:
 
 def test_families_for_a_workload_begin_with_what_is_allowed() -> None:
     """25 jobs of 900m: seven m5.xlarge as the pool allows, and what else there is."""
-    job = "tests/data/cli/batch-900m.yaml"
+    job = "examples/002-batch-fixed/job.yaml"
     done = kerf(
         "advise", "instance-types", "job/dagster-run", *files("examples/002-batch/pool.yaml", job), "-o", "json"
     )

@@ -89,7 +89,7 @@ def test_the_crowd_is_whose_pods_ask_less_than_they_use() -> None:
     alone = [a_pod("alone", node_name="n1")]
     held = node(*pods(2, cpu="10m"), *honest, *ended, *daemon, *alone)
 
-    found = crowds(held, used(None, runs_0=500, runs_1=700, honest_0=1900, alone=1300, d=900), ["cpu"])
+    found = crowds(held.pods, used(None, runs_0=500, runs_1=700, honest_0=1900, alone=1300, d=900), ["cpu"])
 
     assert [
         "Pod default/alone asks 0 cpu and uses 1300m cpu",
@@ -99,7 +99,7 @@ def test_the_crowd_is_whose_pods_ask_less_than_they_use() -> None:
 
 def test_without_use_of_pods_the_crowd_asks_for_nothing() -> None:
     """A node's sample alone says that somebody uses it."""
-    found = crowds(node(*pods(3), *pods(1, "honest", cpu=1)), used((4000, 0)), ["cpu"])
+    found = crowds([*pods(3), *pods(1, "honest", cpu=1)], used((4000, 0)), ["cpu"])
 
     assert ["3 pods of Job default/runs ask 0 cpu"] == [crowd_text(each, ["cpu"]) for each in found]
 

@@ -12,6 +12,7 @@ from kerf.controllers.following import Followed
 from kerf.controllers.garbagecollection import GarbageCollection, nobodys
 from kerf.controllers.lifecycle import Lifecycle
 from kerf.controllers.market import MarketBook
+from kerf.controllers.overload import Overload
 from kerf.controllers.pins import Pins
 from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
@@ -60,6 +61,7 @@ def compose(
             Followed(state),
             Windows(state, ports, book, settings),
             UsageHistory(state, ports, usage, settings),
+            Overload(state, ports, usage, settings),
         )
 
     def dry_run() -> tuple[Controller, ...]:

@@ -7,7 +7,7 @@ nothing is bought. Usage is told and advised upon here, and never decides where 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kerf.model.pods import Pod
+from kerf.model.pods import Owner, Pod
 from kerf.model.quantities import CPU, MEMORY, NOTHING, Resources, quantity_text
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.usage import PodUsage, Usage
@@ -54,7 +54,10 @@ def _percent(part: int, whole: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Pods of one owner on one node: how many, what they ask together and, as far as is known, use together."""
+    """Pods of one owner: how many, what they ask together and, as far as is known, use together.
+
+    `uid` is the owner's; empty where it is not known.
+    """
 
     kind: str
     namespace: str
@@ -62,6 +65,7 @@ class Crowd:
     pods: int
     requested: Resources = field(hash=False)
     used: Resources = field(hash=False)
+    uid: str = ""
 
     @property
     def key(self) -> str:
@@ -109,19 +113,24 @@ def _sum(samples: Iterable[PodUsage]) -> Resources:
     return Resources({CPU: sum(s.cpu_millis for s in held), MEMORY: sum(s.memory_bytes for s in held)})
 
 
-def crowds(node: ClusterNode, usage: Usage, resources: Iterable[str]) -> tuple[Crowd, ...]:
-    """Whose pods load the node with one of these resources and ask less than they use of it; the most used first.
+def crowds(pods: Iterable[Pod], usage: Usage, resources: Iterable[str]) -> tuple[Crowd, ...]:
+    """Whose pods ask less than they use of one of these resources; the most used first.
 
     Where no use of a pod is known it counts if it asks for nothing of the resource.
     """
     wanted = tuple(resources)
     groups: dict[tuple[str, str, str], list[Pod]] = {}
-    for pod in node.pods:
+    uids: dict[tuple[str, str, str], str] = {}
+    for pod in pods:
         if pod.is_ended or pod.is_daemon or not any(_asks_too_little(pod, name, usage) for name in wanted):
             continue
-        owner = (pod.owner.kind, pod.owner.name) if pod.owner is not None else ("Pod", pod.name)
-        groups.setdefault((owner[0], pod.namespace, owner[1]), []).append(pod)
-    found = [Crowd(*key, len(pods), requested_by(pods), used_by(pods, usage)) for key, pods in groups.items()]
+        owner = pod.owner or Owner("Pod", pod.name, pod.uid)
+        key = (owner.kind, pod.namespace, owner.name)
+        groups.setdefault(key, []).append(pod)
+        uids[key] = owner.uid
+    found = [
+        Crowd(*key, len(held), requested_by(held), used_by(held, usage), uids[key]) for key, held in groups.items()
+    ]
     first = wanted[0] if wanted else CPU
     return tuple(sorted(found, key=lambda c: (-c.used.get(first, 0), -c.pods, c.kind, c.key)))
 

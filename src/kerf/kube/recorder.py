@@ -74,7 +74,8 @@ class KubeRecorder:
         last_s = self._last_s.get(digest)
         if last_s is not None and now_s - last_s < occurrence.period_s:
             return
-        told = _Told(now_s, self._uid_of(*occurrence.regards), digest, occurrence)
+        uid = occurrence.uid or self._uid_of(*occurrence.regards)
+        told = _Told(now_s, uid, digest, occurrence)
         self._remember(told)
         if self._is_closed or self._waiting.full():
             self._drop(told, "recorder closed" if self._is_closed else "too many events wait")

@@ -22,7 +22,12 @@ _VERSIONS = {
     "NodePool": _KARPENTER,
     "NodeOverlay": "karpenter.sh/v1alpha1",
     "CapacityWindow": "kerf.dev/v1alpha1",
+    "CronJob": "batch/v1",
     "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
     "PodDisruptionBudget": "policy/v1",
     "ProvisioningRequest": "autoscaling.x-k8s.io/v1",
     "KWOKNodeClass": "karpenter.kwok.sh/v1alpha1",
@@ -132,6 +137,8 @@ def event_object(occurrence: Occurrence, now_s: float) -> Object:
     regards = {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind, "name": name}
     if namespace:
         regards["namespace"] = namespace
+    if occurrence.uid:
+        regards["uid"] = occurrence.uid
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -6,7 +6,7 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 
 from dataclasses import dataclass
 
-from kerf.model.nodeclaim import PRICE_CAP_EXCEEDED, TRUE, Condition
+from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
 from kerf.model.plan import PACED_NEXT
 from kerf.model.schedules import local_text
 from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
@@ -17,7 +17,10 @@ NOMINATED = "Nominated"
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One event. `regards` is (kind, `namespace/name` or name); equal `dedupe` within `period_s` is posted once."""
+    """One event. `regards` is (kind, `namespace/name` or name); equal `dedupe` within `period_s` is posted once.
+
+    `uid` is the object's where only the teller knows it: kubectl describe shows an object the events of its own uid.
+    """
 
     regards: tuple[str, str]
     type: str
@@ -25,6 +28,7 @@ class Occurrence:
     message: str
     dedupe: tuple[str, ...]
     period_s: float = 120
+    uid: str = ""
 
 
 def _about(kind: str, key: str, type_: str, reason: str, message: str, period_s: float = 120) -> Occurrence:
@@ -135,6 +139,19 @@ def price_cap_exceeded(claim: str, text: str) -> Occurrence:
     """A node that runs costs more than its pool allows by now."""
     message = f"{text}; no further node is bought at it, and this one is kept until its pods have a cheaper place"
     return _about("NodeClaim", claim, WARNING, PRICE_CAP_EXCEEDED, message)
+
+
+def node_overloaded(node: str, text: str, since_s: float) -> Occurrence:
+    """A node is busy although little is asked of it; once an episode, which has begun at `since_s`."""
+    message = f"Node {text}: pods ask for less than they use, so that the scheduler goes on filling it"
+    return Occurrence(("Node", node), WARNING, OVERLOADED, message, (OVERLOADED, node, str(since_s)), float("inf"))
+
+
+def workload_overloads(kind: str, key: str, uid: str, text: str, since_s: float) -> Occurrence:
+    """The pods of a workload overload nodes, and nothing is bought because nothing waits; once an episode."""
+    message = f"{text}; nothing waits, so that no node is bought (hint: kerf explain {kind.lower()}/{key})"
+    dedupe = (OVERLOADED, kind, key, str(since_s))
+    return Occurrence((kind, key), WARNING, "OverloadsNode", message, dedupe, float("inf"), uid)
 
 
 def evicted(pod_key: str, reason: str) -> Occurrence:

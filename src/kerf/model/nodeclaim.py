@@ -17,6 +17,8 @@ CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
 VALIDATED = "ValidationSucceeded"
 PRICE_CAP_EXCEEDED = "PriceCapExceeded"
 """Condition of a claim whose price has risen above a cap of its pool."""
+OVERLOADED = "Overloaded"
+"""Condition of a claim whose node is busy although little is asked of it."""
 STAGES = (LAUNCHED, REGISTERED, INITIALIZED)
 """The legal steps of a claim: each becomes True only after the one before it. None goes back, but for a node that is
 relabelled: it initialises anew."""
