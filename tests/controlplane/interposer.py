@@ -87,11 +87,15 @@ def _written(patch: dict[str, Any] | list[dict[str, Any]]) -> Iterator[str]:
 
 @dataclass
 class Kill:
-    """Kill Kerf at the next write of a kind, `before` or `after` it has reached the server; `struck` is that write."""
+    """Kill Kerf at the next write of a kind, `before` or `after` it has reached the server; `struck` is that write.
+
+    `skips` of them go well before.
+    """
 
     kind: str
     when: str
     struck: Asked | None = None
+    skips: int = 0
 
 
 @dataclass
@@ -185,7 +189,7 @@ class Interposer:
             return self._hang_up(request)
 
     async def _pass(self, request: web.Request, wanted: Asked, body: bytes) -> web.StreamResponse:
-        kill = next((each for each in self.faults.kills if each.struck is None and wanted.is_a(each.kind)), None)
+        kill = self._meant(wanted)
         if self.faults.is_deaf or (kill is not None and kill.when == BEFORE):
             self._strike(kill, wanted)
             return self._hang_up(request)
@@ -195,6 +199,13 @@ class Interposer:
                 self._strike(kill, wanted)
                 return self._hang_up(request)
             return web.Response(status=answer.status, body=content, headers=_passed_on(answer.headers))
+
+    def _meant(self, wanted: Asked) -> Kill | None:
+        kill = next((each for each in self.faults.kills if each.struck is None and wanted.is_a(each.kind)), None)
+        if kill is not None and kill.skips > 0:
+            kill.skips -= 1
+            return None
+        return kill
 
     def _strike(self, kill: Kill | None, wanted: Asked) -> None:
         if kill is not None and self.pid is not None:

@@ -17,6 +17,7 @@ from kerf.testing.controlplane import Binaries
 from kerf.testing.installation import Installation, Replica
 from tests.controlplane.chart import Chart, Object, Release, rendered
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.group_definitions import definitions
 
 VALUES: Object = {
     "logFormat": "text",
@@ -233,6 +234,20 @@ def turn(site: Cluster) -> None:
     site.until(lambda: (site.plane.get("cwin", "w") or {}).get("status", {}).get("phase"), "it has a phase")
 
 
+def ask(site: Cluster) -> None:
+    """A ProvisioningRequest, whose conditions are written."""
+    spec = {
+        "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+        "podSets": [{"podTemplateRef": {"name": "small"}, "count": 1}],
+    }
+    container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": "1m"}}}
+    metadata = {"name": "small", "namespace": "default"}
+    template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata}
+    request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": metadata}
+    site.plane.apply([{**template, "template": {"spec": {"containers": [container]}}}, {**request, "spec": spec}])
+    site.until(lambda: (site.plane.get("ProvisioningRequest", "small", "default") or {}).get("status"), "it is told")
+
+
 def shrink(site: Cluster) -> None:
     """All workloads end, and with them all nodes."""
     site.plane.kubectl("scale", "deployment", "--all", "--replicas=0")
@@ -251,14 +266,14 @@ def releases(binaries: Binaries) -> Iterator[dict[str, Release]]:
     """Two that have lived: one that acts, and a dry run beside it."""
     shadow = {**VALUES, "settings": {**VALUES["settings"], "dryRun": True}}
     with hosted(binaries, with_hami=True) as plane:
-        plane.install_crds(definition(resource) for resource in NODE_CLASSES[1:])
+        plane.install_crds([*(definition(resource) for resource in NODE_CLASSES[1:]), *definitions()])
         acting = Release(plane, rendered(binaries, VALUES))
         watching = Release(plane, rendered(binaries, shadow, name="shadow-kerf", namespace="shadow"))
         site = Cluster(Installation(plane))
         first, looker = acting.start("kerf-0"), watching.start("shadow-0")
         site.until(lambda: 1 == first.metric("kerf_leading"), "the first leads")
         second = acting.start("kerf-1")
-        for act in (learn, grow, lose, turn, shrink):
+        for act in (learn, grow, lose, turn, ask, shrink):
             act(site)
         hand_over(site, first, second)
         assert [0, 0] == [replica.program.terminate(8) for replica in (second, looker)]

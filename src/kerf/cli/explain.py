@@ -12,6 +12,7 @@ from kerf.cli.exits import DONE, LOOK, ObjectNotFound
 from kerf.cli.explain_nodes import explain_node
 from kerf.cli.explain_pods import PodAnswers, explain_pods
 from kerf.cli.explain_pools import explain_pool
+from kerf.cli.explain_requests import explain_request
 from kerf.cli.explain_windows import explain_window
 from kerf.cli.explain_workloads import explain_selection, explain_workload
 from kerf.cli.explanation import Explanation
@@ -33,9 +34,9 @@ from kerf.model.snapshot import ClusterNode
 def explain(objects: tuple[str, ...], **flags: Any) -> int:
     """Why a pod waits, why a node stays or goes, and the smallest change that would help.
 
-    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool or cwin (a
-    CapacityWindow); with -l instead, all pods with those labels. Exit code 0; 3 when one of the pods has no place; 1
-    when there is no such object.
+    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool, cwin (a
+    CapacityWindow) or provisioningrequest; with -l instead, all pods with those labels. Exit code 0; 3 when one of the
+    pods has no place; 1 when there is no such object.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     wanted = wanted_objects(objects, namespace)
@@ -74,6 +75,9 @@ def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
     if wanted.kind == "cwin":
         windows = {window.name: window for window in world.snapshot.windows}
         return explain_window(windows[key_of(wanted, windows, world)], answers)
+    if wanted.kind == "provisioningrequest":
+        requests = {each.key: each for each in world.snapshot.provisioning_requests}
+        return explain_request(requests[key_of(wanted, requests, world)], answers)
     if wanted.kind in ("node", "nodeclaim"):
         nodes = _nodes(wanted.kind, world)
         return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, world)], answers)

@@ -22,6 +22,7 @@ KINDS = {
     "nodeclaim": ("NodeClaim", "nodeclaims"),
     "nodepool": ("NodePool", "nodepools"),
     "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
+    "provisioningrequest": ("ProvisioningRequest", "provisioningrequests", "provreq", "provreqs"),
 }
 """What can be explained: its kind, and the other names that kubectl knows it by."""
 WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")

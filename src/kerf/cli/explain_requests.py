@@ -1,0 +1,60 @@
+"""A ProvisioningRequest: what it asks for, how much of it has a place and where, and what its conditions would say."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kerf.cli.explain_pods import PodAnswers
+from kerf.cli.explanation import Explanation
+from kerf.cli.plan_json import Json
+from kerf.cli.render import counted
+from kerf.engine.bookings import Booking, Verdict, advanced, bookings, verdict
+from kerf.model.nodeclaim import TRUE
+from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningRequest
+
+
+def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explanation:
+    """Class, pods, places and conditions; of another's class only that."""
+    snapshot, plan = answers.world.snapshot, answers.plan
+    booking = next((each for each in bookings(snapshot) if each.request.key == request.key), None)
+    seen = verdict(booking, plan, snapshot) if booking is not None else Verdict(0, 0)
+    told = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
+    places = _places(booking, answers)
+    data = {
+        "kind": "ProvisioningRequest",
+        "namespace": request.namespace,
+        "name": request.name,
+        "provisioningClassName": request.class_name,
+        "isOurs": request.is_ours,
+        "pods": request.pods,
+        "places": dict(sorted(places.items())),
+        "refusal": seen.refusal,
+        "conditions": [
+            {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
+            for each in told.conditions
+        ],
+    }
+    needs_look = request.is_ours and (told.is_true(FAILED) or bool(seen.refusal))
+    return Explanation(data, tuple(_lines(told, places, data)), needs_look)
+
+
+def _places(booking: Booking | None, answers: PodAnswers) -> Counter[str]:
+    """How many places each node holds, and each that would be bought."""
+    keys = {pod.key for pod in booking.pods} if booking is not None else set()
+    found = Counter(each.node for each in answers.plan.placements if each.pod.pod in keys)
+    for launch in answers.plan.launches:
+        number = sum(placed.pod in keys for placed in launch.pods)
+        if number:
+            found[f"{launch.name} ({launch.offering}), to be bought"] += number
+    return found
+
+
+def _lines(request: ProvisioningRequest, places: Counter[str], data: Json) -> Iterator[str]:
+    yield f"ProvisioningRequest {request.key} asks for {counted(request.pods, 'pod')}"
+    whose = "" if request.is_ours else ", which is not Kerf's: it is left to others"
+    yield f"  class: {request.class_name}{whose}"
+    yield from (f"  {counted(number, 'place')} on {node}" for node, number in sorted(places.items()))
+    for each in request.conditions:
+        status = each.type if each.status == TRUE else f"not {each.type}"
+        yield f"  {status} ({each.reason}): {each.message}"
+    if data["refusal"] and not request.condition(PROVISIONED) and not request.is_true(FAILED):
+        yield f"  {data['refusal']}"
