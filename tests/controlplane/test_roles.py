@@ -235,12 +235,12 @@ def turn(site: Cluster) -> None:
 
 
 def ask(site: Cluster) -> None:
-    """A ProvisioningRequest, whose conditions are written."""
+    """A ProvisioningRequest that finds no room, and so keeps no node; its conditions are written."""
     spec = {
         "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
         "podSets": [{"podTemplateRef": {"name": "small"}, "count": 1}],
     }
-    container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": "1m"}}}
+    container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": "1000"}}}
     metadata = {"name": "small", "namespace": "default"}
     template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata}
     request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": metadata}

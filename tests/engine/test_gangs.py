@@ -61,6 +61,12 @@ def test_a_group_that_fits_is_bought_at_once() -> None:
     assert 8 == len(planned(members(8), nodes=8).launches)
 
 
+def test_the_room_of_a_group_is_kept_for_it() -> None:
+    """By nomination: a pod that comes later would leave all of the group without use. Single pods need none."""
+    assert {"nominate"} == {launch.follow for launch in planned(members(8)).launches}
+    assert {"replay"} == {launch.follow for launch in planned([a_pod("single", cpu=3)]).launches}
+
+
 def test_a_group_with_too_few_members_is_held() -> None:
     """Also where its minimum exceeds what its workload will ever make."""
     made = planned([*members(6), a_pod("single", cpu=3)])

@@ -15,6 +15,7 @@ from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
 from kerf.engine.target import Room
 from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.groups import group_of
 from kerf.model.nodes import Node
 from kerf.model.plan import NOMINATE, PIN, REPLAY, Launch
 from kerf.model.pods import Pod
@@ -63,6 +64,9 @@ def with_follow(
     if NOMINATE in coming or _crossing(others, bought):
         marks.update(dict.fromkeys(others, NOMINATE))
     marks.update((i, NOMINATE) for i in others if _is_shown_whole_first(bought[i]))
+    # A pod that came later and takes the place of one of a group leaves all of the group without use.
+    together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
+    marks.update((i, PIN if i in sliced else NOMINATE) for i in together)
     return tuple(replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
 
 
