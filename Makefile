@@ -39,8 +39,8 @@ bench: $(STAMP)
 # that, what manifests of ours are tried with: definitions of other projects, promtool, and metrics-server.
 controlplane:
 	@$(PYTHON) controlplane/definitions.py > /dev/null
-	@$(PYTHON) controlplane/promtool.py > /dev/null
-	@$(PYTHON) controlplane/metrics_server.py > /dev/null
+	@$(PYTHON) controlplane/programs.py promtool > /dev/null
+	@$(PYTHON) controlplane/programs.py metrics-server > /dev/null
 	@$(PYTHON) controlplane/build.py
 
 # A cluster to play with until Ctrl-C. ARGS=--empty: without Kerf, to install it yourself; ARGS=--fast: no waiting.

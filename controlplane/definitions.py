@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from build import HERE, cache_root, find_go
+from build import HERE, cache_root, find_go, staged
 
 LOCK = HERE / "definitions.json"
 
@@ -27,27 +27,14 @@ def folder() -> Path:
     return cache_root().parent / "definitions" / hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]
 
 
-def fetch() -> Path:
+def fetch() -> None:
     """Fetches what is missing; what stops half-way leaves nothing that looks whole."""
-    target = folder()
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=".fetching-", dir=target.parent))
-    try:
-        for module, locked in json.loads(LOCK.read_text(encoding="utf-8")).items():
+    with staged(folder()) as staging:
+        locks = json.loads(LOCK.read_text(encoding="utf-8")) if staging is not None else {}
+        for module, locked in locks.items():
             source = _download(f"{module}@{locked['version']}", locked["sum"])
             for name in locked["files"]:
                 shutil.copyfile(source / name, staging / Path(name).name)
-        staging.chmod(0o755)
-        try:
-            staging.rename(target)
-        except OSError:
-            if not target.is_dir():  # another run came first, which is as good
-                raise
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return target
 
 
 def _download(module: str, expected: str) -> Path:

@@ -23,7 +23,7 @@ Series = dict[str, str]
 @pytest.fixture(scope="module")
 def promtool() -> Path:
     """The program; where it was not built the tests are skipped, loudly."""
-    command = [sys.executable, str(ROOT / "controlplane" / "promtool.py"), "--print"]
+    command = [sys.executable, str(ROOT / "controlplane" / "programs.py"), "promtool", "--print"]
     folder = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
     if not (folder / "promtool").exists():
         reason = f"{LEFT_OUT}: promtool missing; build with `make controlplane`"

@@ -19,7 +19,7 @@ from tests.conftest import LEFT_OUT
 from tests.controlplane.cluster import Cluster, cluster
 from tests.controlplane.kubelet_metrics import KubeletMetrics, registration
 
-BUILD = Path(__file__).parents[2] / "controlplane" / "metrics_server.py"
+BUILD = Path(__file__).parents[2] / "controlplane" / "programs.py"
 WEB = WorkloadName("default", "Deployment", "web")
 CORES, MEMORY_BYTES = 0.25, 100 * 2**20
 USAGE = ("--usage-poll=1s", "--usage-checkpoint=2s")
@@ -28,8 +28,9 @@ USAGE = ("--usage-poll=1s", "--usage-checkpoint=2s")
 @pytest.fixture(scope="module")
 def metrics_server() -> Path:
     """The program of today's lock."""
-    printed = subprocess.run([sys.executable, BUILD, "--print"], capture_output=True, text=True, check=True).stdout
-    program = Path(printed.strip()) / "metrics-server"
+    command = [sys.executable, BUILD, "metrics-server", "--print"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True)
+    program = Path(printed.stdout.strip()) / "metrics-server"
     if not program.exists():
         reason = f"{LEFT_OUT}: metrics-server missing; build with `make controlplane`"
         if os.environ.get("KERF_REQUIRE_CONTROLPLANE") == "1":
