@@ -7,8 +7,8 @@ what there is to compile and which tests of rules never use. metrics-server serv
 tell.
 
 Each comes from the Go module of the folder of its name, as the programs of build.py do, but in a cache folder of its
-own, so that none is built anew when another's lock changes. Prints that folder, last. About 5 minutes for promtool on two
-cores the first time, and 3 for metrics-server. Standard library only.
+own, so that none is built anew when another's lock changes. Prints that folder, last. About 5 minutes for promtool on
+two cores the first time, and 3 for metrics-server. Standard library only.
 """
 
 from __future__ import annotations

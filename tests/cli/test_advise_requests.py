@@ -97,7 +97,7 @@ def test_the_known_answer_of_a_dump(kerf: Kerf) -> None:
     assert [("cpu", 50, "169m", "195m"), ("memory", 50, "559Mi", "671Mi")] == [
         (row["resource"], row["samples"], row["p95"], row["advice"]) for row in told["rows"]
     ]
-    assert [{"node": "node-1", "cpuPercent": 96}] == told["crowdedNodes"]
+    assert [{"node": "node-1", "cpuPercent": 97}] == told["crowdedNodes"]
 
 
 def test_the_patch_alone_is_what_kubectl_takes(kerf: Kerf, tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ def test_checkpoints_and_samples_are_one_history(kerf: Kerf, tmp_path: Path) -> 
     "arguments, code, told",
     [
         (("deployment/web",), 3, "Deployment default/web: no advice, because nothing is known"),
-        (("deployment/wob",), 1, "error: deployment/wob not found; nearest known: web"),
+        (("deployment/wob",), 1, "error: deployment/wob not found; nearest known: default/web"),
         (("job/web",), 1, "error: job/web not found; the input has no job"),
-        (("node/web",), 2, "expected KIND/NAME or KIND/NAMESPACE/NAME with one of pod, deployment"),
+        (("node/web",), 2, "expected one of pod, deployment, statefulset, replicaset, job, cronjob, then"),
         (("deployment/web", "--prometheus", "file:///etc"), 2, "expected a URL such as http://"),
         (("deployment/web", "--prometheus", "http://127.0.0.1:1"), 1, "cannot be reached: Connection refused"),
         (("deployment/web", "--prometheus", "http://x", "--prometheus-token-file", "/no"), 2, "No such file"),

@@ -1,6 +1,5 @@
 """`kerf advise requests`: what a workload should ask for, from what it used. A patch is printed and never applied."""
 
-import difflib
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,13 +8,14 @@ from typing import Any
 import click
 import yaml
 
-from kerf.cli.exits import DONE, LOOK, ObjectNotFound
+from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs import Source, World, input_options, output_option, read_world
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.prometheus import Prometheus
 from kerf.cli.render import counted, emit, table
-from kerf.cli.wanted import KINDS
-from kerf.engine.history import SHARD_NAME, History, WorkloadName, entries_of, history_of, workload_of
+from kerf.cli.wanted import WORKLOADS, Wanted, key_of, parsed, pods_of, workload_of
+from kerf.engine.history import SHARD_NAME, History, WorkloadName, entries_of, history_of
+from kerf.engine.overload import HIGH_PERCENT, node_loads
 from kerf.engine.requests import (
     CPU_MARGIN_PERCENT,
     CPU_PERCENTILE,
@@ -26,17 +26,15 @@ from kerf.engine.requests import (
     requests_patch,
 )
 from kerf.engine.sketch import DAY_S
-from kerf.engine.usage import crowded
 from kerf.errors import InputError
 from kerf.model.pods import Container, Pod
-from kerf.model.quantities import MEMORY, MIB, quantity_text
+from kerf.model.quantities import CPU, MEMORY, MIB, quantity_text
 from kerf.model.times import instant_text
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import CHART_DEFAULTS, HamiConfig
 from kerf.sharing.registry import configured
 
-_KINDS = ("pod", "deployment", "statefulset", "replicaset", "job", "cronjob")
-_ALIASES = {alias.lower(): kind for kind in _KINDS for alias in (kind, *KINDS[kind])}
+_KINDS = ("pod", *WORKLOADS)
 _RULE = (
     f"cpu: p{CPU_PERCENTILE} plus {CPU_MARGIN_PERCENT} %; memory: peak plus {PEAK_MARGIN_PERCENT} %"
     " (a container that exceeds its memory is killed)"
@@ -78,11 +76,13 @@ def requests(workload: str, **flags: Any) -> int:
     KIND is pod, deployment, statefulset, replicaset, job or cronjob. Exit code 0; 3 when nothing is known of its use; 1
     when there is no such workload.
     """
-    kind, namespace, name = _parsed(workload, flags.pop("namespace"))
+    wanted = parsed(workload, flags.pop("namespace"))
+    if wanted.kind not in _KINDS:
+        raise click.UsageError(f"{workload}: expected one of {', '.join(_KINDS)}, then /NAME")
     is_patch, output = flags.pop("is_patch"), flags.pop("output")
     prometheus = {key: flags.pop(key) for key in ("prometheus", "token_file", "days")}
     world = read_world(Source.of(flags), with_usage=True, with_history=True)
-    asked = _found(world, kind, namespace, name)
+    asked = _found(world, wanted)
     gpu_memory = gpu_memory_of(asked.containers, asked.config)
     history = asked.history
     if prometheus["prometheus"]:
@@ -102,36 +102,21 @@ def requests(workload: str, **flags: Any) -> int:
     return DONE if is_known else LOOK
 
 
-def _parsed(text: str, namespace: str | None) -> tuple[str, str | None, str]:
-    """`job/x`, or `job/data/x`."""
-    kind_text, *rest = text.split("/")
-    kind = _ALIASES.get(kind_text.lower())
-    if kind is None or not all(rest) or len(rest) not in (1, 2):
-        raise click.UsageError(f"{text}: expected KIND/NAME or KIND/NAMESPACE/NAME with one of {', '.join(_KINDS)}")
-    return kind, rest[0] if len(rest) == 2 else namespace, rest[-1]
-
-
-def _found(world: World, kind: str, namespace: str | None, name: str) -> _Asked:
+def _found(world: World, wanted: Wanted) -> _Asked:
     """The workload that is meant. Raises ObjectNotFound."""
-    known: dict[WorkloadName, tuple[Container, ...]] = {
-        WorkloadName(each.namespace, each.kind, each.name): each.template.spec.containers
-        for each in world.decoded.workloads
-    }
-    known |= {WorkloadName(pod.namespace, "Pod", pod.name): pod.spec.containers for pod in world.decoded.pods}
-    alike = sorted(each for each in known if each.kind.lower() == kind)
-    found = [each for each in alike if each.name == name and namespace in (None, each.namespace)]
-    found = [each for each in found if each.namespace == world.namespace] or found
-    if len(found) > 1:
-        places = ", ".join(each.namespace for each in found)
-        raise ObjectNotFound(f"{kind}/{name} is in several namespaces ({places}): say which, -n")
-    if not found:
-        near = difflib.get_close_matches(name, [each.name for each in alike], 3) or [each.name for each in alike[:3]]
-        nearest = f"; nearest known: {', '.join(near)}" if near else f"; the {world.place} has no {kind}"
-        raise ObjectNotFound(f"{kind}/{name} not found{nearest}")
-    history, pods = _evidence(world, found[0])
-    on = {pod.node_name for pod in pods}
-    full = {name: used for name, used in crowded(world.usage, world.decoded.nodes).items() if name in on}
-    return _Asked(found[0], known[found[0]], history, len(pods), full, _hami(world))
+    if wanted.kind == "pod":
+        pod = world.pods_by_key[key_of(wanted, world.pods_by_key, world)]
+        name, containers, pods = WorkloadName(pod.namespace, "Pod", pod.name), pod.spec.containers, [pod]
+    else:
+        workload = workload_of(wanted, world)
+        name = WorkloadName(workload.namespace, workload.kind, workload.name)
+        containers, pods = workload.template.spec.containers, pods_of(workload, world)
+    seen = {f"{each.namespace}/{each.name}" for each in world.decoded.pod_samples}
+    pods = [pod for pod in pods if pod.key in seen]
+    loads, on = node_loads(world.snapshot, world.usage), {pod.node_name for pod in pods}
+    used = {node: load.used_percent(CPU) for node, load in sorted(loads.items()) if node in on}
+    full = {node: percent for node, percent in used.items() if percent >= HIGH_PERCENT}
+    return _Asked(name, containers, _evidence(world, name, pods), len(pods), full, _hami(world))
 
 
 def _hami(world: World) -> HamiConfig:
@@ -143,16 +128,8 @@ def _hami(world: World) -> HamiConfig:
         return CHART_DEFAULTS
 
 
-def _evidence(world: World, workload: WorkloadName) -> tuple[History, list[Pod]]:
-    """What checkpoints and samples tell of the workload, and today's pods of which there are samples."""
-    cron_jobs = {cron_job.key for cron_job in world.decoded.cron_jobs}
-    mine: dict[str, Pod] = {}
-    for pod in world.decoded.pods:
-        owner = pod.owner
-        direct = None if owner is None else WorkloadName(pod.namespace, owner.kind, owner.name)
-        itself = WorkloadName(pod.namespace, "Pod", pod.name)
-        if workload in (itself, direct, workload_of(pod, cron_jobs)):
-            mine[pod.key] = pod
+def _evidence(world: World, workload: WorkloadName, pods: list[Pod]) -> History:
+    """What checkpoints and the samples of today's pods tell."""
     kept = History()
     for config_map in world.decoded.config_maps:
         if config_map.name.startswith(SHARD_NAME):
@@ -161,11 +138,10 @@ def _evidence(world: World, workload: WorkloadName) -> tuple[History, list[Pod]]
             for key, why in broken.items():
                 place = f"ConfigMap {config_map.namespace}/{config_map.name}: data.{key}"
                 click.echo(f"warning: left out: {place}: {why}", err=True)
-    samples = [each for each in world.decoded.pod_samples if f"{each.namespace}/{each.name}" in mine]
+    mine = {pod.key for pod in pods}
+    samples = (each for each in world.decoded.pod_samples if f"{each.namespace}/{each.name}" in mine)
     # What is remembered already counts once.
-    fresh = [each for each in samples if each.at_s > kept.last_s]
-    seen = {f"{each.namespace}/{each.name}" for each in samples}
-    return kept.merged(history_of(fresh)), [pod for key, pod in mine.items() if key in seen]
+    return kept.merged(history_of(each for each in samples if each.at_s > kept.last_s))
 
 
 def _yaml(patch: Json) -> str:
@@ -193,7 +169,8 @@ def _lines(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) 
         yield "the samples cover less than a day: what comes once a day may not be in them"
     if asked.crowded:
         full = ", ".join(f"{name} {percent} %" for name, percent in asked.crowded.items())
-        yield f"on nodes without idle cpu ({full} used) they may want more than they got: advice on cpu is a minimum"
+        yield f"on nodes without idle cpu ({full} used) they may want more than they got: advice on cpu is a minimum,"
+        yield f"and kerf explain {asked.name.kind.lower()}/{asked.name.name} says what would spread them"
     yield ""
     yield from table(
         ("CONTAINER", "RESOURCE", "SAMPLES", "P50", "P95", "PEAK", "REQUEST", "LIMIT", "ADVICE"),

@@ -4,12 +4,10 @@ A metrics server answers from memory: for a while it tells of pods that are gone
 answering leaves its last sample standing. Advice from either would be advice about yesterday.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kerf.model.nodes import Node
-from kerf.model.quantities import CPU
 from kerf.model.usage import NO_USAGE, NodeUsage, PodUsage, Usage
 
 STALE_S = 300
@@ -33,20 +31,6 @@ def joined(usage: Usage, pods: Collection[str], nodes: Collection[str], now_s: f
     fresh = Usage(_near(there.pods, now_s), _near(there.nodes, now_s))
     gone, stale = _count(usage) - _count(there), _count(there) - _count(fresh)
     return Joined(fresh, gone, stale)
-
-
-CROWDED_PERCENT = 90
-"""From there on a container may want more cpu than it got, so that its samples say too little."""
-
-
-def crowded(usage: Usage, nodes: Iterable[Node]) -> dict[str, int]:
-    """How many percent of its allocatable cpu are used on each crowded node, by name."""
-    found = {}
-    for node in nodes:
-        sample, cpu = usage.nodes.get(node.name), node.allocatable.get(CPU, 0)
-        if sample is not None and cpu and sample.cpu_millis * 100 >= cpu * CROWDED_PERCENT:
-            found[node.name] = sample.cpu_millis * 100 // cpu
-    return dict(sorted(found.items()))
 
 
 def _of(samples: Mapping[str, _Sample], names: Collection[str]) -> dict[str, _Sample]:
