@@ -54,9 +54,8 @@ def test_an_episode_is_said_once_on_the_claim_the_node_and_the_job(cluster: Clus
         cluster.at(second, lambda: setattr(book, "usage", used(3880)))
     cluster.at(500)
 
-    assert ("True", "UsedBeyondRequests", "uses 97 % of its cpu and is asked for 0 %") == cluster.condition(
-        "Overloaded"
-    )
+    told = "uses 97 % of its cpu and is asked for 0 %; by Job default/web"
+    assert ("True", "UsedBeyondRequests", told) == cluster.condition("Overloaded")
     assert 1 == len(cluster.said("Overloaded"))
     assert [
         "3 pods of Job default/web ask 0 cpu on node node-1; nothing waits, so that no node is bought "
@@ -136,3 +135,23 @@ def test_a_node_without_a_claim_is_told_too(cluster: Cluster) -> None:
     cluster.at(250)
 
     assert (2, 2) == (len(cluster.said("Overloaded")), len(cluster.said("OverloadsNode")))
+
+
+def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
+    """Usage of a node may be known before its pods are; what is told then is remembered in the condition."""
+    cluster.running(1)
+    book = start(cluster)
+    cluster.at(10, lambda: setattr(book, "usage", used(4000)))
+    cluster.at(30)
+    assert (1, []) == (len(cluster.said("Overloaded")), cluster.said("OverloadsNode"))
+
+    cluster.put(run("a"))
+    for second in (70, 130):
+        cluster.at(second, lambda: setattr(book, "usage", used(4000)))
+    cluster.crash()
+    book = start(cluster)
+    cluster.at(190, lambda: setattr(book, "usage", used(4000)))
+    cluster.at(250)
+
+    assert (1, 1) == (len(cluster.said("Overloaded")), len(cluster.said("OverloadsNode")))
+    assert cluster.condition("Overloaded")[2].endswith("; by Job default/web")

@@ -1,4 +1,4 @@
-"""So many launches a minute, counted from the claims that are there."""
+"""002-11: so many launches a minute, counted from the claims that are there."""
 
 from collections.abc import Iterable
 from typing import Any

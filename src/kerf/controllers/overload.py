@@ -1,8 +1,9 @@
 """Says of nodes that are overloaded by pods which ask for too little, once when it begins.
 
 Nothing is done about it: pods that are scheduled are the scheduler's, and what they ask is their owner's. The condition
-of the claim is the memory of an episode, so that a restart says nothing anew; a node without a claim has none, and is
-told again after one.
+of the claim is the memory of an episode, with those who were told, so that a restart says nothing anew; a node without
+a claim has none, and is told again after one. Usage may be known before the pods that cause it are: who is found later
+is told later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.controllers.usage import UsageBook
-from kerf.engine.overload import NodeLoad, crowd_text, crowds, load_text, node_loads
+from kerf.engine.overload import Crowd, NodeLoad, crowd_text, crowds, load_text, node_loads
 from kerf.model import events
 from kerf.model.nodeclaim import FALSE, OVERLOADED, TRUE, Condition
 from kerf.model.pods import Pod
@@ -21,8 +22,10 @@ from kerf.state import ClusterState
 _LOOK_S = 5.0
 """How often to look whether usage was read anew; all else waits for that."""
 _MOST_TOLD = 5
-"""Workloads of one episode that are told, those that use most first: a run of an orchestrator is a Job of its own."""
+"""Workloads of one node in an episode, those that use most first: each run of an orchestrator is a Job of its own."""
 _WITHIN = "WithinRequests"
+_BY = "; by "
+"""In the message of the condition before those who were told."""
 
 
 class Overload:
@@ -33,8 +36,8 @@ class Overload:
     def __init__(self, state: ClusterState, ports: Ports, book: UsageBook, settings: Settings) -> None:
         self._state, self._ports, self._book, self._settings = state, ports, book, settings
         self._seen: Usage = NO_USAGE
-        # Overloaded nodes that have no claim to keep it.
-        self._unclaimed: set[str] = set()
+        # Overloaded nodes that have no claim to keep it, with who was told.
+        self._unclaimed: dict[str, tuple[str, ...]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Once, when all is known: from there on it is usage that changes."""
@@ -54,54 +57,77 @@ class Overload:
     async def _look(self, usage: Usage) -> None:
         snapshot = self._state.snapshot(self._ports.clock.now_s())
         loads = node_loads(snapshot, usage)
-        self._unclaimed &= {node.name for node in snapshot.nodes}
-        known = {_owner(pod) for node in snapshot.nodes if self._was(node) for pod in node.pods}
-        begun: dict[str, tuple[str, ...]] = {}
+        self._unclaimed = {name: owners for name, owners in self._unclaimed.items() if snapshot.node(name) is not None}
+        known = {owner for node in snapshot.nodes for owner in self._owners(node)}
+        fresh: dict[str, tuple[str, ...]] = {}
         for node in snapshot.nodes:
             load = loads.get(node.name)
             if load is None or node.is_deleting:
                 continue
             resources = load.overloaded(was=self._was(node))
-            if bool(resources) != self._was(node):
-                await self._mark(node, load, resources, snapshot.taken_at_s)
-                if resources:
-                    begun[node.name] = resources
-        pods = [pod for name in begun for pod in _pods_on(snapshot, name) if _owner(pod) not in known]
-        self._tell(pods, begun, usage, snapshot.taken_at_s)
+            held = self._owners(node)
+            found = [_name(crowd) for crowd in crowds(node.pods, usage, resources)] if resources else []
+            owners = (*held, *(name for name in found if name not in held))[:_MOST_TOLD] if resources else ()
+            if bool(resources) != self._was(node) or owners != held:
+                await self._mark(node, load, resources, owners)
+                fresh.update({name: resources for name in owners if name not in known})
+        self._tell(snapshot, loads, usage, fresh)
 
     def _was(self, node: ClusterNode) -> bool:
-        if node.claim is not None:
-            return node.claim.is_true(OVERLOADED)
-        return node.name in self._unclaimed
+        return node.claim.is_true(OVERLOADED) if node.claim is not None else node.name in self._unclaimed
 
-    async def _mark(self, node: ClusterNode, load: NodeLoad, resources: tuple[str, ...], now_s: float) -> None:
-        """Write the condition, then say it on the node when it begins."""
+    def _owners(self, node: ClusterNode) -> tuple[str, ...]:
+        """Who was told of this node in this episode."""
+        if node.claim is None:
+            return self._unclaimed.get(node.name, ())
+        held = node.claim.condition(OVERLOADED)
+        _, said, owners = held.message.partition(_BY) if held is not None and held.status == TRUE else ("", "", "")
+        return tuple(owners.split(", ")) if said else ()
+
+    async def _mark(
+        self, node: ClusterNode, load: NodeLoad, resources: tuple[str, ...], owners: tuple[str, ...]
+    ) -> None:
+        """Write the condition, with those who are to be told, then say it on the node when it begins."""
+        claim, now_s, is_new = node.claim, self._ports.clock.now_s(), not self._was(node)
         text = load_text(load, resources)
-        claim = node.claim
         if claim is not None:
             status, reason = (TRUE, "UsedBeyondRequests") if resources else (FALSE, _WITHIN)
-            marked = claim.with_condition(Condition(OVERLOADED, status, reason, text, now_s))
+            message = text + (_BY + ", ".join(owners) if owners else "")
+            marked = claim.with_condition(Condition(OVERLOADED, status, reason, message, now_s))
             self._state.note(await self._ports.writer.update_node_claim_status(marked))
         elif resources:
-            self._unclaimed.add(node.name)
+            self._unclaimed[node.name] = owners
         else:
-            self._unclaimed.discard(node.name)
-        if resources:
+            self._unclaimed.pop(node.name, None)
+        if resources and is_new:
             self._ports.recorder.record(events.node_overloaded(node.name, text, now_s))
 
-    def _tell(self, pods: Iterable[Pod], begun: Mapping[str, tuple[str, ...]], usage: Usage, now_s: float) -> None:
-        """One event for each workload whose pods do it; those that are told of another node already are left out."""
-        resources = tuple(dict.fromkeys(name for names in begun.values() for name in names))
-        for crowd in crowds(pods, usage, resources)[:_MOST_TOLD]:
-            where = f"node {next(iter(begun))}" if len(begun) == 1 else f"{len(begun)} nodes"
-            text = f"{crowd_text(crowd, resources)} on {where}"
-            self._ports.recorder.record(events.workload_overloads(crowd.kind, crowd.key, crowd.uid, text, now_s))
+    def _tell(
+        self,
+        snapshot: ClusterSnapshot,
+        loads: Mapping[str, NodeLoad],
+        usage: Usage,
+        fresh: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """One event for each of these owners, with all its pods on overloaded nodes."""
+        if not fresh:
+            return
+        busy = [node for node in snapshot.nodes if node.name in loads and loads[node.name].overloaded()]
+        resources = tuple(dict.fromkeys(name for names in fresh.values() for name in names))
+        for crowd in crowds((pod for node in busy for pod in node.pods), usage, resources):
+            if _name(crowd) in fresh:
+                nodes = [node.name for node in busy if any(_is_of(pod, crowd) for pod in node.pods)]
+                where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
+                text = f"{crowd_text(crowd, fresh[_name(crowd)])} on {where}"
+                now_s = snapshot.taken_at_s
+                self._ports.recorder.record(events.workload_overloads(crowd.kind, crowd.key, crowd.uid, text, now_s))
 
 
-def _owner(pod: Pod) -> tuple[str, str, str]:
-    return (pod.namespace, pod.owner.kind, pod.owner.name) if pod.owner is not None else (pod.namespace, "", pod.name)
+def _name(crowd: Crowd) -> str:
+    return f"{crowd.kind} {crowd.key}"
 
 
-def _pods_on(snapshot: ClusterSnapshot, name: str) -> tuple[Pod, ...]:
-    node = snapshot.node(name)
-    return node.pods if node is not None else ()
+def _is_of(pod: Pod, crowd: Crowd) -> bool:
+    owner = pod.owner
+    kind, name = (owner.kind, owner.name) if owner is not None else ("Pod", pod.name)
+    return (kind, pod.namespace, name) == (crowd.kind, crowd.namespace, crowd.name)
