@@ -85,3 +85,79 @@ def test_pods_that_wait_are_told_as_before() -> None:
 
     assert "new node launch-0" in done.stdout
     assert "kube-scheduler has placed" not in done.stdout
+
+
+def listed(*objects: dict[str, object]) -> str:
+    """The objects as `kubectl get -o json` prints them."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def a_node_object(name: str) -> dict[str, object]:
+    """Four cpus of which 3920m are for pods."""
+    amounts = {"cpu": "3920m", "memory": "14Gi", "pods": "58"}
+    labels = {"node.kubernetes.io/instance-type": "m5.xlarge", "kubernetes.io/hostname": name}
+    status = {"capacity": {**amounts, "cpu": "4"}, "allocatable": amounts}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def a_pod_object(name: str, node: str, owner: tuple[str, str], labels: dict[str, str]) -> dict[str, object]:
+    """A pod that runs and asks for 100m."""
+    version = "apps/v1" if owner[0] == "StatefulSet" else "batch/v1"
+    reference = {"apiVersion": version, "kind": owner[0], "name": owner[1], "uid": "u", "controller": True}
+    metadata = {"name": name, "namespace": "data", "uid": name, "labels": labels, "ownerReferences": [reference]}
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
+    spec = {"nodeName": node, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}
+
+
+def a_usage(name: str, cpu: str) -> dict[str, object]:
+    """What one pod was seen to use."""
+    containers = [{"name": "main", "usage": {"cpu": cpu, "memory": "100Mi"}}]
+    metadata = {"name": name, "namespace": "data"}
+    at = {"timestamp": "2026-01-05T08:00:00Z", "window": "20s"}
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": metadata,
+        **at,
+        "containers": containers,
+    }
+
+
+def test_a_statefulset_that_asks_too_little_gets_the_most_that_was_seen() -> None:
+    """On calm nodes; what it asks already is the lower bound."""
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "main", "image": "i"}]}}
+    spec = {"replicas": 2, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    metadata = {"name": "db", "namespace": "data", "uid": "u"}
+    pods = [a_pod_object(f"db-{n}", f"n{n}", ("StatefulSet", "db"), {"app": "db"}) for n in range(2)]
+    text = listed(
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec},
+        a_node_object("n0"),
+        a_node_object("n1"),
+        *pods,
+        a_usage("db-0", "300m"),
+        a_usage("db-1", "501m"),
+    )
+    done = kerf("explain", "sts/db", "-n", "data", *files(POOL), "-f", "-", "-o", "json", stdin=text)
+    [item] = done.data["items"]
+
+    assert {"cpu": "200m"} == item["requests"]
+    assert ([], {"cpu": "580m", "memory": "120Mi"}) == (item["overloaded"], item["advice"]["requests"])
+    assert [("n0", 1), ("n1", 1)] == [(node["node"], node["pods"]) for node in item["nodes"]]
+    assert "kubectl patch statefulset db -n data --type strategic" in (
+        kerf("explain", "sts/db", "-n", "data", *files(POOL), "-f", "-", stdin=text).stdout
+    )
+
+
+def test_runs_that_are_a_job_each_are_summed_up_by_label() -> None:
+    """002-5: Dagster makes one Job a run."""
+    labels = {"dagster/job": "etl"}
+    pods = [
+        a_pod_object(f"dagster-run-{n}-x", "n0", ("Job", f"dagster-run-{n}"), {**labels, "dagster/run-id": str(n)})
+        for n in range(12)
+    ]
+    text = listed(a_node_object("n0"), *pods)
+    done = kerf("explain", "-l", "dagster/job=etl", *files(POOL), "-f", "-", stdin=text)
+
+    assert "pods with dagster/job=etl: 12, made by 12 Jobs" in done.stdout
+    assert "Dagster runs 12 pods of etl at once, made by 12 owners; to run fewer:" in done.stdout
