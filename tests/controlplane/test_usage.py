@@ -28,7 +28,7 @@ USAGE = ("--usage-poll=1s", "--usage-checkpoint=2s")
 @pytest.fixture(scope="module")
 def metrics_server() -> Path:
     """The program of today's lock."""
-    command = [sys.executable, BUILD, "metrics-server", "--print"]
+    command = [sys.executable, str(BUILD), "metrics-server", "--print"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True)
     program = Path(printed.stdout.strip()) / "metrics-server"
     if not program.exists():
