@@ -1,9 +1,11 @@
 """What the acted-out machines do: join, start up, end, and go on from wherever a process left them."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from kerf.clouds.kwok_machines import _Queue
 from kerf.clouds.kwok_nodes import node_name
 from kerf.clouds.kwok_records import record_name
 from kerf.model.constraints import Taint
@@ -274,3 +276,31 @@ def test_a_node_of_somebody_else_has_a_device_plugin_of_its_own(world: KwokWorld
 
     world.at(82)
     assert ("allocating", "2026-01-05T07:01:00Z,default,gpu-0") == (phase(world), lock_of(world, "real"))
+
+
+def test_what_becomes_due_while_it_stops_is_left(world: KwokWorld) -> None:
+    """A timer that fires between the cancellation and its end: no error, and no step that nobody awaits."""
+    steps: list[str] = []
+
+    async def step(key: str) -> float | None:
+        steps.append(key)
+        return None
+
+    async def run(queue: _Queue) -> None:
+        async with asyncio.TaskGroup() as group:
+            queue.start(group)
+            group.create_task(asyncio.sleep(60))
+
+    async def stopping() -> None:
+        queue = _Queue(world.clock, step)
+        running = asyncio.ensure_future(run(queue))
+        await asyncio.sleep(1)
+        queue.touch("before")
+        await asyncio.sleep(1)
+        running.cancel()
+        await asyncio.sleep(0)
+        queue.touch("late")
+        await asyncio.gather(running, return_exceptions=True)
+
+    world.done(stopping())
+    assert ["before"] == steps

@@ -267,8 +267,15 @@ class _Queue:
         if key in self._running:
             self._again.add(key)
         elif self._group is not None:
-            self._running.add(key)
-            self._group.create_task(self._run(key))
+            work = self._run(key)
+            try:
+                self._group.create_task(work)
+            except RuntimeError:
+                # The group is being cancelled, while a watch still tells of something.
+                work.close()
+                self.stop()
+            else:
+                self._running.add(key)
 
     async def _run(self, key: str) -> None:
         async with self._slots:
