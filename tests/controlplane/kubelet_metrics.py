@@ -87,7 +87,10 @@ def registration(port: int) -> list[dict[str, Any]]:
         "versionPriority": 100,
     }
     role = {"name": "everybody-sees-metrics"}
-    rules = [{"apiGroups": [GROUP], "resources": ["pods", "nodes"], "verbs": ["get", "list"]}]
+    rules: list[dict[str, Any]] = [
+        {"apiGroups": [GROUP], "resources": ["pods", "nodes"], "verbs": ["get", "list"]},
+        {"nonResourceURLs": ["/apis", "/apis/*", "/openapi/*"], "verbs": ["get"]},
+    ]
     rbac = "rbac.authorization.k8s.io"
     return [
         {

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,13 +76,20 @@ def site(binaries: Binaries, metrics_server: Path) -> Iterator[Site]:
         plane.apply([node(), deployment()])
         made.until(lambda: 3 == len(made.pods("Running")), "three pods run")
         keys = [f"default/{pod['metadata']['name']}" for pod in made.pods()]
-        ports = Ports()
-        with KubeletMetrics(dict.fromkeys(keys, CORES), MEMORY_BYTES) as kubelet:
-            port = ports.reserve()
+        with KubeletMetrics(dict.fromkeys(keys, CORES), MEMORY_BYTES) as kubelet, a_port() as port:
             server = plane.launch("metrics-server", command(metrics_server, made, kubelet.port, port))
             plane.apply(registration(port))
             made.until(lambda: 3 == len(items(made)), "metrics of three pods", 180)
             yield Site(made, server)
+
+
+@contextmanager
+def a_port() -> Iterator[int]:
+    """A free port that is nobody else's meanwhile."""
+    ports = Ports()
+    try:
+        yield ports.reserve()
+    finally:
         ports.release()
 
 
@@ -101,6 +109,7 @@ def command(program: Path, site: Cluster, kubelet_port: int, port: int) -> list[
         f"--kubelet-port={kubelet_port}",
         "--kubelet-preferred-address-types=InternalIP",
         "--metric-resolution=10s",
+        "--kubelet-request-timeout=5s",
     ]
 
 
