@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.overload import crowd_text, crowds, load_of, load_text, node_loads
+from kerf.engine.overload import crowd_text, crowds, is_calm, load_of, load_text, node_loads
 from kerf.model.pods import SUCCEEDED, Owner, Pod
 from kerf.model.snapshot import ClusterNode
 from kerf.model.usage import NO_USAGE, ContainerUsage, NodeUsage, PodUsage, Usage
@@ -109,3 +109,11 @@ def test_only_nodes_of_which_something_is_known_have_a_load() -> None:
     snapshot = a_snapshot(nodes=[a_node("n1"), a_node("n2")])
 
     assert ["n1"] == list(node_loads(snapshot, used((1, 1))))
+
+
+@pytest.mark.parametrize(
+    ("use", "is_so"), [((3199, 0), True), ((3200, 0), False), ((0, 13 * GIB), False), (None, False)]
+)
+def test_a_calm_node_is_known_without_its_pods(use: tuple[int, int] | None, is_so: bool) -> None:
+    """Below 80 % of both; nothing is known of one that was not measured."""
+    assert is_so == is_calm(node(*pods(2)), used(use, runs_0=1))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.controllers.usage import UsageBook
-from kerf.engine.overload import Crowd, NodeLoad, crowd_text, crowds, load_text, node_loads
+from kerf.engine.overload import Crowd, NodeLoad, crowd_text, crowds, is_calm, load_of, load_text
 from kerf.model import events
 from kerf.model.nodeclaim import FALSE, OVERLOADED, TRUE, Condition
 from kerf.model.pods import Pod
@@ -56,14 +56,16 @@ class Overload:
 
     async def _look(self, usage: Usage) -> None:
         snapshot = self._state.snapshot(self._ports.clock.now_s())
-        loads = node_loads(snapshot, usage)
+        loads: dict[str, NodeLoad] = {}
         self._unclaimed = {name: owners for name, owners in self._unclaimed.items() if snapshot.node(name) is not None}
         known = {owner for node in snapshot.nodes for owner in self._owners(node)}
         fresh: dict[str, tuple[str, ...]] = {}
         for node in snapshot.nodes:
-            load = loads.get(node.name)
+            # Most nodes are calm, and a hundred thousand pods need not be summed up for them.
+            load = None if is_calm(node, usage) and not self._was(node) else load_of(node, usage)
             if load is None or node.is_deleting:
                 continue
+            loads[node.name] = load
             resources = load.overloaded(was=self._was(node))
             held = self._owners(node)
             found = [_name(crowd) for crowd in crowds(node.pods, usage, resources)] if resources else []

@@ -79,6 +79,15 @@ def node_loads(snapshot: ClusterSnapshot, usage: Usage) -> Mapping[str, NodeLoad
     return {name: load for name, load in found if load is not None}
 
 
+def is_calm(node: ClusterNode, usage: Usage) -> bool:
+    """Whether it is known without a look at its pods that the node is not overloaded."""
+    sample = usage.nodes.get(node.name)
+    if node.node is None or sample is None:
+        return node.node is None
+    used, allocatable = {CPU: sample.cpu_millis, MEMORY: sample.memory_bytes}, node.node.allocatable
+    return all(used[name] * 100 < allocatable.get(name, 0) * CALM_PERCENT for name in MEASURED)
+
+
 def load_of(node: ClusterNode, usage: Usage) -> NodeLoad | None:
     """The node's load; None while nothing is known of its use. Where only its pods are known, their sum counts."""
     if node.node is None:
