@@ -1,6 +1,7 @@
 """Groups of pods get nodes together or not at all."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -8,12 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerf.engine.disruption import emptiness
+from kerf.engine.disruption.candidates import candidates
 from kerf.engine.provisioning import Options, plan
 from kerf.model.groups import CoschedulingGroup, VolcanoGroup
-from kerf.model.nodeclaim import PLANNED_PODS
+from kerf.model.instancetypes import OfferingKey
+from kerf.model.market import SoldOut
+from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, Condition
+from kerf.model.nodepool import Budget, Disruption
 from kerf.model.plan import Plan, Stage
 from kerf.model.pods import Pod
-from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
+from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
 
@@ -191,6 +197,23 @@ def test_a_group_that_lost_its_room_gives_back_what_was_bought() -> None:
     assert () == made.placements
     text = "group train: 5 of 8 have room: limit nodes 5 of NodePool pool: 3 in use, 2 planned, 1 more needed"
     assert {text} == reasons(made)
+
+
+def test_what_a_stock_out_left_of_a_group_goes_as_empty_nodes() -> None:
+    """Three of eight came up and the type is sold out for the others: no pod has its place on the three any more."""
+    sold_out = SoldOut(OfferingKey("m5.xlarge", "us-east-1a", "on-demand"), NOON_S + 180)
+    reached = tuple(Condition(each, "True", each) for each in (CONSOLIDATABLE, "Initialized", "Launched", "Registered"))
+    claims = [a_claim(f"c{i}", node_name=f"n{i}", conditions=reached) for i in range(3)]
+    pools = [a_pool(disruption=Disruption(0, budgets=(Budget("100%"),)))]
+    snapshot = a_snapshot(pods=members(8), pools=pools, nodes=[a_node(f"n{i}") for i in range(3)], claims=claims)
+    market = replace(MARKET, sold_out=(sold_out,))
+    made = plan(snapshot, market)
+    (emptied,) = emptiness.propose(snapshot, market, candidates(snapshot)[0])
+
+    text = "group train: 3 of 8 have room: m5.xlarge is sold out (on-demand), tried again at 2026-01-05T12:03:00Z"
+    assert {f"{text} (NodePool pool/m5.xlarge)"} == reasons(made)
+    assert () == made.placements
+    assert ["n0", "n1", "n2"] == [deletion.node for deletion in emptied.deletions]
 
 
 @pytest.mark.parametrize(
