@@ -12,10 +12,11 @@ import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from benchmarks import generate
+from benchmarks import burst, generate
 
 _KERF = str(Path(sys.executable).with_name("kerf"))
 
@@ -52,6 +53,19 @@ def day(folder: Path) -> dict[str, float]:
     """A simulated day of 200 pods that come and go."""
     path = generate.write(folder, "day.json", generate.day())
     return {"simulate_day_s": _run("simulate", str(path), "-o", "json")[0]}
+
+
+def bursts(folder: Path) -> dict[str, float]:
+    """Ten thousand Jobs that start over ten simulated minutes, against what one plan at the end would launch."""
+    scenario, at_once = burst.write(folder, 10_000, "m5.24xlarge")
+    found: list[dict[str, Any]] = []
+    start = time.perf_counter()
+    for arguments in (("simulate", str(scenario)), ("plan", "-f", str(at_once))):
+        done = subprocess.run([_KERF, *arguments, "-o", "json"], capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout))
+    report, planned = found
+    excess = report["totals"]["launches"] / len(planned["launches"]) - 1
+    return {"burst_10000_s": time.perf_counter() - start, "burst_10000_excess_percent": 100 * excess}
 
 
 def week() -> dict[str, float]:
@@ -104,6 +118,7 @@ def main() -> int:
             lambda: plan(folder, 100_000),
             lambda: day(folder),
             week,
+            lambda: bursts(folder),
             case,
             lambda: lint(folder),
             lambda: apart("bench_live", "pods"),
