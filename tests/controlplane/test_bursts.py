@@ -53,9 +53,9 @@ def test_they_are_bought_for_once(site: Cluster) -> None:
 
 
 def test_the_requests_are_few(site: Cluster) -> None:
-    """Of each pod one event or two, that it made us buy and where it will be; no pod is read or written by itself: they are listed, by 500.
+    """Of each pod one event or two, that it made us buy and where it will be; no pod is read or written by itself.
 
-    Of each claim, with its events, reads and writes of its steps: created, launched, registered, initialized, and what
+    Pods are listed, by 500. Of each claim, with its events, reads and writes of its steps: created, launched, registered, initialized, and what
     was seen of its pods.
     """
     counted = asked(site)
