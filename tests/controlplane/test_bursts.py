@@ -53,10 +53,10 @@ def test_they_are_bought_for_once(site: Cluster) -> None:
 
 
 def test_the_requests_are_few(site: Cluster) -> None:
-    """Of each pod one event or two, that it made us buy and where it will be; no pod is read or written by itself.
+    """Of each pod one event or two, that it made us buy and where it will be; none is read or written by itself.
 
-    Pods are listed, by 500. Of each claim, with its events, reads and writes of its steps: created, launched,
-    registered, initialized, and what was seen of its pods.
+    Of each claim, with its events, reads and writes of its steps: created, launched, registered, initialized, and what
+    was seen of its pods.
     """
     counted = asked(site)
     of_claims = sum(number for (_, resource), number in counted.items() if resource.startswith("nodeclaims"))

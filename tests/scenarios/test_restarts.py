@@ -18,6 +18,10 @@ SCENARIOS = {
     "windows": Path(__file__).with_name("windows-evict.yaml"),
     # Eight nodes that are bought together: among the events is the one between the third claim and the fourth.
     "gang": Path(__file__).with_name("gang.yaml"),
+    # Conditions that Kueue waits for, a booking, pods that take it.
+    "requests": Path(__file__).with_name("provisioning-request.yaml"),
+    # A bucket that must not be full again after a restart.
+    "pacing": Path(__file__).with_name("pacing.yaml"),
 }
 PARTS = 8
 """Each scenario's events are split over so many tests, so that they run side by side."""

@@ -31,6 +31,7 @@ from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
+from kerf.model.groups import group_of
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
@@ -255,11 +256,14 @@ def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
 
 
 def selected(world: World, namespace: str | None, selector: str | None) -> World:
-    """The same with only those pods pending that are meant; running pods all stay."""
+    """The same with only those pods pending that are meant, and whole groups of them; running pods all stay."""
     if namespace is None and selector is None:
         return world
     asked = parse_selector(selector or "")
-    pending = tuple(pod for pod in world.snapshot.pending if is_meant(pod, namespace, asked))
+    waiting = world.snapshot.pending
+    meant = {pod.key for pod in waiting if is_meant(pod, namespace, asked)}
+    groups = {group for pod in waiting if pod.key in meant and (group := group_of(pod)) is not None}
+    pending = tuple(pod for pod in waiting if pod.key in meant or group_of(pod) in groups)
     return replace(world, snapshot=replace(world.snapshot, pending=pending))
 
 

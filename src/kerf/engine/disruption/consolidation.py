@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from kerf.engine.disruption.candidates import Allowance, Candidate
 from kerf.engine.disruption.emptiness import deleting
+from kerf.engine.gangs import gangs
 from kerf.engine.pricing import present_price
 from kerf.engine.shapes import group
 from kerf.engine.supply import supply
@@ -67,7 +68,9 @@ class Relocation:
     def __init__(self, snapshot: ClusterSnapshot, market: Market) -> None:
         staying = tuple(node for node in snapshot.nodes if _may_receive(node, snapshot))
         self._trial = Trial(replace(snapshot, nodes=staying), market)
-        waiting = waiting_pods(replace(snapshot, nodes=staying), supply(snapshot, market), self._trial)
+        # A group that is not there, or makes no sense, needs no room.
+        out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
+        waiting = waiting_pods(replace(snapshot, nodes=staying), supply(snapshot, market), self._trial, out)
         self._waiting = group(waiting.pods)
 
     def of(self, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
