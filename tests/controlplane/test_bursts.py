@@ -25,6 +25,8 @@ def site(binaries: Binaries) -> Iterator[Cluster]:
         made.until(lambda: PODS == sum(map(is_refused, made.pods("Pending"))), "all wait", 240)
         made.start()
         made.until(lambda: PODS == len(made.pods("Running")), "all run", 240)
+        # Events are posted beside the work, and may be late.
+        made.until(lambda: PODS <= asked(made)["create", "events"], "all is said", 120)
         yield made
 
 
