@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.history import SHARD_LABEL, WorkloadName, entries_of, entry_key, shard_of
+from kerf.engine.usage.history import SHARD_LABEL, WorkloadName, entries_of, entry_key, shard_of
 from kerf.testing.controlplane import Binaries
 from kerf.testing.controlplane_process import Ports, Program
 from kerf.testing.installation import NAMESPACE, Replica

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.density import Division, divided, held
+from kerf.engine.sizing.density import Division, divided, held
 from kerf.engine.supply import Candidate, supply
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool

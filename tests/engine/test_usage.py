@@ -1,6 +1,6 @@
 """Which samples of usage speak of the cluster as it is."""
 
-from kerf.engine.usage import STALE_S, joined
+from kerf.engine.usage.samples import STALE_S, joined
 from kerf.model.usage import ContainerUsage, NodeUsage, PodUsage, Usage
 
 NOW_S = 1_000_000.0

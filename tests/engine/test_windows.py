@@ -7,7 +7,7 @@ import pytest
 
 from kerf.engine.provisioning import Options, plan
 from kerf.engine.virtual import still_needed
-from kerf.engine.windows import Turn, next_change_s, turn_of
+from kerf.engine.windows.phases import Turn, next_change_s, turn_of
 from kerf.model.constraints import Requirements, Toleration
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.plan import Plan

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kerf.engine.orchestrators import batches
-from kerf.engine.workloads import Fitting, fitting, openings, standing
+from kerf.engine.sizing.orchestrators import batches
+from kerf.engine.sizing.workloads import Fitting, fitting, openings, standing
 from kerf.model.market import Market
 from kerf.model.pods import Owner, Pod
 from kerf.model.quantities import NOTHING

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kerf.engine.history import SHARD_LABEL
+from kerf.engine.usage.history import SHARD_LABEL
 from kerf.errors import ApiError
 from kerf.kube.resources import NODE_METRICS, POD_METRICS
 from kerf.kube.usage import KubeUsage

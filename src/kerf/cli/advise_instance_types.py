@@ -12,7 +12,7 @@ from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.cli.selectors import parse_selector
 from kerf.cli.wanted import WORKLOADS, pods_of, wanted_objects, workload_of
-from kerf.engine.families import FamilyCost, cost_today, costs_by_family
+from kerf.engine.sizing.families import FamilyCost, cost_today, costs_by_family
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.pods import Pod
 

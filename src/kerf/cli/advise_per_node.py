@@ -10,8 +10,8 @@ from kerf.cli.exits import DONE, LOOK, ClusterUnreachable
 from kerf.cli.inputs import Source, World, input_options, output_option, read_world, world_of_catalogue
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
-from kerf.engine.assortment import ANY_POOL, any_pool, candidates_of
-from kerf.engine.density import Division, Share, by_density
+from kerf.engine.sizing.assortment import ANY_POOL, any_pool, candidates_of
+from kerf.engine.sizing.density import Division, Share, by_density
 from kerf.engine.supply import Candidate, supply
 from kerf.errors import InputError
 from kerf.kube.client import NoCluster

@@ -11,8 +11,8 @@ from kerf.cli.plan import decide
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, some, table
 from kerf.cli.wanted import Wanted, key_of
-from kerf.engine.poolreview import Filled, LimitReview, PoolReview, TypeReview, reviewed
 from kerf.engine.provisioning import Options
+from kerf.engine.sizing.pools import Filled, LimitReview, PoolReview, TypeReview, reviewed
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.quantities import COST_PER_HOUR, quantity_text
 

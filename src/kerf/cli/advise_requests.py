@@ -14,9 +14,9 @@ from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.prometheus import Prometheus
 from kerf.cli.render import counted, emit, table
 from kerf.cli.wanted import WORKLOADS, Wanted, key_of, parsed, pods_of, workload_of
-from kerf.engine.history import SHARD_NAME, History, WorkloadName, entries_of, history_of
-from kerf.engine.overload import HIGH_PERCENT, node_loads
-from kerf.engine.requests import (
+from kerf.engine.usage.history import SHARD_NAME, History, WorkloadName, entries_of, history_of
+from kerf.engine.usage.overload import HIGH_PERCENT, node_loads
+from kerf.engine.usage.requests import (
     CPU_MARGIN_PERCENT,
     CPU_PERCENTILE,
     PEAK_MARGIN_PERCENT,
@@ -25,7 +25,7 @@ from kerf.engine.requests import (
     gpu_memory_of,
     requests_patch,
 )
-from kerf.engine.sketch import DAY_S
+from kerf.engine.usage.sketch import DAY_S
 from kerf.errors import InputError
 from kerf.model.pods import Container, Pod
 from kerf.model.quantities import CPU, MEMORY, MIB, quantity_text

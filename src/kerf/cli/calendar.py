@@ -9,7 +9,7 @@ from kerf.cli.inputs import World
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, table
 from kerf.config import seconds_of
-from kerf.engine.calendar import Entry, calendar, total_micro
+from kerf.engine.windows.calendar import Entry, calendar, total_micro
 from kerf.manifests.encode import requirement_list
 from kerf.manifests.encode_windows import gpu_hours_text
 from kerf.model.constraints import Requirements

@@ -7,7 +7,7 @@ import click
 from kerf.cli.plan_json import API_VERSION, Json, unplaced_object
 from kerf.cli.plan_text import unplaced_lines
 from kerf.cli.render import table
-from kerf.engine.whatif import Variant
+from kerf.engine.sizing.compare import Variant
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, QuantityError, Resources, quantity_of, quantity_text

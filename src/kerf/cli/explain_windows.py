@@ -11,7 +11,7 @@ from kerf.cli.explanation import Explanation
 from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, some
 from kerf.engine.virtual import virtual_key
-from kerf.engine.windows import Turn, charged, is_held, missing_pools, turn_of
+from kerf.engine.windows.phases import Turn, charged, is_held, missing_pools, turn_of
 from kerf.manifests.encode_windows import gpu_hours_text
 from kerf.model.plan import Unplaced
 from kerf.model.pods import Pod

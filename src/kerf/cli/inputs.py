@@ -23,8 +23,8 @@ from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.cli.selectors import parse_selector
 from kerf.controllers.conditions import remaining_s
-from kerf.engine.history import SHARD_NAME
-from kerf.engine.usage import STALE_S, joined
+from kerf.engine.usage.history import SHARD_NAME
+from kerf.engine.usage.samples import STALE_S, joined
 from kerf.errors import InputError, KerfError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded

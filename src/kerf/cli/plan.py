@@ -19,7 +19,7 @@ from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.provisioning import COST, STRATEGIES, Options, bounded
 from kerf.engine.provisioning import plan as provision
 from kerf.engine.shapes import group
-from kerf.engine.whatif import compared
+from kerf.engine.sizing.compare import compared
 from kerf.model.plan import Plan
 
 FOLLOWING = ("auto", "nominate", "pin", "off")

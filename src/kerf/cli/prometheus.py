@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerf.engine.history import History, WorkloadName
-from kerf.engine.sketch import DAY_S, Sketch
+from kerf.engine.usage.history import History, WorkloadName
+from kerf.engine.usage.sketch import DAY_S, Sketch
 from kerf.errors import InputError, KerfError
 from kerf.model.quantities import CPU, MEMORY, MIB
 

@@ -7,10 +7,10 @@ from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.advice.situation import pod_patch
-from kerf.engine.orchestrators import Batch, batches
-from kerf.engine.overload import MEASURED, NodeLoad, load_text
 from kerf.engine.shapes import Shape
-from kerf.engine.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing
+from kerf.engine.sizing.orchestrators import Batch, batches
+from kerf.engine.sizing.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing
+from kerf.engine.usage.overload import MEASURED, NodeLoad, load_text
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Patch

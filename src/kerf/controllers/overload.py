@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.controllers.usage import UsageBook
-from kerf.engine.overload import Crowd, NodeLoad, crowd_text, crowds, is_calm, load_of, load_text
+from kerf.engine.usage.overload import Crowd, NodeLoad, crowd_text, crowds, is_calm, load_of, load_text
 from kerf.model import events
 from kerf.model.nodeclaim import FALSE, OVERLOADED, TRUE, Condition
 from kerf.model.pods import Pod

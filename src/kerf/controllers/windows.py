@@ -11,9 +11,9 @@ from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import provisioning
-from kerf.engine.openings import Seen, advanced, is_over, settled
 from kerf.engine.virtual import warm_counts
-from kerf.engine.windows import next_change_s, turn_of
+from kerf.engine.windows.openings import Seen, advanced, is_over, settled
+from kerf.engine.windows.phases import next_change_s, turn_of
 from kerf.model import events
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kerf.engine import pricing, wording
-from kerf.engine.admission import Judged, Place, admissions
 from kerf.engine.advice.situation import Situation
 from kerf.engine.bound import lower_bound
 from kerf.engine.explain import refused_early, unplaced_pods
@@ -28,6 +27,7 @@ from kerf.engine.shapes import Shape, group
 from kerf.engine.supply import Candidate, Supply, supply
 from kerf.engine.trial import Trial
 from kerf.engine.waiting import waiting_pods
+from kerf.engine.windows.admission import Judged, Place, admissions
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market

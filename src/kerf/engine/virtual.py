@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kerf.engine.devices import demand_of
 from kerf.engine.shapes import Shape
-from kerf.engine.windows import Windows
+from kerf.engine.windows.phases import Windows
 from kerf.model.plan import Plan
 from kerf.model.pods import VIRTUAL, Pod, PodDemand, is_virtual
 from kerf.model.quantities import CPU, MEMORY

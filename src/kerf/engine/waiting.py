@@ -5,13 +5,13 @@ Whoever plans, explains or moves pods asks here, so that all of them keep the sa
 
 from dataclasses import replace
 
-from kerf.engine.admission import Judged, Shares, judged
 from kerf.engine.bookings import bookings
 from kerf.engine.prewarm import prewarming_pods
 from kerf.engine.supply import Supply
 from kerf.engine.trial import Trial
 from kerf.engine.virtual import virtual_pods
-from kerf.engine.windows import Windows
+from kerf.engine.windows.admission import Judged, Shares, judged
+from kerf.engine.windows.phases import Windows
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot

@@ -7,12 +7,12 @@ important first, as long as the pod still fits; the node that loses fewest is ch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.admission import emptied
 from kerf.engine.devices import asks_devices, demand_of
 from kerf.engine.fit import Placed, fit
 from kerf.engine.shapes import Shape, queue_order
 from kerf.engine.target import Room, Target
 from kerf.engine.trial import Spot, Trial, placed_pod
+from kerf.engine.windows.admission import emptied
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Eviction, Misfit, NodePlacement
 from kerf.model.pods import Pod, PodDemand

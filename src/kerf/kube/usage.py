@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kerf.engine.history import FORM, SHARD_LABEL
+from kerf.engine.usage.history import FORM, SHARD_LABEL
 from kerf.errors import ApiError, DecodeError
 from kerf.kube.client import Forbidden, KubeClient, Params, Unreachable
 from kerf.kube.resources import CONFIG_MAPS, DRY_RUN, NODE_METRICS, OWN, POD_METRICS, READER, RUN, access

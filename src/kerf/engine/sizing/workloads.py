@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from kerf.engine.fit import fit
 from kerf.engine.limits import Ledger
-from kerf.engine.overload import NodeLoad, node_loads, requested_by, used_by
 from kerf.engine.provisioning import Options
 from kerf.engine.shapes import Shape
+from kerf.engine.sizing.compare import Variant, changed_spec, compared
 from kerf.engine.supply import Candidate, supply
-from kerf.engine.whatif import Variant, changed_spec, compared
+from kerf.engine.usage.overload import NodeLoad, node_loads, requested_by, used_by
 from kerf.model.market import Market
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod

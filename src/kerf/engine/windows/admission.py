@@ -13,7 +13,7 @@ from kerf.engine.shapes import Shape, queue_order
 from kerf.engine.supply import Supply
 from kerf.engine.target import Target
 from kerf.engine.trial import Trial
-from kerf.engine.windows import Turn, Windows, charged, exhausted, is_held
+from kerf.engine.windows.phases import Turn, Windows, charged, exhausted, is_held
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Admission, Misfit, Unplaced

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kerf.engine.provisioning import Options, plan
-from kerf.engine.windows import turn_of
+from kerf.engine.windows.phases import turn_of
 from kerf.model.market import Market
 from kerf.model.plan import Plan
 from kerf.model.schedules import due_times

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.windows import Turn, charged, missing_pools, turn_of
+from kerf.engine.windows.phases import Turn, charged, missing_pools, turn_of
 from kerf.model.nodeclaim import FALSE, INITIALIZED, READY, TRUE, Condition, NodeClaim
 from kerf.model.pods import Pod
 from kerf.model.schedules import local_text

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.assortment import any_pool, offered_by, opened
 from kerf.engine.bound import lower_bound
 from kerf.engine.filling import Purchase
 from kerf.engine.limits import Ledger
 from kerf.engine.packing import cheapest_nodes
 from kerf.engine.shapes import Shape, group
+from kerf.engine.sizing.assortment import any_pool, offered_by, opened
 from kerf.engine.supply import Candidate, supply
 from kerf.model.constraints import ARCH
 from kerf.model.market import Market

@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kerf.engine.sketch import DAY_S, DAYS, Sketch
+from kerf.engine.usage.sketch import DAY_S, DAYS, Sketch
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
 from kerf.model.times import instant_s, instant_text

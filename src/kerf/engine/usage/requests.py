@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kerf.engine.history import History
+from kerf.engine.usage.history import History
 from kerf.model.pods import Container
 from kerf.model.quantities import CPU, MEMORY, MIB, quantity_text
 from kerf.sharing.hami_config import HamiConfig
