@@ -4,7 +4,7 @@ Every pending pod ends in exactly one of launches, placements, unplaced.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kerf.engine import pricing, wording
 from kerf.engine.advice.situation import Situation
@@ -20,7 +20,7 @@ from kerf.engine.limits import Ledger
 from kerf.engine.options import COST, DEFAULT, FIRST_FIT, STRATEGIES, Options
 from kerf.engine.pacing import Paced, paced
 from kerf.engine.packing import cheapest_nodes
-from kerf.engine.placing import find_places, place_idle, unbought
+from kerf.engine.placing import Places, find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
 from kerf.engine.relabelling import relabelled
 from kerf.engine.shapes import Shape, group
@@ -64,35 +64,19 @@ def _plan(snapshot: ClusterSnapshot, market: Market, options: Options, out: froz
     places.left = changed.left
     none_bought = unbought(trial, places.unbought)
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
-    ledger = Ledger.of(snapshot, market)
-    before = ledger.copy()
-    buy = cheapest_nodes if options.strategy == COST else first_fit
-    on_their_way = (node.claim for node in snapshot.nodes if node.claim is not None and not node.is_initialized)
-    coming = {claim.annotations.get(FOLLOW, "") for claim in on_their_way}
-    launches: tuple[Launch, ...] = ()
-    bought: list[Bought] = []
-    late: list[Unplaced] = []
-    bound: int | None = None
-    for window, left in ((None, places.left), *places.exclusive.items()):
-        candidates = wares.candidates if window is None else _kept_for(taints[window], wares.candidates)
-        purchase = buy(left, candidates, ledger)
-        more, nodes = launches_of(purchase, left, (wares, ledger), options, coming, len(launches))
-        launches, bought = (*launches, *more), [*bought, *nodes]
-        late += unplaced_pods(Situation(snapshot, market, wares, trial, before, ledger, purchase, left, buy))
-        if window is None and options.with_bound and not places.found and not places.exclusive:
-            bound = _bound(purchase, left, wares, market)
-    for_floors, unmet = floor_launches(snapshot, wares, ledger, launches)
-    now = paced((*launches, *for_floors), bought, snapshot)
+    bought = _purchases(snapshot, market, options, (wares, trial), places)
+    for_floors, unmet = floor_launches(snapshot, wares, bought.ledger, bought.launches)
+    now = paced((*bought.launches, *for_floors), bought.nodes, snapshot)
     unmet = tuple(sorted((*unmet, *now.floors)))
     idle, shapes = refused_early(group(waiting.opportunistic, quota_namespaces), wares.families)
     seekers = place_idle(trial, shapes, places)
-    refused = (*waiting.held, *early, *over_quota, *late, *none_bought, *now.unplaced, *idle, *seekers)
+    refused = (*waiting.held, *early, *over_quota, *bought.left, *none_bought, *now.unplaced, *idle, *seekers)
     unplaced = tuple(sorted(refused, key=lambda u: u.pod))
     return _assembled(
         snapshot,
         market,
         pricing.cards_in_use(snapshot, places.found.values(), promised),
-        (now.launches, tuple(places.found.values()), unplaced, None if now.unplaced else bound),
+        (now.launches, tuple(places.found.values()), unplaced, None if now.unplaced else bought.bound),
         Plan(
             options.strategy,
             Cost(market.currency, 0, 0),
@@ -108,6 +92,40 @@ def _plan(snapshot: ClusterSnapshot, market: Market, options: Options, out: froz
             evictions=places.evictions,
         ),
     )
+
+
+@dataclass
+class _Purchases:
+    """The nodes to buy, why others of the pods get none, and what counts against limits after that."""
+
+    ledger: Ledger
+    launches: tuple[Launch, ...] = ()
+    nodes: tuple[Bought, ...] = ()
+    left: tuple[Unplaced, ...] = ()
+    bound: int | None = None
+
+
+def _purchases(
+    snapshot: ClusterSnapshot, market: Market, options: Options, world: tuple[Supply, Trial], places: Places
+) -> _Purchases:
+    """Nodes for the pods that have found no place: first those for everybody, then those of each window alone."""
+    wares, trial = world
+    made = _Purchases(Ledger.of(snapshot, market))
+    before = made.ledger.copy()
+    buy = cheapest_nodes if options.strategy == COST else first_fit
+    taints = {window.name: window.taint for window in snapshot.windows}
+    on_their_way = (node.claim for node in snapshot.nodes if node.claim is not None and not node.is_initialized)
+    coming = {claim.annotations.get(FOLLOW, "") for claim in on_their_way}
+    for window, left in ((None, places.left), *places.exclusive.items()):
+        candidates = wares.candidates if window is None else _kept_for(taints[window], wares.candidates)
+        purchase = buy(left, candidates, made.ledger)
+        more, nodes = launches_of(purchase, left, (wares, made.ledger), options, coming, len(made.launches))
+        made.launches, made.nodes = (*made.launches, *more), (*made.nodes, *nodes)
+        known = Situation(snapshot, market, wares, trial, before, made.ledger, purchase, left, buy)
+        made.left = (*made.left, *unplaced_pods(known))
+        if window is None and options.with_bound and not places.found and not places.exclusive:
+            made.bound = _bound(purchase, left, wares, market)
+    return made
 
 
 def _kept_for(taint: Taint, candidates: Sequence[Candidate]) -> list[Candidate]:

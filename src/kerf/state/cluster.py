@@ -8,11 +8,10 @@ and a node is joined anew only when one of its parts has changed.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from kerf.errors import DecodeError
-from kerf.model.cronjobs import CronJob
-from kerf.model.groups import CoschedulingGroup, PodGroup, VolcanoGroup, group_of
+from kerf.model.groups import group_of
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
@@ -26,23 +25,20 @@ from kerf.model.snapshot import (
     ConfigMap,
     DaemonSet,
     Event,
-    NodeClass,
     ResourceQuota,
     Synced,
     Upserted,
-    Watched,
     key_of,
 )
 from kerf.model.windows import WINDOW_LABEL, CapacityWindow
 from kerf.sharing.family import Family, Occupant
 from kerf.sharing.registry import configured, double_booked, owner_of
 from kerf.state.joining import Parts, demand_on, joined, stated
+from kerf.state.objects import Objects
 from kerf.state.shelves import Groups, Shelf, Sum
 
-_Value = TypeVar("_Value")
 
-
-class ClusterState:
+class ClusterState(Objects):
     """The cluster as the events so far describe it.
 
     `version` grows with every change that may change a decision: an object that differs in nothing but its resource
@@ -50,10 +46,10 @@ class ClusterState:
     """
 
     def __init__(self, *, assume_node_classes: bool = False) -> None:
+        super().__init__()
         self.is_synced = False
         self.version = 0
         self.assumes_node_classes = assume_node_classes
-        self._shelves: dict[str, Shelf[Any]] = {}
         self._families = configured(())
         self._unreadable: dict[str, ConfigMap] = {}
         self._unbound: Shelf[Pod] = Shelf()
@@ -122,9 +118,6 @@ class ClusterState:
         elif isinstance(value, ConfigMap):
             self._configure()
 
-    def _shelf(self, kind: str) -> Shelf[Any]:
-        return self._shelves.setdefault(kind, Shelf())
-
     def _move_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         held, holds = _bound_to(before), _bound_to(after)
         self._pods_on.move(key, held, holds)
@@ -184,47 +177,14 @@ class ClusterState:
         """Those whose present form no family can read, so that the form before counts; by key."""
         return tuple(self._unreadable[key] for key in sorted(self._unreadable))
 
-    def find(self, kind: str, key: str) -> Watched | None:
-        """The object of that kind and `namespace/name`; None when there is none."""
-        found: Watched | None = self._shelf(kind).held.get(key)
-        return found
-
-    def _all(self, kind: type[_Value]) -> tuple[_Value, ...]:
-        """All objects of a class, by key."""
-        return self._shelf(kind.__name__).values()
-
-    def _found(self, kind: type[_Value], key: str) -> _Value | None:
-        found: _Value | None = self._shelf(kind.__name__).held.get(key)
-        return found
-
-    def pods(self) -> tuple[Pod, ...]:
-        """All pods, by key. Linear in them after each change: `pending` and `pods_on` are what a decision needs."""
-        return self._all(Pod)
-
     def pending(self) -> tuple[Pod, ...]:
         """The pods that wait for a node, by key."""
         return tuple(pod for pod in self._unbound.values() if pod.is_pending)
-
-    def pod(self, key: str) -> Pod | None:
-        """The pod of that `namespace/name`; None when there is none."""
-        return self._found(Pod, key)
 
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
         """The pods bound to a node that have not ended, by key."""
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._pods_on.of(node_name))
-
-    def windows(self) -> tuple[CapacityWindow, ...]:
-        """All CapacityWindows, by name."""
-        return self._all(CapacityWindow)
-
-    def window(self, name: str) -> CapacityWindow | None:
-        """The CapacityWindow of that name; None when there is none."""
-        return self._found(CapacityWindow, name)
-
-    def cron_jobs(self) -> tuple[CronJob, ...]:
-        """All CronJobs, by key."""
-        return self._all(CronJob)
 
     def windowed(self) -> tuple[Pod, ...]:
         """The pods with the label of CapacityWindows that have not ended, by key."""
@@ -236,22 +196,6 @@ class ClusterState:
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._grouped.of(_GROUPED))
 
-    def provisioning_requests(self) -> tuple[ProvisioningRequest, ...]:
-        """All ProvisioningRequests, by key; also those that are another's."""
-        return self._all(ProvisioningRequest)
-
-    def pod_groups(self) -> tuple[PodGroup, ...]:
-        """All PodGroups, those of the coscheduling plugin first, by key."""
-        return (*self._all(CoschedulingGroup), *self._all(VolcanoGroup))
-
-    def claims(self) -> tuple[NodeClaim, ...]:
-        """All claims, by name."""
-        return self._all(NodeClaim)
-
-    def claim(self, name: str) -> NodeClaim | None:
-        """The claim of that name; None when there is none."""
-        return self._found(NodeClaim, name)
-
     def claims_of(self, pool: str) -> tuple[NodeClaim, ...]:
         """The claims of a pool, by name."""
         claims: dict[str, NodeClaim] = self._shelf("NodeClaim").held
@@ -260,22 +204,6 @@ class ClusterState:
     def counted(self, pool: str) -> Resources:
         """What the capacities of a pool's claims sum up to, with their number as `nodes`."""
         return self._counted[pool].total() if self._claims_of_pool.of(pool) else Resources()
-
-    def pool(self, name: str) -> NodePool | None:
-        """The pool of that name; None when there is none."""
-        return self._found(NodePool, name)
-
-    def pools(self) -> tuple[NodePool, ...]:
-        """All pools, by name."""
-        return self._all(NodePool)
-
-    def node_classes(self) -> tuple[NodeClass, ...]:
-        """All NodeClasses, by name."""
-        return self._all(NodeClass)
-
-    def node(self, name: str) -> Node | None:
-        """The node object of that name; None when there is none."""
-        return self._found(Node, name)
 
     def node_of(self, claim: NodeClaim) -> Node | None:
         """The node that a claim's instance has registered; None while there is none."""
@@ -330,14 +258,14 @@ class ClusterState:
             return nodes
         pods = [pod for key in again if (pod := self.pod(key)) is not None]
         names = {_booked_at(pod, family) for pod in pods for family in self._families}
-        rejoined = {name: self._node_now(name, again) for name in names}
+        rejoined = {name: self.cluster_node(name, again) for name in names}
         return tuple((each.node and rejoined.get(each.name)) or each for each in nodes)
 
     def _nodes_now(self) -> tuple[ClusterNode, ...]:
         """All nodes, and the claims without one, by name; a node before a claim of its name."""
         if self._stale:
             for kind, name in self._stale:
-                joined = self._node_now(name) if kind == "Node" else self._claim_alone(name)
+                joined = self.cluster_node(name) if kind == "Node" else self._claim_alone(name)
                 if joined is None:
                     self._joined.pop((kind, name), None)
                 else:
@@ -346,11 +274,11 @@ class ClusterState:
             self._nodes = tuple(sorted(self._joined.values(), key=lambda each: (each.name, each.node is None)))
         return self._nodes
 
-    def cluster_node(self, name: str) -> ClusterNode | None:
-        """The node with its claim, its pods and its cards, as it is now; None when there is none of that name."""
-        return self._node_now(name)
+    def cluster_node(self, name: str, without: Collection[str] = ()) -> ClusterNode | None:
+        """The node with its claim, its pods and its cards, as it is now; None when there is none of that name.
 
-    def _node_now(self, name: str, without: Collection[str] = ()) -> ClusterNode | None:
+        `without` are pods, by `namespace/name`, whose bookings do not count.
+        """
         node = self.node(name)
         if node is None:
             return None
