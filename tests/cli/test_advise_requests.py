@@ -105,11 +105,12 @@ def test_the_patch_alone_is_what_kubectl_takes(kerf: Kerf, tmp_path: Path) -> No
     limits = {"cpu": "100m", "memory": "4Gi"}
     source = written(tmp_path, *deployment(limits), metrics("200m", "1Gi"))
 
-    code, out, _ = kerf("deploy/web", *source, "--patch")
+    code, out, told = kerf("deploy/web", *source, "--patch")
 
     resources = {"requests": {"cpu": "230m", "memory": "1229Mi"}, "limits": {"cpu": "230m"}}
     expected = {"spec": {"template": {"spec": {"containers": [{"name": "main", "resources": resources}]}}}}
     assert (0, expected) == (code, yaml.safe_load(out))
+    assert "note: the samples cover less than a day" in told
 
 
 def test_checkpoints_and_samples_are_one_history(kerf: Kerf, tmp_path: Path) -> None:
@@ -284,7 +285,10 @@ def test_gpu_memory_is_advised_to_pods_of_hami(
         ((401, "no"), "it does not let us in (401) (hint: --prometheus-token-file FILE)"),
         ((200, "<html>"), "expected JSON of Prometheus, got '<html>'"),
         ((200, '{"status": "error", "error": "too many"}'), "too many"),
-        ((200, '{"status": "success", "data": {"result": [7]}}'), "expected a matrix of samples, got TypeError"),
+        (
+            (200, '{"status": "success", "data": {"result": [7]}}'),
+            "expected a matrix of samples, pairs of time and value",
+        ),
         ((400, '{"status": "error", "error": "parse\\nerror"}'), "HTTP 400: parse error"),
         ((502, "<html>"), "HTTP 502: Bad Gateway"),
     ],

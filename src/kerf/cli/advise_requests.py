@@ -1,7 +1,7 @@
 """`kerf advise requests`: what a workload should ask for, from what it used. A patch is printed and never applied."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,13 @@ from kerf.engine.usage.requests import (
     gpu_memory_of,
     requests_patch,
 )
+from kerf.engine.usage.samples import believed
 from kerf.engine.usage.sketch import DAY_S
 from kerf.errors import InputError
-from kerf.model.pods import Container, Pod
+from kerf.model.pods import Container
 from kerf.model.quantities import CPU, MEMORY, MIB, quantity_text
 from kerf.model.times import instant_text
+from kerf.model.usage import PodUsage
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import CHART_DEFAULTS, HamiConfig
 from kerf.sharing.registry import configured
@@ -93,6 +95,8 @@ def requests(workload: str, **flags: Any) -> int:
     patch = requests_patch(asked.name.kind, rows, asked.containers, asked.config)
     is_known = any(row.advised is not None for row in rows)
     if is_patch:
+        for line in _doubts(asked, history) if is_known else ():
+            click.echo(f"note: {line}", err=True)
         if is_known:
             click.echo(_yaml(patch), nl=False)
         else:
@@ -111,12 +115,14 @@ def _found(world: World, wanted: Wanted) -> _Asked:
         workload = workload_of(wanted, world)
         name = WorkloadName(workload.namespace, workload.kind, workload.name)
         containers, pods = workload.template.spec.containers, pods_of(workload, world)
-    seen = {f"{each.namespace}/{each.name}" for each in world.decoded.pod_samples}
+    nodes = {node.name: node for node in world.decoded.nodes}
+    samples = believed(world.decoded.pod_samples, {pod.key: pod for pod in pods}, nodes, world.snapshot.taken_at_s)
+    seen = {f"{each.namespace}/{each.name}" for each in samples}
     pods = [pod for pod in pods if pod.key in seen]
     loads, on = node_loads(world.snapshot, world.usage), {pod.node_name for pod in pods}
     used = {node: load.used_percent(CPU) for node, load in sorted(loads.items()) if node in on}
     full = {node: percent for node, percent in used.items() if percent >= HIGH_PERCENT}
-    return _Asked(name, containers, _evidence(world, name, pods), len(pods), full, _hami(world))
+    return _Asked(name, containers, _evidence(world, name, samples), len(pods), full, _hami(world))
 
 
 def _hami(world: World) -> HamiConfig:
@@ -128,7 +134,7 @@ def _hami(world: World) -> HamiConfig:
         return CHART_DEFAULTS
 
 
-def _evidence(world: World, workload: WorkloadName, pods: list[Pod]) -> History:
+def _evidence(world: World, workload: WorkloadName, samples: Sequence[PodUsage]) -> History:
     """What checkpoints and the samples of today's pods tell."""
     kept = History()
     for config_map in world.decoded.config_maps:
@@ -138,8 +144,6 @@ def _evidence(world: World, workload: WorkloadName, pods: list[Pod]) -> History:
             for key, why in broken.items():
                 place = f"ConfigMap {config_map.namespace}/{config_map.name}: data.{key}"
                 click.echo(f"warning: left out: {place}: {why}", err=True)
-    mine = {pod.key for pod in pods}
-    samples = (each for each in world.decoded.pod_samples if f"{each.namespace}/{each.name}" in mine)
     # What is remembered already counts once.
     return kept.merged(history_of(each for each in samples if each.at_s > kept.last_s))
 
@@ -165,12 +169,7 @@ def _lines(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) 
     most = max(row.samples for row in rows)
     of_pods = f" of {counted(asked.pods, 'pod')}" if asked.pods else ""
     yield f"advice for {_title(asked)}: {counted(most, 'sample')}{of_pods} since {instant_text(history.first_s)}"
-    if history.last_s - history.first_s < DAY_S:
-        yield "the samples cover less than a day: what comes once a day may not be in them"
-    if asked.crowded:
-        full = ", ".join(f"{name} {percent} %" for name, percent in asked.crowded.items())
-        yield f"on nodes without idle cpu ({full} used) they may want more than they got: advice on cpu is a minimum,"
-        yield f"and kerf explain {asked.name.kind.lower()}/{asked.name.name} says what would spread them"
+    yield from _doubts(asked, history)
     yield ""
     yield from table(
         ("CONTAINER", "RESOURCE", "SAMPLES", "P50", "P95", "PEAK", "REQUEST", "LIMIT", "ADVICE"),
@@ -182,6 +181,16 @@ def _lines(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) 
     yield "# a patch, not applied:"
     yield from _yaml(patch).splitlines()
     yield f"# {_command(asked)}"
+
+
+def _doubts(asked: _Asked, history: History) -> Iterator[str]:
+    """Why the advice may ask for too little."""
+    if history.last_s - history.first_s < DAY_S:
+        yield "the samples cover less than a day: what comes once a day may not be in them"
+    if asked.crowded:
+        full = ", ".join(f"{name} {percent} %" for name, percent in asked.crowded.items())
+        yield f"on nodes without idle cpu ({full} used) they may want more than they got: advice on cpu is a minimum,"
+        yield f"and kerf explain {asked.name.kind.lower()}/{asked.name.name} says what would spread them"
 
 
 def _command(asked: _Asked) -> str:

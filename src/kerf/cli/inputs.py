@@ -24,7 +24,7 @@ from kerf.cli.render import counted
 from kerf.cli.selectors import parse_selector
 from kerf.controllers.conditions import remaining_s
 from kerf.engine.usage.history import SHARD_NAME
-from kerf.engine.usage.samples import STALE_S, joined
+from kerf.engine.usage.samples import Fault, joined
 from kerf.errors import InputError, KerfError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
@@ -246,12 +246,10 @@ def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
     """The usage of what exists, as fresh as advice needs it. Says what is left out on stderr."""
     if problem:
         click.echo(f"note: without usage: {problem}", err=True)
-    pods = {pod.key for pod in decoded.pods if not pod.is_ended}
-    nodes = {node.name for node in decoded.nodes}
-    found = joined(decoded.usage, pods, nodes, now_s)
-    if found.stale:
-        told = f"{counted(found.stale, 'sample')} of usage older than {STALE_S // 60}m, left out"
-        click.echo(f"note: {told}", err=True)
+    found = joined(decoded.usage, {pod.key: pod for pod in decoded.pods}, {n.name: n for n in decoded.nodes}, now_s)
+    for fault, number in found.left_out.items():
+        what = "which tell nothing of now" if fault == Fault.STALE else "left out"
+        click.echo(f"note: usage: {counted(number, 'sample')} {fault}, {what}", err=True)
     return found.usage
 
 

@@ -107,7 +107,9 @@ class Prometheus:
                     if math.isfinite(value) and value >= 0:
                         yield container, float(at), value
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise KerfError(f"{self._named}: expected a matrix of samples, got {type(error).__name__}") from error
+            raise KerfError(
+                f"{self._named}: expected a matrix of samples, pairs of time and value, got something else"
+            ) from error
 
     @property
     def _named(self) -> str:

@@ -21,7 +21,7 @@ from kerf.engine.usage.history import (
     shard_of,
     workload_of,
 )
-from kerf.engine.usage.samples import joined
+from kerf.engine.usage.samples import Fault, joined
 from kerf.errors import ApiError
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.model.usage import NO_USAGE, PodUsage, Usage
@@ -98,15 +98,20 @@ class UsageHistory:
             self._tell(f"without usage: {error}")
             self._book.usage = NO_USAGE
             return
-        pods = {key for key in usage.pods if (pod := self._state.pod(key)) is not None and not pod.is_ended}
-        nodes = {name for name in usage.nodes if self._state.find("Node", name) is not None}
+        pods = {key: pod for key in usage.pods if (pod := self._state.pod(key)) is not None}
+        named = {*usage.nodes, *(pod.node_name for pod in pods.values())}
+        nodes = {name: node for name in named if (node := self._state.node(name)) is not None}
         found = joined(usage, pods, nodes, now_s)
         self._book.usage = found.usage
-        for outcome, number in (("used", len(found.usage.pods)), ("stale", found.stale), ("false", len(doubts))):
+        wrong = {fault: number for fault, number in found.left_out.items() if fault != Fault.GONE}
+        stale = wrong.pop(Fault.STALE, 0)
+        false = len(doubts) + sum(wrong.values())
+        for outcome, number in (("used", len(found.usage.pods)), ("stale", stale), ("false", false)):
             USAGE_SAMPLES.labels(outcome).inc(number)
         more = f" and {len(doubts) - 1} more" if len(doubts) > 1 else ""
-        stale = f"{found.stale} samples of usage are too old, left out" if found.stale else ""
-        self._tell(f"left out: {doubts[0]}{more}" if doubts else stale)
+        told = [f"{doubts[0]}{more}"] if doubts else [f"{number} samples {fault}" for fault, number in wrong.items()]
+        told += [f"{stale} samples {Fault.STALE}"] if stale and not doubts else []
+        self._tell(f"usage left out: {'; '.join(told)}" if told else "")
 
     def _tell(self, problem: str) -> None:
         """Say it once, until it is another."""

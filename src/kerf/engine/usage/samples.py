@@ -1,45 +1,106 @@
-"""Which samples of usage still speak of the cluster as it is.
+"""Which samples of usage speak of the cluster as it is.
 
 A metrics server answers from memory: for a while it tells of pods that are gone, and a kubelet that has stopped
-answering leaves its last sample standing. Advice from either would be advice about yesterday.
+answering leaves its last sample standing. Advice from either would be advice about yesterday. Clocks and counters may
+be wrong as well.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TypeVar
 
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod
+from kerf.model.quantities import CPU, MEMORY
 from kerf.model.usage import NO_USAGE, NodeUsage, PodUsage, Usage
 
 STALE_S = 300
 """A sample that is older says nothing of now: a metrics server takes one each minute or oftener."""
+_MOST_TIMES = 2
+"""Above so many times a node's capacity nothing on it can be: rates overshoot a little when a counter begins."""
 
 _Sample = TypeVar("_Sample", PodUsage, NodeUsage)
 
 
-@dataclass(frozen=True, slots=True)
+class Fault(StrEnum):
+    """What is wrong with a sample, in the order in which it is asked."""
+
+    GONE = "of what is not there"
+    AHEAD = "of the future"
+    IMPOSSIBLE = "above what the machine has"
+    STALE = "older than 5m"
+
+
+@dataclass(frozen=True)
 class Joined:
-    """Usage of what exists, and how many samples were left out: those of what is gone, and those too old to count."""
+    """Usage of what exists, and how many samples were left out, by what is wrong with them."""
 
     usage: Usage = NO_USAGE
-    gone: int = 0
-    stale: int = 0
+    left_out: Mapping[Fault, int] = field(default_factory=dict)
 
 
-def joined(usage: Usage, pods: Collection[str], nodes: Collection[str], now_s: float) -> Joined:
-    """The samples of these pods (`namespace/name`) and nodes, at most `STALE_S` from `now_s`, before or after."""
-    there = Usage(_of(usage.pods, pods), _of(usage.nodes, nodes))
-    fresh = Usage(_near(there.pods, now_s), _near(there.nodes, now_s))
-    gone, stale = _count(usage) - _count(there), _count(there) - _count(fresh)
-    return Joined(fresh, gone, stale)
+def joined(usage: Usage, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now_s: float) -> Joined:
+    """The samples of these pods (by `namespace/name`) and nodes that are of now; ended pods use nothing."""
+    counts: dict[Fault, int] = {}
+    there = {key: pod for key, pod in pods.items() if not pod.is_ended}
+    of_pods = _sound(believed(usage.pods.values(), there, nodes, now_s, counts), now_s, counts)
+    of_nodes: list[NodeUsage] = []
+    for sample in usage.nodes.values():
+        fault = _fault(sample, nodes.get(sample.name), sample.name in nodes, now_s)
+        if fault is None:
+            of_nodes.append(sample)
+        else:
+            counts[fault] = counts.get(fault, 0) + 1
+    fresh = _sound(of_nodes, now_s, counts)
+    kept = Usage({f"{each.namespace}/{each.name}": each for each in of_pods}, {each.name: each for each in fresh})
+    return Joined(kept, {fault: counts[fault] for fault in Fault if fault in counts})
 
 
-def _of(samples: Mapping[str, _Sample], names: Collection[str]) -> dict[str, _Sample]:
-    return {name: sample for name, sample in samples.items() if name in names}
+def believed(
+    samples: Iterable[PodUsage],
+    pods: Mapping[str, Pod],
+    nodes: Mapping[str, Node],
+    now_s: float,
+    counts: dict[Fault, int] | None = None,
+) -> list[PodUsage]:
+    """The samples, however old, that can be true of these pods, without containers that a pod does not have.
+
+    `counts` is added to, by what is wrong with the others.
+    """
+    found = []
+    for sample in samples:
+        pod = pods.get(f"{sample.namespace}/{sample.name}")
+        if pod is not None:
+            names = {each.name for each in (*pod.spec.init_containers, *pod.spec.containers)}
+            sample = replace(sample, containers=tuple(each for each in sample.containers if each.name in names))
+        is_there = pod is not None and bool(sample.containers)
+        fault = _fault(sample, nodes.get(pod.node_name) if pod is not None else None, is_there, now_s)
+        if fault is None:
+            found.append(sample)
+        elif counts is not None:
+            counts[fault] = counts.get(fault, 0) + 1
+    return found
 
 
-def _near(samples: Mapping[str, _Sample], now_s: float) -> dict[str, _Sample]:
-    return {name: sample for name, sample in samples.items() if abs(now_s - sample.at_s) <= STALE_S}
+def _fault(sample: PodUsage | NodeUsage, node: Node | None, is_there: bool, now_s: float) -> Fault | None:
+    if not is_there:
+        return Fault.GONE
+    if sample.at_s > now_s + STALE_S:
+        return Fault.AHEAD
+    for resource, used in ((CPU, sample.cpu_millis), (MEMORY, sample.memory_bytes)):
+        capacity = node.capacity.get(resource, 0) if node is not None else 0
+        if capacity and used > _MOST_TIMES * capacity:
+            return Fault.IMPOSSIBLE
+    return None
 
 
-def _count(usage: Usage) -> int:
-    return len(usage.pods) + len(usage.nodes)
+def _sound(samples: Iterable[_Sample], now_s: float, counts: dict[Fault, int]) -> list[_Sample]:
+    """Those that are of now."""
+    found = []
+    for sample in samples:
+        if sample.at_s >= now_s - STALE_S:
+            found.append(sample)
+        else:
+            counts[Fault.STALE] = counts.get(Fault.STALE, 0) + 1
+    return found
