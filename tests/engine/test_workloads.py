@@ -59,7 +59,27 @@ def test_on_an_overloaded_node_a_pod_gets_a_core() -> None:
     assert fit is not None
     assert resources(cpu="950m", memory="120Mi") == fit.requests
     assert (7, (1, 4)) == (fit.variant.nodes, fit.variant.pods_a_node)
-    assert fit.why.startswith("a core each")
+    assert fit.why.startswith("cpu: what such a node has for pods, by its cores, because")
+    assert not fit.is_no_relief
+
+
+def test_on_an_overloaded_node_no_pod_is_advised_less_than_it_was_seen_to_use() -> None:
+    """1250m and 15 %, where a core is 950m; two of these are on a node then, and not three."""
+    pods = runs(3)
+    fit = fitted(pods, used(pods, 1250, node_millis=3850))
+
+    assert fit is not None
+    assert (1440, (1, 2), False) == (fit.requests["cpu"], fit.variant.pods_a_node, fit.is_no_relief)
+    assert fit.why.startswith("cpu: the most that one was seen to use, plus 15 %, at least, because")
+
+
+def test_advice_that_spreads_nothing_is_known_as_such() -> None:
+    """Two pods that others crowd go on one new node together."""
+    pods = runs(2)
+    fit = fitted(pods, used(pods, 100, node_millis=3850))
+
+    assert fit is not None
+    assert (2, True) == (fit.crowd, fit.is_no_relief)
 
 
 def test_elsewhere_the_most_that_was_seen_counts_with_a_margin() -> None:

@@ -179,6 +179,8 @@ def _outcome(fit: Fitting, pods: int) -> str:
     least, most = variant.pods_a_node
     a_node = str(most) if least == most else f"at most {most}"
     text = f"{counted(pods, 'such pod')} on new nodes: {types}, {price}, {a_node} a node"
+    if fit.is_no_relief:
+        text += f", which spreads nothing: an overloaded node has {fit.crowd} now"
     return text + (f"; {len(variant.plan.unplaced)} would wait" if variant.plan.unplaced else "")
 
 

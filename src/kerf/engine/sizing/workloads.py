@@ -74,11 +74,20 @@ def standing(pods: Sequence[Pod], snapshot: ClusterSnapshot, usage: Usage) -> St
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Requests that would fit one pod, why these, and what nodes all pods need with them."""
+    """Requests that would fit one pod, why these, and what nodes all pods need with them.
+
+    `crowd`: the most of these pods that one overloaded node has now.
+    """
 
     requests: Resources
     why: str
     variant: Variant
+    crowd: int = 0
+
+    @property
+    def is_no_relief(self) -> bool:
+        """Whether new nodes would get as many of them as an overloaded one has now."""
+        return 0 < self.crowd <= self.variant.pods_a_node[1]
 
 
 def fitting(
@@ -87,7 +96,7 @@ def fitting(
     """Requests for pods that ask for less than they use; None where nothing is wrong, or too little is known.
 
     On a node whose cpu is used up, use shows what a pod got and not what it needs: it gets a whole core then, which is
-    the node's allocatable cpu, less that of DaemonSets, by its cores.
+    the node's allocatable cpu, less that of DaemonSets, by its cores; or what it got with the margin, if that is more.
     """
     running = [pod for pod in pods if pod.node_name and not pod.is_ended and not pod.is_daemon]
     if not running or not stand.seen:
@@ -96,12 +105,16 @@ def fitting(
     samples = [usage.pods[pod.key] for pod in running if pod.key in usage.pods]
     most = {CPU: max(s.cpu_millis for s in samples), MEMORY: max(s.memory_bytes for s in samples)}
     found, whys = dict[str, int](), list[str]()
+    used_cpu = _up(most[CPU] * CPU_MARGIN_PERCENT, 1000) * 10
+    why_used = f"cpu: the most that one was seen to use, plus {CPU_MARGIN_PERCENT - 100} %"
     if CPU in stand.overloaded:
-        found[CPU] = _a_core(stand, snapshot)
-        whys.append("a core each, because what pods use of a node that has no cpu left is what they got")
+        core = _a_core(stand, snapshot)
+        found[CPU] = max(core, used_cpu)
+        why = f"{why_used}, at least" if used_cpu > core else "cpu: what such a node has for pods, by its cores"
+        whys.append(f"{why}, because what pods use of a node that has no cpu left is what they got")
     elif asks.get(CPU, 0) < most[CPU]:
-        found[CPU] = _up(most[CPU] * CPU_MARGIN_PERCENT, 1000) * 10
-        whys.append(f"cpu: the most that one was seen to use, plus {CPU_MARGIN_PERCENT - 100} %")
+        found[CPU] = used_cpu
+        whys.append(why_used)
     if asks.get(MEMORY, 0) < most[MEMORY]:
         found[MEMORY] = _up(most[MEMORY] * MEMORY_MARGIN_PERCENT, 100 * MIB) * MIB
         whys.append(f"memory: the most that one was seen to use, plus {MEMORY_MARGIN_PERCENT - 100} %")
@@ -112,7 +125,8 @@ def fitting(
     requests = Resources(found)
     new = tuple(replace(pod, node_name="", nominated_node="") for pod in running)
     alone = replace(snapshot, nodes=(), pending=new)
-    return Fitting(requests, "; ".join(whys), compared(alone, market, Options(with_bound=False), [requests])[1])
+    variant = compared(alone, market, Options(with_bound=False), [requests])[1]
+    return Fitting(requests, "; ".join(whys), variant, max((s.pods for s in stand.stands if s.overloaded), default=0))
 
 
 def _up(amount: int, step: int) -> int:
