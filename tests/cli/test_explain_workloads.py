@@ -149,6 +149,19 @@ def test_a_statefulset_that_asks_too_little_gets_the_most_that_was_seen() -> Non
     )
 
 
+def test_the_patch_raises_a_limit_that_is_lower_than_the_request() -> None:
+    """Which an API server would refuse; a higher one stays out of it."""
+    pod = a_pod_object("db-0", "n0", ("StatefulSet", "db"), {"app": "db"})
+    [container] = pod["spec"]["containers"]  # type: ignore[index]
+    container["resources"]["limits"] = {"cpu": "200m", "memory": "1Gi"}  # The memory requested follows it.
+    text = listed(a_node_object("n0"), pod, a_usage("db-0", "501m"))
+    selection = kerf("explain", "-l", "app=db", *files(POOL), "-f", "-", "-o", "json", stdin=text).data["selection"]
+    patch = json.loads(selection["advice"]["patch"]["patch"])
+
+    resources = {"requests": {"cpu": "580m"}, "limits": {"cpu": "580m"}}
+    assert [{"name": "main", "resources": resources}] == patch["spec"]["template"]["spec"]["containers"]
+
+
 def test_runs_that_are_a_job_each_are_summed_up_by_label() -> None:
     """002-5: Dagster makes one Job a run."""
     labels = {"dagster/job": "etl"}

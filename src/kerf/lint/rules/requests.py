@@ -9,7 +9,9 @@ from kerf.lint.world import World, held_by
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.quantities import PODS, quantity_of
 
-_BUILT_IN = ("cpu", "memory", "ephemeral-storage", "pods")
+_OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
+"""Whose limit may differ from the request, and only upwards."""
+_BUILT_IN = (*_OVERCOMMITTED, "pods")
 
 
 def is_extended(name: str) -> bool:
@@ -95,6 +97,26 @@ def _share(name: str) -> str:
     if name != "nvidia.com/gpu":
         return "ask for a whole number"
     return "with HAMi: nvidia.com/gpu: 1 and nvidia.com/gpucores: 50; or MIG, or time-slicing"
+
+
+@rule("KL064", "request-above-limit", Severity.ERROR, WORKLOADS)
+def above_limit(subject: Subject, world: World) -> Notes:
+    """A container requests more than its limit.
+
+    The API server refuses the pod with `must be less than or equal to cpu limit`; of a workload it takes the template,
+    and no pod ever comes. Raise the limit with the request, or leave the limit away. Extended resources are KL031's.
+    Document 002, line 4.
+    """
+    del world
+    for path, _ in subject.containers:
+        limits = subject.mapping(*path, "resources", "limits")
+        for name, asked in subject.mapping(*path, "resources", "requests").items():
+            limit = limits.get(name)
+            if name not in _OVERCOMMITTED or not (is_quantity(name, asked) and is_quantity(name, limit)):
+                continue
+            if quantity_of(name, str(asked)) > quantity_of(name, str(limit)):
+                message = f"{name} is requested {asked} and limited to {limit}: the API server refuses the pod"
+                yield Note((*path, "resources", "requests", name), message, "raise the limit or leave it away")
 
 
 @rule("KL040", "no-requests", Severity.WARNING, WORKLOADS)
