@@ -25,10 +25,10 @@ def review(limits: dict[str, str | int] | None, market: Market = MARKET, usage: 
 
 
 def test_a_limit_is_compared_with_nodes_plan_requests_and_measure() -> None:
-    """Four cpus of one node, four of the plan, two asked by its pods, three measured."""
+    """Four cpus of one node, four of the plan, two asked by its pods and six by those that wait, three measured."""
     [limit] = review({"cpu": 100}, usage=Usage(nodes={"n1": NodeUsage("n1", 0, 60, 3000, 2**30)})).limits
 
-    assert (100_000, 4000, 4000, 2000, 3000) == (
+    assert (100_000, 4000, 4000, 8000, 3000) == (
         (limit.limit, limit.used, limit.planned, limit.requested, limit.measured)
     )
 
@@ -45,6 +45,12 @@ def test_a_limit_is_reached_when_not_even_the_smallest_node_is_allowed() -> None
     """8 of 10 cpus are reached where a node has four."""
     assert [True] == [limit.is_reached for limit in review({"cpu": 10}, a_market(M5)).limits]
     assert [False] == [limit.is_reached for limit in review({"cpu": 12}, a_market(M5)).limits]
+
+
+def test_a_limit_below_one_node_allows_none() -> None:
+    """No node, or less cpu than the smallest type has; room for one is enough."""
+    assert [True, True] == [limit.is_shut for limit in review({"nodes": 0, "cpu": "500m"}).limits]
+    assert [False] == [limit.is_shut for limit in review({"cpu": 1}).limits]
 
 
 def test_nodes_and_money_are_limits_too() -> None:

@@ -111,22 +111,27 @@ def _advice(review: PoolReview, currency: str) -> Iterator[str]:
 def _all_advice(review: PoolReview, currency: str) -> Iterator[str]:
     if not review.limits:
         yield "it has no limit: nothing but the cloud's quota bounds what it costs"
+    is_open = not any(limit.is_reached for limit in review.limits)
     for limit in review.limits:
-        yield from _limit_advice(limit, currency)
+        yield from _limit_advice(limit, currency, is_open=is_open)
     yield from _type_advice(review)
 
 
-def _limit_advice(limit: LimitReview, currency: str) -> Iterator[str]:
+def _limit_advice(limit: LimitReview, currency: str, *, is_open: bool) -> Iterator[str]:
+    """A limit is far only while the pool `is_open`: no other limit stops it before."""
     at, peak = quantity_text(limit.resource, limit.limit), quantity_text(limit.resource, limit.peak)
-    if limit.cheapest is None and limit.resource != COST_PER_HOUR:
-        yield f"limit {limit.resource} {at} bounds nothing: no type of the pool counts against it, or not even one fits"
+    if limit.is_shut:
+        a_node = quantity_text(limit.resource, limit.a_node)
+        yield f"limit {limit.resource} {at} allows no node of what counts against it: the smallest counts {a_node}"
+    elif limit.cheapest is None and limit.resource != COST_PER_HOUR:
+        yield f"limit {limit.resource} {at} bounds nothing: no type of the pool counts against it"
     elif limit.is_reached:
         a_node = quantity_text(limit.resource, limit.a_node)
         yield (
             f"limit {limit.resource} {at} is reached: {peak} in use or planned, and one more node counts {a_node}; "
             "pods that need one wait"
         )
-    elif limit.peak * _FAR <= limit.limit and limit.dearest is not None:
+    elif is_open and limit.peak * _FAR <= limit.limit and limit.dearest is not None:
         cost = price_text(limit.dearest.price_micro)
         yield (
             f"limit {limit.resource} {at} is far: {peak} in use or planned; filled with {limit.dearest.instance_type} "

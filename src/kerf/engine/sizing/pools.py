@@ -9,6 +9,7 @@ from kerf.engine.limits import usage
 from kerf.engine.packing import undominated
 from kerf.engine.shapes import group
 from kerf.engine.supply import Candidate, supply
+from kerf.engine.usage.overload import requested_by
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -32,9 +33,10 @@ class Filled:
 class LimitReview:
     """One limit, in its base unit: what nodes count of it now, and after the plan.
 
-    `requested` is what pods on these nodes ask, and `measured` what the nodes were seen to use of it; None where it is
-    nothing that pods ask, or nothing is known. `a_node` is the least that one more node counts. `cheapest` and
-    `dearest` are the pool filled up to this limit alone with one type; None where no type counts against it.
+    `requested` is what pods on these nodes ask and those that wait, and `measured` what the nodes were seen to use of
+    it; None where it is nothing that pods ask, or nothing is known. `a_node` is the least that one more node counts.
+    `cheapest` and `dearest` are the pool filled up to this limit alone with one type; None where no type counts
+    against it.
     """
 
     resource: str
@@ -56,6 +58,11 @@ class LimitReview:
     def is_reached(self) -> bool:
         """Whether not even the smallest node is allowed beside those."""
         return self.peak + self.a_node > self.limit
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether not even one node is allowed of what counts against it."""
+        return self.a_node > self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +95,13 @@ def reviewed(pool: NodePool, plan: Plan, snapshot: ClusterSnapshot, market: Mark
     """The pool with what runs on it, what the plan adds to it, and what was measured."""
     candidates = supply(snapshot, market).by_pool.get(pool.name, ())
     nodes = [node for node in snapshot.nodes if node.claim is not None and node.claim.node_pool == pool.name]
-    pods = [pod for node in nodes for pod in node.pods if not pod.is_daemon and not pod.is_ended]
-    pods += [pod for pod in snapshot.pending if not is_virtual(pod.key)]
+    waiting = [pod for pod in snapshot.pending if not is_virtual(pod.key)]
+    pods = [pod for node in nodes for pod in node.pods if not pod.is_daemon and not pod.is_ended] + waiting
+    requested = requested_by([*(pod for node in nodes for pod in node.pods), *waiting])
     return PoolReview(
         pool,
         len(pods),
-        _limits(pool, plan, (snapshot, market), candidates, _measured(nodes, seen)),
+        _limits(pool, plan, (snapshot, market), candidates, (requested, _measured(nodes, seen))),
         _types(candidates, nodes, plan, pods),
     )
 
@@ -111,19 +119,16 @@ def _limits(
     plan: Plan,
     world: tuple[ClusterSnapshot, Market],
     candidates: Sequence[Candidate],
-    measured: Mapping[str, int],
+    pods: tuple[Mapping[str, int], Mapping[str, int]],
 ) -> tuple[LimitReview, ...]:
-    snapshot, market = world
+    """`pods`: what they ask, and what was measured."""
+    (snapshot, market), (requested, measured) = world, pods
     used = usage(snapshot, market).get(pool.name, Resources())
-    planned, requested = Resources(), Resources()
+    planned = Resources()
     for launch in plan.launches:
         kind = market.find(launch.offering.instance_type)
         if launch.node_pool == pool.name and kind is not None:
             planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
-    for node in snapshot.nodes:
-        if node.claim is not None and node.claim.node_pool == pool.name:
-            for pod in node.pods:
-                requested = requested + pod.spec.requests
     found = []
     for name, limit in sorted((pool.limits or Resources()).items()):
         filled = [each for c in candidates if (each := _filled(c, name, limit)) is not None]
