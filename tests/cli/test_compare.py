@@ -30,6 +30,22 @@ def test_several_resources_in_one_and_pods_that_wait() -> None:
     assert "cpu 8:\n  data/dagster-run-0 and 24 more  resources: Insufficient cpu: needs 8 cpu" in done.stdout
 
 
+def test_pods_that_run_are_not_compared_and_a_hint_says_how_they_would_be() -> None:
+    """Where only pods with nodes are given; daemons are none of them."""
+    done = kerf("plan", *files("examples/002-batch/pool.yaml", "examples/002-batch-running"), "--compare", "cpu=1")
+
+    assert "so that there is nothing to compare" in done.stderr
+    assert "hint: 25 pods of it have a node: give their Job or Deployment without its pods, with -f" in done.stderr
+
+
+def test_a_calendar_is_not_compared() -> None:
+    """Each stands in place of a plan."""
+    done = kerf("plan", *BATCH, "--compare", "cpu=1", "--calendar", "7d")
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--compare and --calendar: expected one of them" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

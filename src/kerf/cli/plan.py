@@ -51,6 +51,8 @@ def plan(**flags: Any) -> int:
 
     Exit code 0 when every pod has a place, 3 when some have none.
     """
+    if flags["compare"] and flags["calendar_s"] is not None:
+        raise click.UsageError("--compare and --calendar: expected one of them, as each stands in place of a plan")
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     world = selected(read_world(Source.of(flags)), namespace, flags["selector"])
@@ -88,6 +90,10 @@ def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
         variants = compared(world.snapshot, world.market, options, flags["compare"])
     if not pending:
         click.echo(f"note: no pod of the {world.place} waits for a node, so that there is nothing to compare", err=True)
+        running = sum(1 for pod in world.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
+        if running:
+            told = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
+            click.echo(f"hint: {told}: give their Job or Deployment without its pods, with -f", err=True)
     several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
     if several:
         click.echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
