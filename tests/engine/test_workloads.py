@@ -1,5 +1,6 @@
 """002-1, 002-4, 002-8, 002-9: where pods stand, which requests would fit them, and which pools would take them."""
 
+from dataclasses import replace
 from typing import Any
 
 from kerf.engine.sizing.orchestrators import batches
@@ -7,7 +8,7 @@ from kerf.engine.sizing.workloads import Fitting, fitting, openings, standing
 from kerf.model.market import Market
 from kerf.model.pods import Owner, Pod
 from kerf.model.quantities import NOTHING
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterSnapshot, DaemonSet
 from kerf.model.usage import NO_USAGE, ContainerUsage, NodeUsage, PodUsage, Usage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
 
@@ -80,6 +81,18 @@ def test_advice_that_spreads_nothing_is_known_as_such() -> None:
 
     assert fit is not None
     assert (2, True) == (fit.crowd, fit.is_no_relief)
+
+
+def test_a_daemon_set_counts_whose_pods_are_not_shown() -> None:
+    """Beside the 120m of the one that is: 3920m less 270m by four cores."""
+    pods = runs(25)
+    snapshot = world(pods)
+    snapshot = replace(snapshot, daemon_sets=(DaemonSet("kube-system", "log", a_pod("log", cpu="150m")),))
+    usage = used(pods, 146, node_millis=3802)
+    fit = fitting(pods, standing(pods, snapshot, usage), snapshot, MARKET, usage)
+
+    assert fit is not None
+    assert 912 == fit.requests["cpu"]
 
 
 def test_elsewhere_the_most_that_was_seen_counts_with_a_margin() -> None:

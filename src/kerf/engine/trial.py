@@ -199,6 +199,13 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
     return Spot(node, target, Room(free, devices, tuple(ports)))
 
 
+def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
+    """Pods of DaemonSets on the node, and those that belong on it and are not there, or not in the input."""
+    target = _spot(node, snapshot, market, configured(snapshot.config_maps)).target
+    missing = _missing_daemons(node, target, snapshot.daemon_sets)
+    return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
+
+
 def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
     """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
     claim = node.claim

@@ -14,6 +14,7 @@ from kerf.engine.provisioning import Options
 from kerf.engine.shapes import Shape
 from kerf.engine.sizing.compare import Variant, changed_spec, compared
 from kerf.engine.supply import Candidate, supply
+from kerf.engine.trial import daemons_of
 from kerf.engine.usage.overload import NodeLoad, node_loads, requested_by, used_by
 from kerf.model.market import Market
 from kerf.model.plan import Misfit
@@ -108,7 +109,7 @@ def fitting(
     used_cpu = _up(most[CPU] * CPU_MARGIN_PERCENT, 1000) * 10
     why_used = f"cpu: the most that one was seen to use, plus {CPU_MARGIN_PERCENT - 100} %"
     if CPU in stand.overloaded:
-        core = _a_core(stand, snapshot)
+        core = _a_core(stand, snapshot, market)
         found[CPU] = max(core, used_cpu)
         why = f"{why_used}, at least" if used_cpu > core else "cpu: what such a node has for pods, by its cores"
         whys.append(f"{why}, because what pods use of a node that has no cpu left is what they got")
@@ -133,13 +134,13 @@ def _up(amount: int, step: int) -> int:
     return -(-amount // step)
 
 
-def _a_core(stand: Standing, snapshot: ClusterSnapshot) -> int:
+def _a_core(stand: Standing, snapshot: ClusterSnapshot, market: Market) -> int:
     """Of the fullest overloaded node: its cpu, less DaemonSets', by its cores."""
     name = next(each.node for each in stand.stands if CPU in each.overloaded)
     node = snapshot.node(name)
     assert node is not None
     assert node.node is not None
-    daemons = requested_by(pod for pod in node.pods if pod.is_daemon).get(CPU, 0)
+    daemons = requested_by(daemons_of(node, snapshot, market)).get(CPU, 0)
     left = max(0, node.node.allocatable.get(CPU, 0) - daemons)
     return left // max(1, _up(node.node.capacity.get(CPU, left), 1000))
 
