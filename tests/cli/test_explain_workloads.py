@@ -47,6 +47,9 @@ def test_the_settings_of_the_orchestrator_are_named() -> None:
 
     assert "Dagster runs 25 pods at once" in done.stdout
     assert "concurrency.runs.max_concurrent_runs in dagster.yaml" in done.stdout
+    [item] = kerf(*JOB, *PILE, "-o", "json").data["items"]
+    assert item["orchestrators"][0]["requests"] in done.stdout
+    assert ["m5.xlarge"] == [node["instanceType"] for node in item["nodes"]]
 
 
 def test_limits_and_largest_type_of_the_pools_are_told() -> None:

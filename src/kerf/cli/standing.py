@@ -41,7 +41,7 @@ def standing_of(pods: Sequence[Pod], world: World) -> tuple[Json, list[str]]:
     data: Json = {
         "requests": _texts(stand.requested),
         "usage": None if not stand.seen else {**_texts(stand.used), "pods": stand.seen},
-        "nodes": [_stand_object(each) for each in stand.stands],
+        "nodes": [_stand_object(each, world) for each in stand.stands],
         "overloaded": list(stand.overloaded),
         "whyNothingIsBought": None if waits else WHO_DECIDES,
         "asksOfNodes": _asked_of_nodes(running[0]),
@@ -56,10 +56,11 @@ def _texts(amounts: Resources) -> dict[str, str]:
     return {name: quantity_text(name, amounts[name]) for name in sorted(amounts)}
 
 
-def _stand_object(stand: Stand) -> Json:
+def _stand_object(stand: Stand, world: World) -> Json:
     load = stand.load
     return {
         "node": stand.node,
+        "instanceType": _type_of(stand, world) or None,
         "pods": stand.pods,
         "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
         "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
@@ -99,6 +100,7 @@ def _batch_object(batch: Batch) -> Json:
         "owners": batch.owners,
         "groups": list(batch.groups),
         "settings": list(batch.orchestrator.knobs),
+        "requests": batch.orchestrator.requests,
     }
 
 
@@ -135,9 +137,12 @@ def _used_text(stand: Standing) -> str:
 
 
 def _row(stand: Stand, world: World) -> tuple[str, ...]:
+    return (stand.node, _type_of(stand, world) or "-", str(stand.pods), *(_cells(stand.load)))
+
+
+def _type_of(stand: Stand, world: World) -> str:
     node = world.snapshot.node(stand.node)
-    kind = node.labels.get(INSTANCE_TYPE, "") if node is not None else ""
-    return (stand.node, kind or "-", str(stand.pods), *(_cells(stand.load)))
+    return node.labels.get(INSTANCE_TYPE, "") if node is not None else ""
 
 
 def _cells(load: NodeLoad | None) -> tuple[str, ...]:
