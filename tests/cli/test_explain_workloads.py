@@ -25,6 +25,21 @@ def test_25_pods_without_requests_on_one_busy_node() -> None:
         assert told in done.stdout
 
 
+def test_the_node_tells_that_it_is_overloaded_and_by_whom() -> None:
+    """And says nothing of it where its use is not known."""
+    told = kerf("explain", "node/ip-10-0-0-1", *PILE).stdout
+    item = kerf("explain", "node/ip-10-0-0-1", *PILE, "-o", "json").data["items"][0]
+    unknown = kerf("explain", "node/ip-10-0-0-1", *files(POOL, f"{RUNNING}/cluster.yaml"))
+
+    assert "  overloaded: it uses 97 % of its cpu and is asked for 0 %\n" in told
+    assert (
+        "    25 pods of Job data/dagster-run ask 0 cpu and use 3645m cpu; `kerf explain job/dagster-run -n data`"
+        in told
+    )
+    assert (["cpu"], 97, 0) == (item["overloaded"], item["usedPercent"]["cpu"], item["requestedPercent"]["cpu"])
+    assert "overloaded" not in unknown.stdout
+
+
 def test_the_advice_is_a_patch_with_what_it_would_come_to() -> None:
     """002-4, 002-10: a request from use, as a patch that nobody applies; 002-12: seven nodes for 1.344."""
     advice = kerf(*JOB, *PILE, "-o", "json").data["items"][0]["advice"]

@@ -25,6 +25,8 @@ from kerf.cli.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, wo
 from kerf.engine.provisioning import Options
 from kerf.model.snapshot import ClusterNode
 
+_MACHINES = ("node", "nodeclaim")
+
 
 @click.command()
 @click.argument("objects", nargs=-1, metavar="[KIND/NAME]...", shell_complete=lambda *asked: _kinds_like(asked[2]))
@@ -43,8 +45,8 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     if not wanted and flags["selector"] is None:
         raise click.UsageError("give KIND/NAME, or -l SELECTOR")
     asked = parse_selector(flags["selector"] or "")
-    of_workloads = flags["selector"] is not None or any(one.kind in WORKLOADS for one in wanted)
-    world = read_world(Source.of(flags), with_usage=of_workloads)
+    with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
+    world = read_world(Source.of(flags), with_usage=with_usage)
     with progress("planning"):
         answers = PodAnswers(world, decide(world, Options(with_bound=False)))
         found = [_explained(one, answers) for one in wanted]
@@ -78,7 +80,7 @@ def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
     if wanted.kind == "provisioningrequest":
         requests = {each.key: each for each in world.snapshot.provisioning_requests}
         return explain_request(requests[key_of(wanted, requests, world)], answers)
-    if wanted.kind in ("node", "nodeclaim"):
+    if wanted.kind in _MACHINES:
         nodes = _nodes(wanted.kind, world)
         return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, world)], answers)
     return explain_workload(workload_of(wanted, world), answers)

@@ -10,9 +10,11 @@ from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
 from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
+from kerf.cli.wanted import WORKLOADS
 from kerf.engine.caps import excess
 from kerf.engine.disruption.candidates import allowed
 from kerf.engine.pricing import present_price
+from kerf.engine.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
@@ -20,12 +22,13 @@ from kerf.model.snapshot import ClusterNode
 from kerf.model.times import instant_text
 
 _MOST_PODS = 5
+_MOST_CROWDS = 3
 
 
 def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
     """A Node or a NodeClaim; both are told with all that is known of the pair."""
     world = answers.world
-    future = prospect(node, world, answers.plan)
+    future, load = prospect(node, world, answers.plan), load_of(node, world.usage)
     coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
     name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
     data: Json = {
@@ -46,6 +49,9 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "coming": coming,
         "devices": [card_object(card) for card in cards_of(node, world.snapshot)],
         "problem": node.problem,
+        "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
+        "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
+        "overloaded": [] if load is None else list(load.overloaded()),
         "verdict": future.verdict,
         "why": future.why,
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
@@ -104,8 +110,21 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     yield f"  {counted(len(node.pods), 'pod')}{': ' if node.pods else ''}{some([p.key for p in node.pods], _MOST_PODS)}"
     if coming:
         yield f"  {counted(len(coming), 'pod')} to come: {some(coming, _MOST_PODS)}"
+    yield from _load_lines(node, world)
     yield from _card_lines(node, world)
     yield from _condition_lines(node)
+
+
+def _load_lines(node: ClusterNode, world: World) -> Iterator[str]:
+    """Where much is used and little asked: how much, and whose pods ask too little."""
+    load = load_of(node, world.usage)
+    if load is None or not load.overloaded():
+        return
+    yield f"  overloaded: it {load_text(load, load.overloaded())}"
+    for crowd in crowds(node.pods, world.usage, load.overloaded())[:_MOST_CROWDS]:
+        asked = f"{crowd.kind.lower()}/{crowd.name} -n {crowd.namespace}"
+        told = f"; `kerf explain {asked}` advises a request" if crowd.kind.lower() in WORKLOADS else ""
+        yield f"    {crowd_text(crowd, load.overloaded())}{told}"
 
 
 def _card_lines(node: ClusterNode, world: World) -> Iterator[str]:
