@@ -161,6 +161,32 @@ def test_pods_that_come_for_it_take_its_room(key: str) -> None:
     assert late.reason.startswith("ProvisioningRequest team/r has no room for it: node n0: ")
 
 
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_pods_that_wait_for_a_request_leave_it_all_its_places(number: int) -> None:
+    """They take places once it is provisioned; until then a place is theirs only where they are on a node."""
+    snapshot = world(a_request(), pods=[consumer(i) for i in range(number)])
+    found = made(snapshot)
+
+    assert (2, 1) == (len(found.placements), len(found.launches))
+    assert {"waits until ProvisioningRequest team/r is provisioned, and takes a place of it"} == {
+        each.reason for each in found.unplaced
+    }
+    assert number == len(found.unplaced)
+    assert ("False", "NodesStarting") == told(snapshot)["Provisioned"][:2]
+
+
+def test_pods_on_nodes_count_for_a_request_that_is_not_provisioned() -> None:
+    """The scheduler binds them as soon as a node comes up; all of them there is all places there."""
+    one, all_ = ([consumer(i, f"n{i}") for i in range(number)] for number in (1, 3))
+
+    assert (
+        "2 of 3 places on nodes that are up, the others are starting"
+        == told(world(a_request(), pods=one))["Provisioned"][2]
+    )
+    assert "2 of 3 have room: limit" in told(world(a_request(), pods=one, most=2))["Provisioned"][2]
+    assert "3 places on nodes that are up, kept for 10m" == told(world(a_request(), pods=all_, up=3))["Provisioned"][2]
+
+
 def test_room_is_kept_until_it_is_taken_or_the_time_is_over() -> None:
     """What is left of it: one place of three, then none."""
     there = [consumer(0, "n0"), consumer(1, "n1")]

@@ -1,7 +1,8 @@
 """Room that ProvisioningRequests ask for: virtual pods, all or none, and what their conditions then say.
 
 The same plan that buys for pods finds the room, so that a request competes as a group of pods would and nothing is
-computed twice. Pods that come for a request take its room: there is one virtual pod fewer for each of them.
+computed twice. Pods that come for a request take its room: there is one virtual pod fewer for each of them. Until the
+request is provisioned only those on nodes do: the others wait with it, since room for them is what it asks for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +72,8 @@ def _booking(
     if problem:
         return Booking(request, (), bound, problem)
     pods = [pod for pod in found if pod is not None]
-    left = _left([each.count for each in request.pod_sets], pods, consumers)
+    taking = [pod for pod in consumers if pod.node_name or request.booked_until_s is not None]
+    left = _left([each.count for each in request.pod_sets], pods, taking)
     namespace = f"{_PREFIXES[request.class_name]}{request.namespace}.{request.name}"
     virtual = (
         replace(
@@ -115,6 +117,15 @@ def request_of(key: str) -> str:
     return namespace.removeprefix(prefix).replace(".", "/", 1) if prefix else ""
 
 
+def awaited_request(pod: Pod, found: Iterable[Booking]) -> str:
+    """The request (`namespace/name`) without whose room a pod is not planned for yet; empty for every other pod."""
+    consumed = consumed_request(pod)
+    is_awaited = consumed and any(
+        each.request.key == consumed and each.request.booked_until_s is None for each in found
+    )
+    return consumed if is_awaited else ""
+
+
 def is_check(pod: Pod) -> bool:
     """Whether a virtual pod asks only whether there is room on nodes that are up."""
     return pod.namespace.startswith(_PREFIXES[CHECK_CAPACITY])
@@ -127,7 +138,10 @@ def buys_nothing(pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a plan says of a booking: places on nodes that are up, all places, and why there are not more."""
+    """What a plan says of a booking: places on nodes that are up, all places, and why there are not more.
+
+    Places of pods that are on nodes are among both.
+    """
 
     ready: int
     asked: int
@@ -140,7 +154,9 @@ def verdict(booking: Booking, plan: Plan, snapshot: ClusterSnapshot) -> Verdict:
     up = {node.name for node in snapshot.nodes if node.is_initialized and node.node is not None}
     ready = sum(placement.pod.pod in keys and placement.node in up for placement in plan.placements)
     refusal = next((each.reason for each in plan.unplaced if each.pod in keys), "")
-    return Verdict(ready, len(keys), refusal.removeprefix(f"{title(booking.request)}: "))
+    return Verdict(
+        booking.bound + ready, booking.bound + len(keys), refusal.removeprefix(f"{title(booking.request)}: ")
+    )
 
 
 def title(request: ProvisioningRequest) -> str:
@@ -169,7 +185,7 @@ def advanced(booking: Booking, seen: Verdict, now_s: float) -> ProvisioningReque
         return told(FAILED, "FailedToCreatePods", booking.problem)
     request = told(ACCEPTED, "Accepted", "Kerf looks for room for it")
     if seen.ready == seen.asked:
-        return told(PROVISIONED, "CapacityIsFound", f"{_places(seen.asked)} on nodes that are up, kept for 10m")
+        return told(PROVISIONED, "CapacityIsFound", f"{_places(request.pods)} on nodes that are up, kept for 10m")
     is_final = request.parameters.get(NO_RETRY) == "true" and f"{PACED}: " not in seen.refusal
     if seen.refusal and is_final:
         return told(FAILED, "CapacityIsNotFound", seen.refusal)

@@ -88,7 +88,7 @@ def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
 
 
 def _booked(booking: Booking) -> Gang:
-    return Gang(title(booking.request), len(booking.pods), booking.pods)
+    return Gang(title(booking.request), booking.bound + len(booking.pods), booking.pods, booking.bound)
 
 
 def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: ClusterSnapshot) -> Gang | None:

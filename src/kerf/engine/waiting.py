@@ -5,7 +5,7 @@ Whoever plans, explains or moves pods asks here, so that all of them keep the sa
 
 from dataclasses import replace
 
-from kerf.engine.bookings import bookings
+from kerf.engine.bookings import awaited_request, bookings
 from kerf.engine.prewarm import prewarming_pods
 from kerf.engine.supply import Supply
 from kerf.engine.trial import Trial
@@ -13,6 +13,7 @@ from kerf.engine.virtual import virtual_pods
 from kerf.engine.windows.admission import Judged, Shares, judged
 from kerf.engine.windows.phases import Windows
 from kerf.model.opportunistic import OPPORTUNISTIC
+from kerf.model.plan import Stage, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -23,6 +24,9 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     Those that are left `out`, by `namespace/name`, are in none of them.
     """
     pods = [pod for pod in snapshot.pending if not pod.is_daemon and pod.key not in out]
+    booked = bookings(snapshot)
+    awaited = {pod.key: request for pod in pods if (request := awaited_request(pod, booked))}
+    pods = [pod for pod in pods if pod.key not in awaited]
     windows = Windows(snapshot)
     found = judged(pods, windows, Shares(trial, wares), snapshot.taken_at_s)
     own: dict[str, list[Pod]] = {}
@@ -33,8 +37,15 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
     found.pods += virtual_pods(windows, own, wares.families)
     found.pods += prewarming_pods(snapshot)
-    found.pods += [pod for booking in bookings(snapshot) for pod in booking.pods if pod.key not in out]
+    found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
+    found.held += (_awaiting(key, request) for key, request in awaited.items())
     return found
+
+
+def _awaiting(key: str, request: str) -> Unplaced:
+    """Planned for by itself it would take the room, and the request would never have it all."""
+    reason = f"waits until ProvisioningRequest {request} is provisioned, and takes a place of it"
+    return Unplaced(key, Stage.HELD, reason)
 
 
 def _opened(pod: Pod) -> Pod:
