@@ -73,6 +73,21 @@ def test_the_room_of_a_group_is_kept_for_it() -> None:
     assert {"replay"} == {launch.follow for launch in planned([a_pod("single", cpu=3)]).launches}
 
 
+@pytest.mark.parametrize("label, annotation, needed", [("3", "9", 9), ("9", "3", 9)])
+def test_the_larger_of_label_and_annotation_counts(label: str, annotation: str, needed: int) -> None:
+    """As of different numbers on different pods."""
+    made = planned(members(6, least=label, annotations={"kerf.dev/pod-group-min": annotation}))
+
+    assert {f"group train: 6 pods are there, {needed} are needed"} == reasons(made)
+
+
+def test_label_and_annotation_both_have_to_make_sense() -> None:
+    """One that does not is told, though the other would do."""
+    made = planned(members(6, least="3", annotations={"kerf.dev/pod-group-min": "x"}))
+
+    assert {"group train: kerf.dev/pod-group-min: expected a number of pods, 1 or more, got 'x'"} == reasons(made)
+
+
 def test_a_group_with_too_few_members_is_held() -> None:
     """Also where its minimum exceeds what its workload will ever make."""
     made = planned([*members(6), a_pod("single", cpu=3)])

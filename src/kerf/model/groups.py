@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kerf.model.pods import Pod
 
 POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
-"""Labels of a pod: its group, and how many pods of the group are of use only together."""
+"""Labels of a pod: its group, and how many pods of the group are of use only together (or an annotation)."""
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 VOLCANO_ANNOTATION = "scheduling.k8s.io/group-name"
 KUEUE_LABEL, KUEUE_COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
@@ -69,10 +69,12 @@ def group_of(pod: Pod) -> GroupKey | None:
 def stated_min(pod: Pod, api: str) -> tuple[int, str]:
     """How many pods of its group a pod itself says are needed, and what is wrong with what it says (0 then).
 
-    (0, "") for groups whose own object says so.
+    (0, "") for groups whose own object says so. The larger counts where label and annotation differ.
     """
     if api == OWN:
-        return _number(POD_GROUP_MIN, {**pod.annotations, **pod.labels}, POD_GROUP)
+        held = [each for each in (pod.labels, pod.annotations) if POD_GROUP_MIN in each] or [pod.labels]
+        stated = [_number(POD_GROUP_MIN, each, POD_GROUP) for each in held]
+        return next((each for each in stated if each[1]), max(stated))
     return _number(KUEUE_COUNT, pod.annotations, KUEUE_LABEL) if api == KUEUE else (0, "")
 
 
