@@ -222,6 +222,17 @@ def test_a_template_that_is_missing_or_wrong_fails_it(templates: tuple[PodTempla
     assert {} == told(world(a_request(created_s=NOON_S - 29), templates=templates))
 
 
+def test_a_plan_says_at_once_that_a_template_is_missing() -> None:
+    """Files do not come late, and nobody waits half a minute for the answer of a command."""
+    snapshot = world(a_request(created_s=NOON_S), templates=())
+
+    assert 3 == len(made(snapshot).unplaced)
+    assert {"ProvisioningRequest team/r: there is no PodTemplate team/big"} == {
+        each.reason for each in made(snapshot).unplaced
+    }
+    assert "there is no PodTemplate team/big" == verdict(bookings(snapshot)[0], made(snapshot), snapshot).refusal
+
+
 @pytest.mark.parametrize("over", ["Failed", "BookingExpired", "CapacityRevoked"])
 def test_what_is_over_is_left_alone(over: str) -> None:
     """So are requests of other classes, and those that are being deleted."""

@@ -5,11 +5,11 @@ computed twice. Pods that come for a request take its room: there is one virtual
 request is provisioned only those on nodes do: the others wait with it, since room for them is what it asks for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.model.nodeclaim import FALSE, TRUE, Condition
-from kerf.model.plan import PACED, Plan
+from kerf.model.plan import PACED, Plan, Stage, Unplaced
 from kerf.model.pods import VIRTUAL, Pod
 from kerf.model.provisioningrequests import (
     ACCEPTED,
@@ -74,11 +74,10 @@ def _booking(
     pods = [pod for pod in found if pod is not None]
     taking = [pod for pod in consumers if pod.node_name or request.booked_until_s is not None]
     left = _left([each.count for each in request.pod_sets], pods, taking)
-    namespace = f"{_PREFIXES[request.class_name]}{request.namespace}.{request.name}"
     virtual = (
         replace(
             pod,
-            namespace=namespace,
+            namespace=_virtual_namespace(request),
             name=f"{index}-{number}",
             created_s=request.created_s,
             queue_priority=_LAST_RANK,
@@ -88,6 +87,20 @@ def _booking(
         for number in range(count)
     )
     return Booking(request, tuple(virtual), bound)
+
+
+def _virtual_namespace(request: ProvisioningRequest) -> str:
+    return f"{_PREFIXES[request.class_name]}{request.namespace}.{request.name}"
+
+
+def unmade(booking: Booking) -> Iterator[Unplaced]:
+    """Why there are no virtual pods of a booking: the answer for each that there would be."""
+    if booking.problem:
+        reason = f"{title(booking.request)}: {booking.problem}"
+        for index, pod_set in enumerate(booking.request.pod_sets):
+            for number in range(pod_set.count):
+                key = f"{_virtual_namespace(booking.request)}/{index}-{number}"
+                yield Unplaced(key, Stage.INVALID, reason)
 
 
 def _problem(request: ProvisioningRequest, found: Sequence[Pod | None]) -> str:
@@ -153,7 +166,7 @@ def verdict(booking: Booking, plan: Plan, snapshot: ClusterSnapshot) -> Verdict:
     keys = {pod.key for pod in booking.pods}
     up = {node.name for node in snapshot.nodes if node.is_initialized and node.node is not None}
     ready = sum(placement.pod.pod in keys and placement.node in up for placement in plan.placements)
-    refusal = next((each.reason for each in plan.unplaced if each.pod in keys), "")
+    refusal = next((each.reason for each in plan.unplaced if each.pod in keys), booking.problem)
     return Verdict(
         booking.bound + ready, booking.bound + len(keys), refusal.removeprefix(f"{title(booking.request)}: ")
     )

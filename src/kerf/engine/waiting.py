@@ -5,7 +5,7 @@ Whoever plans, explains or moves pods asks here, so that all of them keep the sa
 
 from dataclasses import replace
 
-from kerf.engine.bookings import awaited_request, bookings
+from kerf.engine.bookings import awaited_request, bookings, unmade
 from kerf.engine.prewarm import prewarming_pods
 from kerf.engine.supply import Supply
 from kerf.engine.trial import Trial
@@ -38,6 +38,7 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     found.pods += virtual_pods(windows, own, wares.families)
     found.pods += prewarming_pods(snapshot)
     found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
+    found.held += (unplaced for booking in booked for unplaced in unmade(booking))
     found.held += (_awaiting(key, request) for key, request in awaited.items())
     return found
 
