@@ -233,6 +233,22 @@ def test_a_plan_says_at_once_that_a_template_is_missing() -> None:
     assert "there is no PodTemplate team/big" == verdict(bookings(snapshot)[0], made(snapshot), snapshot).refusal
 
 
+@pytest.mark.parametrize(
+    "parameters, said",
+    [
+        (
+            {"ValidUntilSeconds": "abc"},
+            "parameters.ValidUntilSeconds is ignored: expected seconds, 1 or more, got 'abc'",
+        ),
+        ({"ValidUntilSeconds": ""}, "parameters.ValidUntilSeconds is ignored: expected seconds, 1 or more, got ''"),
+        ({"noRetry": "maybe"}, """parameters.noRetry is ignored: expected "true" or "false", got 'maybe'"""),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_told(parameters: dict[str, str], said: str) -> None:
+    """With what was expected, where whoever wrote it looks."""
+    assert f"Kerf looks for room for it; {said}" == told(world(a_request(parameters=parameters)))["Accepted"][2]
+
+
 @pytest.mark.parametrize("over", ["Failed", "BookingExpired", "CapacityRevoked"])
 def test_what_is_over_is_left_alone(over: str) -> None:
     """So are requests of other classes, and those that are being deleted."""

@@ -33,7 +33,7 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
             for each in told.conditions
         ],
     }
-    needs_look = request.is_ours and (told.is_true(FAILED) or bool(seen.refusal))
+    needs_look = request.is_ours and (told.is_true(FAILED) or bool(seen.refusal or request.ignored))
     return Explanation(data, tuple(_lines(told, places, data)), needs_look)
 
 

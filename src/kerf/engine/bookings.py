@@ -196,7 +196,7 @@ def advanced(booking: Booking, seen: Verdict, now_s: float) -> ProvisioningReque
         if now_s < request.created_s + _PATIENCE_S:
             return request
         return told(FAILED, "FailedToCreatePods", booking.problem)
-    request = told(ACCEPTED, "Accepted", "Kerf looks for room for it")
+    request = told(ACCEPTED, "Accepted", "; ".join(("Kerf looks for room for it", *request.ignored)))
     if seen.ready == seen.asked:
         return told(PROVISIONED, "CapacityIsFound", f"{_places(request.pods)} on nodes that are up, kept for 10m")
     is_final = request.parameters.get(NO_RETRY) == "true" and f"{PACED}: " not in seen.refusal

@@ -93,8 +93,19 @@ class ProvisioningRequest:
     def fails_s(self) -> float:
         """When it fails if it has found no room by then. A parameter that is no number counts as none."""
         text = self.parameters.get(VALID_UNTIL, "")
-        is_number = text.isascii() and text.isdecimal() and 0 < len(text) <= 9
-        return self.created_s + (int(text) if is_number and int(text) > 0 else EXPIRES_S)
+        return self.created_s + (int(text) if _is_seconds(text) else EXPIRES_S)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What is wrong with parameters that count as none."""
+        found = []
+        if not _is_seconds(self.parameters.get(VALID_UNTIL, "1")):
+            text = self.parameters[VALID_UNTIL]
+            found.append(f"parameters.{VALID_UNTIL} is ignored: expected seconds, 1 or more, got {text!r}")
+        if self.parameters.get(NO_RETRY, "true") not in ("true", "false"):
+            text = self.parameters[NO_RETRY]
+            found.append(f'parameters.{NO_RETRY} is ignored: expected "true" or "false", got {text!r}')
+        return tuple(found)
 
     def condition(self, name: str) -> Condition | None:
         """The condition of that type; None when it was never set."""
@@ -112,6 +123,10 @@ class ProvisioningRequest:
             condition = replace(condition, since_s=held.since_s)
         others = [each for each in self.conditions if each.type != condition.type]
         return replace(self, conditions=tuple(sorted([*others, condition], key=lambda each: each.type)))
+
+
+def _is_seconds(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 0 < len(text) <= 9 and int(text) > 0
 
 
 def consumed_request(pod: Pod) -> str:
