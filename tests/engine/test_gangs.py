@@ -302,3 +302,24 @@ def test_every_group_is_placed_whole_or_not_at_all(
         size >= least and least <= spare and not any(n.startswith(f"g{number}-") for n in served(made))
         for number, (size, least, _) in enumerate(sizes)
     )
+
+
+def hints(made: Plan) -> set[tuple[str, str]]:
+    """The hints of the pods that get no place, each with the text of its patch."""
+    return {(each.hint, each.patch.text if each.patch is not None else "") for each in made.unplaced}
+
+
+def test_a_hint_on_limits_counts_the_groups_that_come_back() -> None:
+    """Under a limit that does for the single pods the other group would take what they are promised."""
+    pods = [*members(4, "a", 4), *members(4, "b", 4), *(a_pod(f"z{i}", cpu=3) for i in range(4))]
+    text = "12 is the smallest nodes limit of NodePool pool that places all 12 pods"
+
+    assert {(text, '{"spec": {"limits": {"nodes": "12"}}}')} == hints(planned(pods, nodes=5))
+    assert () == planned(pods, nodes=12).unplaced
+
+
+def test_no_figure_is_said_that_would_not_place_the_group() -> None:
+    """One of its pods fits nowhere, whatever the limit."""
+    odd = a_pod("train-9", cpu=99, labels=members(1, least=2)[0].labels)
+
+    assert {("raise limit nodes of NodePool pool", "")} == hints(planned([*members(1, least=2), odd], nodes=0))

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from kerf.cli.explain_pods import PodAnswers
 from kerf.cli.explanation import Explanation
-from kerf.cli.plan_json import Json
-from kerf.cli.render import counted
+from kerf.cli.plan_json import Json, patch_object
+from kerf.cli.render import counted, patch_command
 from kerf.engine.bookings import Booking, Verdict, advanced, bookings, verdict
 from kerf.model.nodeclaim import TRUE
 from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningRequest
@@ -19,6 +19,11 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
     seen = verdict(booking, plan, snapshot) if booking is not None else Verdict(0, 0)
     told = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
     places = _places(booking, answers)
+    first = (
+        next((answers.unplaced[pod.key] for pod in booking.pods if pod.key in answers.unplaced), None)
+        if booking
+        else None
+    )
     data = {
         "kind": "ProvisioningRequest",
         "namespace": request.namespace,
@@ -28,13 +33,20 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
         "pods": request.pods,
         "places": dict(sorted(places.items())),
         "refusal": seen.refusal,
+        "hint": first.hint if first is not None else "",
+        "patch": patch_object(first.patch) if first is not None and first.patch is not None else None,
         "conditions": [
             {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
             for each in told.conditions
         ],
     }
     needs_look = request.is_ours and (told.is_true(FAILED) or bool(seen.refusal or request.ignored))
-    return Explanation(data, tuple(_lines(told, places, data)), needs_look)
+    lines = [*_lines(told, places, data)]
+    if first is not None and first.hint:
+        lines.append(f"  hint: {first.hint}")
+    if first is not None and first.patch is not None:
+        lines.append(f"  {patch_command(first.patch)}")
+    return Explanation(data, tuple(lines), needs_look)
 
 
 def _places(booking: Booking | None, answers: PodAnswers) -> Counter[str]:

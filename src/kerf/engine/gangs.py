@@ -56,10 +56,11 @@ class Gang:
         return (self.least - self.placed, tuple(sorted(Counter(id(pod.spec) for pod in self.pods).items())))
 
     def refusals(self, reason: str, stage: Stage, like: Unplaced | None = None) -> Iterator[Unplaced]:
-        """The same answer for each pod, with the hint and the misfits of one of them."""
+        """The same answer for each pod, with the hint, the patch of a pool and the misfits of one of them."""
         told = Unplaced("", stage, f"{self.name}: {reason}")
         if like is not None:
-            told = replace(told, hint=like.hint, misfits=like.misfits)
+            patch = like.patch if like.patch is not None and like.patch.kind == "NodePool" else None
+            told = replace(told, hint=like.hint, patch=patch, misfits=like.misfits)
         return (replace(told, pod=pod.key) for pod in self.pods)
 
 

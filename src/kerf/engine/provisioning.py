@@ -3,10 +3,12 @@
 Every pending pod ends in exactly one of launches, placements, unplaced.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from kerf.engine import pricing, wording
+from kerf.engine.advice.groups import with_limits_for_all
 from kerf.engine.advice.situation import Situation
 from kerf.engine.bound import lower_bound
 from kerf.engine.explain import refused_early, unplaced_pods
@@ -32,6 +34,7 @@ from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import FOLLOW
+from kerf.model.nodepool import NodePool
 from kerf.model.plan import Admission, Cost, GpuUse, Launch, NodePlacement, Plan, Unplaced
 from kerf.model.pods import is_virtual
 from kerf.model.snapshot import ClusterSnapshot
@@ -45,7 +48,17 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
     if not found:
         return _plan(snapshot, market, options)
     unbounded = replace(options, with_bound=False)
-    made = whole(found, lambda out: _plan(snapshot, market, unbounded, out))
+
+    def attempt(pools: tuple[NodePool, ...] = ()) -> Callable[[frozenset[str]], Plan]:
+        changed = {pool.name: pool for pool in pools}
+        world = replace(snapshot, node_pools=tuple(changed.get(p.name, p) for p in snapshot.node_pools))
+        return cache(lambda out: _plan(world, market, unbounded, out))
+
+    tried = attempt()
+    made = whole(found, tried)
+    if made.unplaced:
+        own = {pool.name: pool for pool in snapshot.node_pools}
+        made = with_limits_for_all(made, tried(frozenset()), own, lambda pools: whole(found, attempt(pools)))
     return bounded(made, snapshot, market) if options.with_bound else made
 
 
