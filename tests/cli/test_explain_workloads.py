@@ -1,6 +1,9 @@
 """`kerf explain` of workloads and of pods by label: where they are, what they ask and use, what would help."""
 
 import json
+from pathlib import Path
+
+import pytest
 
 from tests.cli.program import files, kerf
 
@@ -192,3 +195,33 @@ def test_runs_that_are_a_job_each_are_summed_up_by_label() -> None:
 
     assert "pods with dagster/job=etl: 12, made by 12 Jobs" in done.stdout
     assert "Dagster runs 12 pods of etl at once, made by 12 owners; to run fewer:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "labels, said",
+    [
+        ("{}", "suspended by spec.suspend"),
+        (
+            "{kueue.x-k8s.io/queue-name: night}",
+            "suspended by spec.suspend; held by Kueue until queue night has quota for it",
+        ),
+    ],
+)
+def test_a_suspended_job_says_why_it_has_no_pods(tmp_path: Path, labels: str, said: str) -> None:
+    """And by whom it is held, in both forms."""
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        f"""apiVersion: batch/v1
+kind: Job
+metadata: {{name: susp, labels: {labels}}}
+spec:
+  suspend: true
+  parallelism: 4
+  template: {{spec: {{restartPolicy: Never, containers: [{{name: main, image: x}}]}}}}
+""",
+        encoding="utf-8",
+    )
+    asked = ("explain", "job/susp", *files(POOL), "-f", str(job))
+
+    assert f"Job default/susp: 0 pods\n  it is {said}\n" in kerf(*asked).stdout
+    assert said == kerf(*asked, "-o", "json").data["items"][0]["suspended"]

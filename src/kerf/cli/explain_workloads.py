@@ -24,6 +24,7 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
         "namespace": workload.namespace,
         "name": workload.name,
         "replicas": workload.replicas,
+        "suspended": workload.suspended,
         "pods": [one.data for one in explain_pods([pod.key for pod in pods], answers)],
         **told,
     }
@@ -32,6 +33,8 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     if workload.cron_job is not None:
         told, said = explain_runs(workload.cron_job, answers.world.snapshot)
         data, lines = {**data, **told}, [*lines, *said]
+    if workload.suspended:
+        lines.append(f"  it is {workload.suspended}")
     if not pods:
         lines.append(f"  it has none now; --replicas {workload.key}=1 plans as if it had one")
     return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))

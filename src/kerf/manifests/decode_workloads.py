@@ -10,6 +10,7 @@ from kerf.manifests.decoded import Workload
 from kerf.manifests.schema import Path, Report
 from kerf.model.constraints import Toleration
 from kerf.model.cronjobs import CronJob
+from kerf.model.groups import KUEUE_QUEUE
 from kerf.model.pods import Owner, Pod
 from kerf.model.snapshot import DaemonSet
 
@@ -75,7 +76,16 @@ def workload_of(raw: dict[str, Any], report: Report, admission: Admission, sourc
         first_ordinal=(spec.get("ordinals") or {}).get("start") or 0,
         owner=meta.owner,
         cron_job=_cron_job(raw, template, meta) if kind == "CronJob" else None,
+        suspended=_suspended(spec, meta) if kind == "Job" else "",
     )
+
+
+def _suspended(spec: dict[str, Any], meta: Meta) -> str:
+    """Why a Job has no pods, whatever else it says."""
+    if not spec.get("suspend"):
+        return ""
+    queue = meta.labels.get(KUEUE_QUEUE)
+    return "suspended by spec.suspend" + (f"; held by Kueue until queue {queue} has quota for it" if queue else "")
 
 
 def _cron_job(raw: dict[str, Any], template: Pod, meta: Meta) -> CronJob:

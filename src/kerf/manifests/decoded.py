@@ -21,7 +21,8 @@ class Workload:
     """A controller that keeps `replicas` pods, each like `template` save its name.
 
     For a Job that is how many still run at once; a CronJob has none until it is asked to. Ordinals count from
-    `first_ordinal`. `cron_job` is what a CronJob says of its runs.
+    `first_ordinal`. `cron_job` is what a CronJob says of its runs. `suspended` says by whom a Job is; empty where it is
+    not.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Workload:
     first_ordinal: int = 0
     owner: Owner | None = None
     cron_job: CronJob | None = None
+    suspended: str = ""
 
     @property
     def key(self) -> str:

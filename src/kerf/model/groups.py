@@ -17,6 +17,8 @@ VOLCANO_ANNOTATION = "scheduling.k8s.io/group-name"
 KUEUE_LABEL, KUEUE_COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 """Gates of pods that Kueue has not let in yet."""
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""Label of a workload that Kueue suspends until its queue has quota for it."""
 OWN, COSCHEDULING, VOLCANO, KUEUE = "kerf.dev", "scheduling.x-k8s.io", "scheduling.volcano.sh", "kueue.x-k8s.io"
 
 
