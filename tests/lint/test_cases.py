@@ -51,3 +51,32 @@ def test_no_case_is_of_a_rule_that_is_no_more() -> None:
 def test_the_page_of_rules_is_that_of_the_register() -> None:
     """`make generated` writes it."""
     assert page() == (ROOT / PAGE).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "labels, said",
+    [
+        ("{kerf.dev/pod-group: g}", "expected a number of pods beside kerf.dev/pod-group, got none; the group is held"),
+        ('{kerf.dev/pod-group: g, kerf.dev/pod-group-min: "x"}', "expected a number of pods, 1 or more, got 'x'"),
+        ('{kerf.dev/pod-group-min: "2"}', "kerf.dev/pod-group-min without the label kerf.dev/pod-group does nothing"),
+        ('{kerf.dev/pod-group: g, kerf.dev/pod-group-min: "9"}', "needs 9 pods, and its Jobs run at most 8 at once"),
+        ('{kerf.dev/pod-group: g, kerf.dev/pod-group-min: "8"}', ""),
+    ],
+)
+def test_numbers_of_groups(labels: str, said: str) -> None:
+    """Two Jobs of four pods are one group; a number that they can reach together is well."""
+    job = """apiVersion: batch/v1
+kind: Job
+metadata: {name: %s}
+spec:
+  parallelism: 4
+  template:
+    metadata: {labels: %s}
+    spec: {restartPolicy: Never, containers: [{name: main, resources: {requests: {cpu: 1}}}]}
+"""
+    found = [
+        each for each in looked("---\n".join(job % (name, labels) for name in "ab")).findings if each.code == "KL065"
+    ]
+
+    assert (2 if said else 0) == len(found)
+    assert all(said in each.message for each in found)
