@@ -40,11 +40,11 @@ def refused(replica: Replica) -> str:
     return told.removeprefix("error: ")
 
 
-def without(installation: Installation, resource: str, verb: str) -> None:
+def without(installation: Installation, group: str, resource: str, verb: str) -> None:
     """Take one verb out of Kerf's role."""
     role: Object = deepcopy(next(each for each in roles(NAMESPACE, "kerf", True) if each["kind"] == "ClusterRole"))
     for rule in role["rules"]:
-        if resource in rule["resources"] and "resourceNames" not in rule:
+        if group in rule["apiGroups"] and resource in rule["resources"] and "resourceNames" not in rule:
             rule["verbs"].remove(verb)
     role["rules"] = [rule for rule in role["rules"] if rule["verbs"]]
     installation.plane.kubectl("replace", "-f", "-", input=json.dumps(role))
@@ -58,7 +58,7 @@ def test_a_verb_that_the_role_lacks_is_named_with_the_line_that_grants_it(
     installation: Installation, resource: str, verb: str, group: str
 ) -> None:
     """At the start, and not hours later on the one object that needs it."""
-    without(installation, resource, verb)
+    without(installation, group, resource, verb)
     line = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
 
     assert f"forbidden: the role lacks 1 rule (hint: grant {line})" == refused(installation.run())

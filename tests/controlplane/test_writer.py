@@ -18,11 +18,13 @@ from kerf.model import events
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node
+from kerf.model.provisioningrequests import CHECK_CAPACITY, ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.windows import CapacityWindow
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
 from kerf.testing.builders import NOON_S
 from kerf.testing.controlplane import ControlPlane
+from tests.controlplane.group_definitions import definitions
 from tests.controlplane.site import Object, Site, conditions
 
 READY = Condition("Ready", "True", "Ready", since_s=NOON_S)
@@ -299,7 +301,7 @@ def test_kubectl_describe_shows_the_events_of_that_very_object(site: Site) -> No
 
 def test_every_access_is_used_and_nothing_else_is_granted(site: Site) -> None:
     """The audit log of one life of everything shows what writer and recorder declare; other calls are forbidden."""
-    pod, window = site.pod(), a_window_of(site)
+    pod, window, request = site.pod(), a_window_of(site), a_request_of(site)
 
     async def act(client: KubeClient) -> None:
         writer, recorder = KubeWriter(client), KubeRecorder(client, Noon(), lambda kind, key: pod.uid)
@@ -312,6 +314,7 @@ def test_every_access_is_used_and_nothing_else_is_granted(site: Site) -> None:
         await writer.update_node_pool_status(site.name, Resources({"nodes": 1}), [READY])
         await writer.update_node_overlay_status(site.name, [READY])
         await writer.update_window_status(replace(window, status=replace(window.status, phase="Closed")))
+        await writer.update_provisioning_request_status(replace(request, conditions=(READY,)))
         await writer.annotate_node_pool(site.name, {"a": "1"})
         await writer.annotate_pod(pod, PIN)
         await writer.nominate(pod, "n")
@@ -338,6 +341,19 @@ def a_window_of(site: Site) -> CapacityWindow:
     site.plane.apply([{"apiVersion": version, "kind": "CapacityWindow", "metadata": {"name": site.name}, "spec": spec}])
     value = decode_object(site.raw("CapacityWindow"))
     assert isinstance(value, CapacityWindow)
+    return value
+
+
+def a_request_of(site: Site) -> ProvisioningRequest:
+    """A ProvisioningRequest of our name, as it is stored, on a server that has learned the kind."""
+    site.plane.install_crds(definitions())
+    metadata = {"name": site.name, "namespace": site.name}
+    spec = {"provisioningClassName": CHECK_CAPACITY, "podSets": [{"podTemplateRef": {"name": "none"}, "count": 1}]}
+    version = "autoscaling.x-k8s.io/v1"
+    made = {"apiVersion": version, "kind": "ProvisioningRequest", "metadata": metadata, "spec": spec}
+    site.plane.apply([made])
+    value = decode_object(site.raw("ProvisioningRequest"))
+    assert isinstance(value, ProvisioningRequest)
     return value
 
 
