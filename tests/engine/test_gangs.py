@@ -323,3 +323,10 @@ def test_no_figure_is_said_that_would_not_place_the_group() -> None:
     odd = a_pod("train-9", cpu=99, labels=members(1, least=2)[0].labels)
 
     assert {("raise limit nodes of NodePool pool", "")} == hints(planned([*members(1, least=2), odd], nodes=0))
+
+
+def test_a_number_of_no_group_is_noted() -> None:
+    """It does nothing, which whoever wrote it did not mean."""
+    made = planned([a_pod("p", labels={"kerf.dev/pod-group-min": "8"})])
+
+    assert "1 pod with kerf.dev/pod-group-min and no label kerf.dev/pod-group: of no group, planned alone" in made.notes

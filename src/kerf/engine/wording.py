@@ -10,6 +10,7 @@ from kerf.engine.shapes import Shape
 from kerf.engine.supply import Supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import SliceRequest
+from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
 from kerf.model.plan import Launch
 from kerf.model.pods import VIRTUAL, Pod, PodDemand, is_virtual
@@ -126,6 +127,11 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     for constraint in sorted({name for pod in pending for name in pod.spec.not_planned}):
         number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
         found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
+    alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
+    if alone:
+        found.append(
+            f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
+        )
     found.extend(_sharing_notes(snapshot))
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
     for cron_job in snapshot.cron_jobs:
