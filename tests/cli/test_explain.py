@@ -24,6 +24,16 @@ def explained(*arguments: str, paths: tuple[str, ...] = (CLUSTER,)) -> dict[str,
     return item
 
 
+def test_the_next_run_of_a_cron_job_needs_a_time() -> None:
+    """Manifests that state none are not of 1970."""
+    paths = ("examples/001-prewarm/nodepool.yaml", "examples/001-prewarm/cronjob.yaml")
+
+    assert explained("cronjob/training", paths=paths)["nextRun"] is None
+    assert "the input states no time: give --now TIME" in kerf("explain", "cronjob/training", *files(*paths)).stdout
+    at = explained("cronjob/training", "--now", "2026-01-04T23:45:00Z", paths=paths)["nextRun"]
+    assert "2026-01-05T00:00:00Z" == at
+
+
 def test_a_conflicting_label_shows_both_sides_and_the_patch() -> None:
     """004 with the affinity value NVIDIA-L20: the pod's key and value beside the pool's, and the patch."""
     text = (ROOT / WORKLOAD_004).read_text(encoding="utf-8").replace("NVIDIA-A10", "NVIDIA-L20")
