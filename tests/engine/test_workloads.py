@@ -152,5 +152,7 @@ def test_runs_of_orchestrators_are_known_by_their_labels() -> None:
         (each.orchestrator.name, each.pods, each.owners, each.groups)
         for each in batches([*others, *dagster, *argo, *airflow])
     ]
+    [bare] = batches([a_pod("b", labels={"dag_id": "daily", "task_id": "load"}, node_name="n1")])
+    assert (1, 0) == (bare.pods, bare.owners)
     [named] = batches([pod("p", {}, "dagster-run-1")])
     assert ("Dagster", 1, ()) == (named.orchestrator.name, named.pods, named.groups)

@@ -211,6 +211,7 @@ def _knobs(pods: Sequence[Pod]) -> Iterator[str]:
         who, runs = batch.orchestrator, counted(batch.pods, "pod")
         of = f" of {', '.join(batch.groups[:3])}" if batch.groups else ""
         more = f" and {len(batch.groups) - 3} more" if len(batch.groups) > 3 else ""
-        yield f"  {who.name} runs {runs}{of}{more} at once, made by {counted(batch.owners, 'owner')}; to run fewer:"
+        made = f", made by {counted(batch.owners, 'owner')}" if batch.owners else ""
+        yield f"  {who.name} runs {runs}{of}{more} at once{made}; to run fewer:"
         yield from (f"    {knob}" for knob in who.knobs)
         yield f"    its pods ask what is written in: {who.requests}"

@@ -66,7 +66,7 @@ ORCHESTRATORS = (DAGSTER, ARGO, AIRFLOW)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Pods of one orchestrator that run at once: how many, made by how many owners, of which groups."""
+    """Pods of one orchestrator that run at once: how many, made by how many owners (none: bare), of which groups."""
 
     orchestrator: Orchestrator
     pods: int
@@ -81,7 +81,7 @@ def batches(pods: Iterable[Pod]) -> tuple[Batch, ...]:
     for orchestrator in ORCHESTRATORS:
         mine = [pod for pod in held if orchestrator.started(pod)]
         if mine:
-            owners = {(pod.namespace, pod.owner.name if pod.owner is not None else pod.name) for pod in mine}
+            owners = {(pod.namespace, pod.owner.kind, pod.owner.name) for pod in mine if pod.owner is not None}
             groups = {pod.labels[orchestrator.group_label] for pod in mine if orchestrator.group_label in pod.labels}
             found.append(Batch(orchestrator, len(mine), len(owners), tuple(sorted(groups))))
     return tuple(found)
