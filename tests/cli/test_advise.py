@@ -47,6 +47,7 @@ def test_what_is_wrong_is_one_line() -> None:
     """A type that is not sold, a pool that is not there, no pool at all."""
     cases = (
         (("--instance-type", "m5.xlarg"), "--instance-type m5.xlarg: not sold in us-east-1; nearest known: m5.xlarge"),
+        (("--instance-type", "M5.XLARGE"), "--instance-type M5.XLARGE: not sold in us-east-1; nearest known: m5.xlar"),
         (("--nodepool", "x"), "--nodepool x: expected one of the NodePools there (batch), got 'x'"),
     )
     for flags, told in cases:

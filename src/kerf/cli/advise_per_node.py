@@ -69,7 +69,7 @@ def _candidates(world: World, instance_type: str | None, nodepool: str | None) -
         return [c for c in supply(snapshot, market).candidates if c.pool.name in names]
     kind = market.find(instance_type)
     if kind is None:
-        close = difflib.get_close_matches(instance_type, [each.name for each in market.types], 3)
+        close = difflib.get_close_matches(instance_type.lower(), [each.name for each in market.types], 3)
         nearest = f"; nearest known: {', '.join(close)}" if close else ""
         raise InputError(f"--instance-type {instance_type}: not sold in {market.region or 'the catalogue'}{nearest}")
     offered = [c for c in supply(snapshot, market).candidates if c.pool in pools and c.kind.name == instance_type]
