@@ -23,7 +23,7 @@ demo: $(STAMP)
 # The tests against a real API server run where `make controlplane` has been run once; elsewhere they are skipped, and
 # the last line says so. They mostly wait, so that two files run beside each other, each on a control plane of its own.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --ignore=tests/controlplane
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplane
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/controlplane
 
 check: $(STAMP)
