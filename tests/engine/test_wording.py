@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.wording import asked, counted
+from kerf.engine.explain.launches import asked, counted
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering, OfferingKey
 from kerf.model.market import SoldOut
 from kerf.model.pods import Owner

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
-from kerf.engine.advice.situation import pod_patch
+from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.shapes import Shape
 from kerf.engine.sizing.orchestrators import Batch, batches
 from kerf.engine.sizing.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing

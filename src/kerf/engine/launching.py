@@ -6,7 +6,7 @@ The pods of a shape are dealt out in queue order, so that the same pods come on 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kerf.engine import wording
+from kerf.engine.explain import launches as wording
 from kerf.engine.caps import leaks, within_cap
 from kerf.engine.filling import Filler, Load, Purchase, charge, named
 from kerf.engine.following import Bought, with_follow

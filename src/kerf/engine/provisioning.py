@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from kerf.engine import pricing, wording
-from kerf.engine.advice.groups import with_limits_for_all
-from kerf.engine.advice.situation import Situation
+from kerf.engine import pricing
+from kerf.engine.explain import launches as wording
+from kerf.engine.explain.hints.groups import with_limits_for_all
+from kerf.engine.explain.hints.situation import Situation
 from kerf.engine.bound import lower_bound
-from kerf.engine.explain import refused_early, unplaced_pods
+from kerf.engine.explain.refusals import refused_early, unplaced_pods
 from kerf.engine.filling import Purchase
 from kerf.engine.firstfit import first_fit
 from kerf.engine.floors import floor_launches

@@ -7,7 +7,7 @@ change the instances of a card in use.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine import wording
+from kerf.engine.explain import launches as wording
 from kerf.engine.devices import asks_devices, with_parts
 from kerf.engine.filling import Filler, Load, named
 from kerf.engine.shapes import Shape

@@ -3,11 +3,11 @@
 A patch is only given when planning again with it places the pod.
 """
 
-from kerf.engine.advice.labels import agree, tolerate
-from kerf.engine.advice.limits import raise_limit
-from kerf.engine.advice.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
-from kerf.engine.advice.situation import Advice, Situation
-from kerf.engine.advice.types import CAP, TYPO, allow_larger_type, raise_cap, spell_right
+from kerf.engine.explain.hints.labels import agree, tolerate
+from kerf.engine.explain.hints.limits import raise_limit
+from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
+from kerf.engine.explain.hints.situation import Advice, Situation
+from kerf.engine.explain.hints.types import CAP, TYPO, allow_larger_type, raise_cap, spell_right
 from kerf.engine.bookings import request_of
 from kerf.engine.shapes import Shape
 from kerf.engine.virtual import window_of

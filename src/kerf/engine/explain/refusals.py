@@ -8,9 +8,9 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kerf.engine.advice import advise
-from kerf.engine.advice.situation import Situation, pod_patch
-from kerf.engine.advice.types import CAP, TYPO
+from kerf.engine.explain.hints import advise
+from kerf.engine.explain.hints.situation import Situation, pod_patch
+from kerf.engine.explain.hints.types import CAP, TYPO
 from kerf.engine.devices import demand_of, rightful_family
 from kerf.engine.fit import fit, nearest
 from kerf.engine.shapes import Shape

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from kerf.engine.advice.situation import Advice, Situation, patch_of_pool, places, requirements_of, takers
+from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places, requirements_of, takers
 from kerf.engine.shapes import Shape
 from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import price_text

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerf.engine.advice.situation import Advice, Situation, patch_of_pool, places
+from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
 from kerf.engine.devices import rightful_family
 from kerf.engine.shapes import Shape
 from kerf.model.nodepool import NodePool

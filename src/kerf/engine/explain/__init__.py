@@ -1,0 +1,1 @@
+"""Words for what was decided: reasons, notes, hints. Nothing here decides."""
