@@ -5,9 +5,12 @@ pods with devices one by one by the family's own chooser. Results depend on how 
 to what one node can hold, so that they are remembered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from kerf.engine.devices import Taken, asks_devices, demand_of, place_on_devices
 from kerf.engine.fit import check_resources, check_taints, narrowed, take
@@ -19,7 +22,7 @@ from kerf.model.gpu import DeviceState, Slice
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import Misfit, PlacedPod
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.quantities import COST_PER_HOUR, Resources
+from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, Resources
 
 Counts = tuple[int, ...]
 """Pods by shape, in the order of the shapes."""
@@ -76,6 +79,27 @@ class Purchase:
         )
 
 
+_Amounts = npt.NDArray[np.int64]
+_MOST = 2**62
+
+
+def measured(amounts: Mapping[str, int], name: str) -> int:
+    """An amount, cut to what an array of 64 bits can hold."""
+    amount = amounts.get(name, 0)
+    return amount if -_MOST < amount < _MOST else max(-_MOST, min(amount, _MOST))
+
+
+def _next_that_fits(asked: _Amounts, first: int, room: Room) -> int | None:
+    """The column, from `first` on, of the next shape whose cpu and memory the room still has; None when none has.
+
+    Most shapes ask for more than is left of a nearly full node: one look at all of them is cheaper than a try of each.
+    """
+    cpu, memory = (max(0, measured(room.free, name)) for name in (CPU, MEMORY))
+    fits = (asked[0, first:] <= cpu) & (asked[1, first:] <= memory)
+    found = int(fits.argmax()) if fits.size else 0
+    return first + found if fits.size and fits[found] else None
+
+
 class Filler:
     """Fills nodes for one set of shapes and remembers what it found."""
 
@@ -85,6 +109,8 @@ class Filler:
         self._device_counts: dict[tuple[int, tuple[object, ...]], int | None] = {}
         self._loads: dict[tuple[int, Counts], Load | None] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
+        self._orders: dict[int, _Amounts] = {}
+        self._asked: _Amounts | None = None
 
     def alone(self, number: int, candidate: Candidate) -> int:
         """How many pods of one shape an empty node of the candidate holds; 0 when none fits there."""
@@ -133,13 +159,29 @@ class Filler:
         room = candidate.room
         counts: list[int] = [0] * len(wanted)
         slices: list[list[tuple[Slice, ...]]] = [[] for _ in wanted]
-        order = sorted((n for n in range(len(wanted)) if wanted[n]), key=lambda n: (self.alone(n, candidate), n))
-        for number in order:
+        ordered, amounts = self._order(candidate)
+        order = ordered[np.array(wanted)[ordered] > 0]
+        asked = amounts[:, order]
+        at = _next_that_fits(asked, 0, room)
+        while at is not None:
+            number = int(order[at])
             room = self._add(candidate, room, number, wanted[number], counts, slices)
+            at = _next_that_fits(asked, at + 1, room)
         offering = candidate.offering_for(room.requirements)
         if offering is None or not any(counts):
             return None
         return Load(candidate, tuple(counts), tuple(map(tuple, slices)), room, offering)
+
+    def _order(self, candidate: Candidate) -> tuple[_Amounts, _Amounts]:
+        """The shapes that fit the candidate, in the order in which they are filled in; cpu and memory of all shapes."""
+        key = id(candidate)
+        if key not in self._orders:
+            fitting = [(held, n) for n in range(len(self.shapes)) if (held := self.alone(n, candidate))]
+            self._orders[key] = np.array([number for _, number in sorted(fitting)], dtype=np.int64)
+        if self._asked is None:
+            asked = [[measured(shape.requests, name) for shape in self.shapes] for name in (CPU, MEMORY)]
+            self._asked = np.array(asked, dtype=np.int64)
+        return self._orders[key], self._asked
 
     def _add(
         self,

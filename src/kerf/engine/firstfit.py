@@ -74,7 +74,11 @@ def _narrow(
     options: Sequence[tuple[Candidate, Room, tuple[tuple[Slice, ...], ...]]], shape: Shape
 ) -> list[tuple[Candidate, Room, tuple[tuple[Slice, ...], ...]]]:
     kept = []
+    cpu, memory = shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)
     for candidate, room, slices in options:
+        # The cheapest question first: most nodes that are open are full.
+        if (cpu and cpu > room.free.get(CPU, 0)) or (memory and memory > room.free.get(MEMORY, 0)):
+            continue
         result = fit(candidate.target, room, shape)
         if not isinstance(result, Misfit) and candidate.offering_for(result.room.requirements) is not None:
             kept.append((candidate, result.room, (*slices, result.slices)))
