@@ -22,7 +22,7 @@ from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
 from kerf.model.nodepool import EMPTY
 from kerf.model.plan import Deletion, Plan
-from kerf.model.pods import is_virtual
+from kerf.model.placeholders import is_virtual
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.model.windows import OPEN, WARMING
 from kerf.state import ClusterState

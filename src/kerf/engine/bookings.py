@@ -1,4 +1,4 @@
-"""Room that ProvisioningRequests ask for: virtual pods, all or none, and what their conditions then say.
+"""Room that ProvisioningRequests ask for: virtual pods, all or none.
 
 The same plan that buys for pods finds the room, so that a request competes as a group of pods would and nothing is
 computed twice. Pods that come for a request take its room: there is one virtual pod fewer for each of them. Until the
@@ -8,39 +8,32 @@ request is provisioned only those on nodes do: the others wait with it, since ro
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.model.nodeclaim import FALSE, TRUE, Condition
-from kerf.model.plan import PACED, Plan, Stage, Unplaced
-from kerf.model.pods import VIRTUAL, Pod
+from kerf.model.causes import Name, Quoted, TemplateInvalid, TemplateMissing
+from kerf.model.placeholders import Keeper, Placeholder
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.provisioningrequests import (
-    ACCEPTED,
     BEST_EFFORT_ATOMIC,
-    BOOKING_EXPIRED,
     CHECK_CAPACITY,
-    FAILED,
-    NO_RETRY,
-    PROVISIONED,
     ProvisioningRequest,
     consumed_request,
 )
 from kerf.model.snapshot import ClusterSnapshot
 
 _LAST_RANK = -1
-_PREFIXES = {BEST_EFFORT_ATOMIC: f"provisioningrequest{VIRTUAL}", CHECK_CAPACITY: f"checkcapacity{VIRTUAL}"}
-_PATIENCE_S = 30
-"""How long a PodTemplate may be late: its watch is another than that of the request."""
+_KEEPERS = {BEST_EFFORT_ATOMIC: Keeper.REQUEST, CHECK_CAPACITY: Keeper.CHECK}
 
 
 @dataclass(frozen=True, eq=False)
 class Booking:
     """A request that is waited for or kept, and the virtual `pods` that stand for what no pod has taken of it yet.
 
-    `bound` pods that take it are on nodes. `problem` says which PodTemplate is missing or makes no sense.
+    `bound` pods that take it are on nodes. `problem` is which PodTemplate is missing or makes no sense.
     """
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...]
     bound: int = 0
-    problem: str = ""
+    problem: TemplateMissing | TemplateInvalid | None = None
 
 
 def bookings(snapshot: ClusterSnapshot) -> tuple[Booking, ...]:
@@ -90,26 +83,24 @@ def _booking(
 
 
 def _virtual_namespace(request: ProvisioningRequest) -> str:
-    return f"{_PREFIXES[request.class_name]}{request.namespace}.{request.name}"
+    return Placeholder(_KEEPERS[request.class_name], request.key).namespace
 
 
-def unmade(booking: Booking) -> Iterator[Unplaced]:
-    """Why there are no virtual pods of a booking: the answer for each that there would be."""
-    if booking.problem:
-        reason = f"{title(booking.request)}: {booking.problem}"
-        for index, pod_set in enumerate(booking.request.pod_sets):
-            for number in range(pod_set.count):
-                key = f"{_virtual_namespace(booking.request)}/{index}-{number}"
-                yield Unplaced(key, Stage.INVALID, reason)
+def unmade(booking: Booking) -> Iterator[Pod]:
+    """The virtual pods that there would be, were it not for the problem of their booking."""
+    for index, pod_set in enumerate(booking.request.pod_sets):
+        for number in range(pod_set.count):
+            yield Pod(_virtual_namespace(booking.request), f"{index}-{number}", PodSpec(()))
 
 
-def _problem(request: ProvisioningRequest, found: Sequence[Pod | None]) -> str:
+def _problem(request: ProvisioningRequest, found: Sequence[Pod | None]) -> TemplateMissing | TemplateInvalid | None:
     for pod_set, pod in zip(request.pod_sets, found, strict=True):
+        template = Name(f"{request.namespace}/{pod_set.template}")
         if pod is None:
-            return f"there is no PodTemplate {request.namespace}/{pod_set.template}"
+            return TemplateMissing(Name(request.key), template)
         if pod.invalid:
-            return f"PodTemplate {request.namespace}/{pod_set.template}: {pod.invalid}"
-    return ""
+            return TemplateInvalid(Name(request.key), template, Quoted(pod.invalid))
+    return None
 
 
 def _left(counts: list[int], templates: Sequence[Pod], consumers: Iterable[Pod]) -> list[int]:
@@ -123,13 +114,6 @@ def _left(counts: list[int], templates: Sequence[Pod], consumers: Iterable[Pod])
     return left
 
 
-def request_of(key: str) -> str:
-    """The request (`namespace/name`) behind a virtual pod's `namespace/name`; empty for every other pod."""
-    namespace = key.partition("/")[0]
-    prefix = next((each for each in _PREFIXES.values() if namespace.startswith(each)), "")
-    return namespace.removeprefix(prefix).replace(".", "/", 1) if prefix else ""
-
-
 def awaited_request(pod: Pod, found: Iterable[Booking]) -> str:
     """The request (`namespace/name`) without whose room a pod is not planned for yet; empty for every other pod."""
     consumed = consumed_request(pod)
@@ -141,75 +125,12 @@ def awaited_request(pod: Pod, found: Iterable[Booking]) -> str:
 
 def is_check(pod: Pod) -> bool:
     """Whether a virtual pod asks only whether there is room on nodes that are up."""
-    return pod.namespace.startswith(_PREFIXES[CHECK_CAPACITY])
+    return pod.kept_for is not None and pod.kept_for.keeper == Keeper.CHECK
 
 
 def buys_nothing(pod: Pod) -> bool:
     """Whether a pod takes room that is there, or on its way, and no node is bought for it."""
     return is_check(pod) or bool(consumed_request(pod))
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a plan says of a booking: places on nodes that are up, all places, and why there are not more.
-
-    Places of pods that are on nodes are among both.
-    """
-
-    ready: int
-    asked: int
-    refusal: str = ""
-
-
-def verdict(booking: Booking, plan: Plan, snapshot: ClusterSnapshot) -> Verdict:
-    """How far the room is that the booking asks for."""
-    keys = {pod.key for pod in booking.pods}
-    up = {node.name for node in snapshot.nodes if node.is_initialized and node.node is not None}
-    ready = sum(placement.pod.pod in keys and placement.node in up for placement in plan.placements)
-    refusal = next((each.reason for each in plan.unplaced if each.pod in keys), booking.problem)
-    return Verdict(
-        booking.bound + ready, booking.bound + len(keys), refusal.removeprefix(f"{title(booking.request)}: ")
-    )
-
-
-def title(request: ProvisioningRequest) -> str:
-    """What messages call it."""
-    return f"ProvisioningRequest {request.key}"
-
-
-def advanced(booking: Booking, seen: Verdict, now_s: float) -> ProvisioningRequest:
-    """The request with the conditions that hold now."""
-    request = booking.request
-
-    def told(type_: str, reason: str, message: str, status: str = TRUE) -> ProvisioningRequest:
-        return request.with_condition(Condition(type_, status, reason, message, now_s))
-
-    if request.booked_until_s is not None:
-        if booking.bound >= request.pods:
-            return told(BOOKING_EXPIRED, "CapacityBookingConsumed", "all pods of the request are on their nodes")
-        if now_s >= request.booked_until_s:
-            return told(
-                BOOKING_EXPIRED, "CapacityReservationTimeExpired", "the room was kept for 10m and is not any more"
-            )
-        return request
-    if booking.problem:
-        if now_s < request.created_s + _PATIENCE_S:
-            return request
-        return told(FAILED, "FailedToCreatePods", booking.problem)
-    request = told(ACCEPTED, "Accepted", "; ".join(("Kerf looks for room for it", *request.ignored)))
-    if seen.ready == seen.asked:
-        return told(PROVISIONED, "CapacityIsFound", f"{_places(request.pods)} on nodes that are up, kept for 10m")
-    is_final = request.parameters.get(NO_RETRY) == "true" and f"{PACED}: " not in seen.refusal
-    if seen.refusal and is_final:
-        return told(FAILED, "CapacityIsNotFound", seen.refusal)
-    waiting = seen.refusal or f"{seen.ready} of {_places(seen.asked)} on nodes that are up, the others are starting"
-    if now_s >= request.fails_s:
-        return told(FAILED, "Expired", f"not provisioned in time: {waiting}")
-    return told(PROVISIONED, "CapacityIsNotFound" if seen.refusal else "NodesStarting", waiting, FALSE)
-
-
-def _places(number: int) -> str:
-    return "1 place" if number == 1 else f"{number} places"
 
 
 def next_change_s(request: ProvisioningRequest) -> float:

@@ -6,6 +6,7 @@ is marked, and it goes when its pods have another place.
 
 from kerf.engine.pricing import present_price, present_type
 from kerf.engine.supply import Candidate
+from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import ZONE, Requirement, Requirements
 from kerf.model.instancetypes import Offering
 from kerf.model.market import Market
@@ -31,10 +32,10 @@ def leaks(candidate: Candidate, capacity_type: str, zones: Requirements) -> bool
     return any(allowed is None or allowed.has(zone) for zone in dear)
 
 
-def excess(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> str:
-    """By which cap a node that was bought is too dear by now, as `price 1.12 > cap 0.90`; empty when it is not."""
+def excess(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> OverPriceCap | None:
+    """By which cap a node that was bought is too dear by now; None when it is not."""
     pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
     if pool is None or not pool.bounds.has_cap:
-        return ""
+        return None
     kind = present_type(node, snapshot, market)
-    return "" if kind is None else pool.bounds.excess(kind, present_price(node, snapshot, market))
+    return None if kind is None else pool.bounds.excess(kind, present_price(node, snapshot, market))

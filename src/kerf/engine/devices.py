@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Target
+from kerf.model.causes import Cause, ForeignFamily, Lack, Name
 from kerf.model.gpu import DeviceState, Slice
-from kerf.model.plan import FAMILY, NEVER_SHOWN, Misfit, Stage
+from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import PodDemand
 from kerf.model.quantities import Resources
 from kerf.sharing import registry
@@ -38,6 +39,25 @@ def asks_devices(shape: Shape, target: Target) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyText(Cause):
+    """Interim: what a family says in words."""
+
+    reason: str
+    detail: str = ""
+    hint: str = ""
+    missing: str = ""
+
+
+def refused_cause(refused: Refused) -> Cause:
+    return FamilyText(refused.reason, hint=refused.hint)
+
+
+def no_fit_cause(result: NoFit) -> tuple[Cause, tuple[Lack, ...]]:
+    codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
+    return FamilyText(", ".join(codes), result.detail, result.hint, result.missing), ()
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """The devices after a pod was placed, its slices, and the real scheduler's order among nodes (least first)."""
 
@@ -53,45 +73,31 @@ def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Sh
         return foreign(target, rightful)
     demand = demand_of(shape, target.family)
     if isinstance(demand, Refused):
-        return Misfit(target.name, Stage(demand.stage), demand.reason, shortfall=1)
+        return Misfit(target.name, Stage(demand.stage), refused_cause(demand), shortfall=1)
     if demand.is_empty:
         return Taken(devices)
-    if target.no_devices:
-        return _no_devices(target)
+    if target.no_devices is not None:
+        return _no_devices(target, target.no_devices)
     result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
     if isinstance(result, NoFit):
-        codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
-        return Misfit(
-            target.name,
-            Stage.DEVICES,
-            ", ".join(codes),
-            result.missing,
-            result.detail,
-            result.shortfall or _NO_QUANTITY,
-            result.hint,
-        )
+        cause, missing = no_fit_cause(result)
+        return Misfit(target.name, Stage.DEVICES, cause, missing, result.shortfall or _NO_QUANTITY)
     return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
 
 
-def _no_devices(target: Target) -> Misfit:
-    return Misfit(
-        target.name,
-        Stage.DEVICES,
-        target.no_devices,
-        detail=NEVER_SHOWN if target.hides_cards else "",
-        shortfall=_NO_QUANTITY,
-    )
+def _no_devices(target: Target, problem: Cause) -> Misfit:
+    return Misfit(target.name, Stage.DEVICES, problem, shortfall=_NO_QUANTITY)
 
 
 def never_shown(target: Target, shape: Shape, lacking: Collection[str]) -> Misfit | None:
     """Of resources that are lacking because the cards which would show them never register: that, not the number."""
-    demand = demand_of(shape, target.family) if target.no_devices else None
-    if not isinstance(demand, PodDemand):
+    demand = demand_of(shape, target.family) if target.no_devices is not None else None
+    if not isinstance(demand, PodDemand) or target.no_devices is None:
         return None
     asked = {c.request.resource for c in demand.containers if c.request is not None}
     if asked.isdisjoint(lacking):
         return None
-    return _no_devices(target)
+    return _no_devices(target, target.no_devices)
 
 
 def with_parts(free: Resources, family: Family, devices: Sequence[DeviceState]) -> Resources:
@@ -113,9 +119,6 @@ def reopened(devices: tuple[DeviceState, ...], before: tuple[DeviceState, ...]) 
 def foreign(target: Target, rightful: Family) -> Misfit:
     """The target's cards belong to another family than the one the pod asks."""
     label = rightful.selector
-    selector = f'label {label[0]}: "{label[1]}"' if label else "its own label"
-    reason = (
-        f"the pod asks for slices of {rightful.title}, whose device plugin does not select these nodes "
-        f"(selector: {selector})"
-    )
-    return Misfit(target.name, Stage.DEVICES, reason, detail=FAMILY + rightful.name, shortfall=2 * _NO_QUANTITY)
+    selector = None if label is None else (Name(label[0]), Name(label[1]))
+    cause = ForeignFamily(Name(rightful.name), Name(rightful.title), selector)
+    return Misfit(target.name, Stage.DEVICES, cause, shortfall=2 * _NO_QUANTITY)

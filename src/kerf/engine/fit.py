@@ -1,11 +1,22 @@
 """May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kerf.engine.devices import never_shown, place_on_devices
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
+from kerf.model.causes import (
+    HostPortTaken,
+    Insufficient,
+    LabelMismatch,
+    Lack,
+    Name,
+    Shortage,
+    TargetKind,
+    TargetName,
+    UntoleratedTaint,
+)
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     HOSTNAME,
@@ -17,7 +28,7 @@ from kerf.model.constraints import (
 )
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit, Stage
-from kerf.model.quantities import NOTHING, quantity_text
+from kerf.model.quantities import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ def check_taints(target: Target, shape: Shape) -> Misfit | None:
     taint = untolerated(target.taints, shape.spec.tolerations)
     if taint is None:
         return None
-    return Misfit(target.name, Stage.TAINTS, f"did not tolerate taint {taint}", shortfall=1)
+    return Misfit(target.name, Stage.TAINTS, UntoleratedTaint(taint), shortfall=1)
 
 
 def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
@@ -86,10 +97,9 @@ def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
 
 
 def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
-    held = target.requirements.get(asked.key)
-    who = f"NodePool {target.pool}" if target.is_open and target.pool else target.name
-    here = f"{who} has {held}" if held is not None else f"{who} has no label {asked.key}"
-    return Misfit(target.name, Stage.REQUIREMENTS, f"the pod asks {asked}, {here}", detail=asked.key, shortfall=1)
+    owner = TargetName(TargetKind.NODE_POOL, Name(target.pool)) if target.is_open and target.pool else target.name
+    cause = LabelMismatch(asked, target.requirements.get(asked.key), owner)
+    return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=1)
 
 
 def admits(target: Target, shape: Shape) -> bool:
@@ -101,22 +111,23 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     """Whether kubelet-visible resources and host ports suffice; None when they do."""
     for port in shape.spec.host_ports:
         if any(port.conflicts(taken) for taken in room.ports):
-            return Misfit(target.name, Stage.RESOURCES, f"host port {port.port}/{port.protocol} is taken", shortfall=1)
+            return Misfit(target.name, Stage.RESOURCES, HostPortTaken(port.port, Name(port.protocol)), shortfall=1)
     lacking = shape.counted(target.uncounted).shortfall(room.free)
     if not lacking:
         return None
-    hidden = never_shown(target, shape, lacking)
-    if hidden is not None:
-        return hidden
-    # The resource that lacks most of what is asked names the misfit; ties by name.
-    worst = max(sorted(lacking), key=lambda name: lacking[name] * 1000 // max(1, shape.requests[name]))
-    missing = ", ".join(f"{quantity_text(name, lacking[name])} {name}" for name in sorted(lacking))
-    detail = (
-        f"needs {quantity_text(worst, shape.requests[worst])} {worst}, "
-        f"{quantity_text(worst, max(0, room.free.get(worst, 0)))} free"
+    return never_shown(target, shape, lacking) or _insufficient(target, room, shape, lacking)
+
+
+def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str, int]) -> Misfit:
+    """The resource that lacks most of what is asked names the misfit; ties by name."""
+    shortages = tuple(
+        Shortage(Name(name), shape.requests[name], max(0, room.free.get(name, 0)), lacking[name])
+        for name in sorted(lacking)
     )
-    share = sum(lacking[name] * 1000 // max(1, shape.requests[name]) for name in lacking)
-    return Misfit(target.name, Stage.RESOURCES, f"Insufficient {worst}", missing, detail, share)
+    shares = [each.lacking * 1000 // max(1, each.needed) for each in shortages]
+    cause = Insufficient(shortages[shares.index(max(shares))], shortages)
+    missing = tuple(Lack(each.lacking, each.resource) for each in shortages)
+    return Misfit(target.name, Stage.RESOURCES, cause, missing, sum(shares))
 
 
 def fit(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
@@ -143,6 +154,6 @@ def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
     return Placed(left, taken.slices, taken.order)
 
 
-def nearest(misfits: Sequence[Misfit]) -> Misfit:
-    """The misfit that came furthest, then lacks least, then by name."""
-    return min(misfits, key=lambda m: (-m.stage.rank, m.shortfall, m.target))
+def nearest(misfits: Iterable[Misfit]) -> Misfit:
+    """The misfit that came furthest, then lacks least, then by name. Raises ValueError where there is none."""
+    return min(misfits, key=lambda misfit: misfit.order)

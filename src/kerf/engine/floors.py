@@ -11,7 +11,7 @@ from kerf.engine.caps import within_cap
 from kerf.engine.filling import charge
 from kerf.engine.limits import Ledger
 from kerf.engine.supply import Candidate, Supply
-from kerf.model.bounds import MIN_NODES
+from kerf.model.causes import BelowFloor, Cause, FloorUnmet, LimitLeavesNoRoom, Name, PoolClosed, PoolOffersNothing
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import Offering
 from kerf.model.nodeclaim import NodeClaim
@@ -36,26 +36,25 @@ def lacking(
 
 def floor_launches(
     snapshot: ClusterSnapshot, wares: Supply, ledger: Ledger, launches: tuple[Launch, ...]
-) -> tuple[tuple[Launch, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[Launch, ...], tuple[FloorUnmet, ...]]:
     """What is to be bought beside `launches` so that each pool has its floor; charges `ledger`.
 
-    Also every pool that cannot have it, with a sentence of what stands in the way. Cost: missing nodes x types.
+    Also every pool that cannot have it, with what stands in the way. Cost: missing nodes x types.
     """
     claims = [node.claim for node in snapshot.nodes if node.claim is not None and not node.is_deleting]
     found: list[Launch] = []
     unmet = []
     for name, (held, floor) in sorted(lacking(snapshot.node_pools, claims, launches).items()):
         offered = wares.by_pool.get(name, ())
-        why = f"NodePool {name} keeps {floor} nodes ({MIN_NODES}) and has {held}"
+        cause = BelowFloor(Name(name), held, floor)
         for number in range(held, floor):
             bought = _cheapest(offered, ledger)
             if bought is None:
-                obstacle = _obstacle(name, wares, ledger)
-                unmet.append((name, f"NodePool {name} has {number} of {floor} nodes ({MIN_NODES}): {obstacle}"))
+                unmet.append(FloorUnmet(Name(name), number, floor, _obstacle(name, wares, ledger)))
                 break
             candidate, offering = bought
             ledger.charge(name, charge(candidate, offering, within_cap(candidate, offering)))
-            found.append(_launch(f"launch-{len(launches) + len(found)}", candidate, offering, why))
+            found.append(_launch(f"launch-{len(launches) + len(found)}", candidate, offering, cause))
     return tuple(found), tuple(unmet)
 
 
@@ -69,7 +68,7 @@ def _cheapest(offered: Iterable[Candidate], ledger: Ledger) -> tuple[Candidate, 
     return next(choices, None)
 
 
-def _launch(name: str, candidate: Candidate, offering: Offering, why: str) -> Launch:
+def _launch(name: str, candidate: Candidate, offering: Offering, cause: Cause) -> Launch:
     bought_as = Requirements(
         [
             Requirement.of(INSTANCE_TYPE, "In", (candidate.kind.name,)),
@@ -89,17 +88,17 @@ def _launch(name: str, candidate: Candidate, offering: Offering, why: str) -> La
         devices=candidate.kind.devices,
         is_estimate=offering.is_estimate,
         labels=candidate.pool.chosen_labels,
-        why=why,
+        cause=cause,
     )
 
 
-def _obstacle(pool: str, wares: Supply, ledger: Ledger) -> str:
+def _obstacle(pool: str, wares: Supply, ledger: Ledger) -> Cause:
     problem = dict(wares.pool_problems).get(pool)
-    if problem:
-        return f"it takes no nodes: {problem}"
+    if problem is not None:
+        return PoolClosed(Name(pool), problem)
     for candidate in wares.by_pool.get(pool, ()):
         exceeded = ledger.exceeded_by(candidate)
         if exceeded:
-            return f"its limit {exceeded[0]} leaves no room for a {candidate.kind.name}"
-    refused = [candidate.refused for candidate in wares.unavailable if candidate.pool.name == pool]
-    return next(filter(None, refused), "it offers no instance type")
+            return LimitLeavesNoRoom(Name(exceeded[0]), Name(candidate.kind.name))
+    refused = (candidate.refused for candidate in wares.unavailable if candidate.pool.name == pool)
+    return next(filter(None, refused), PoolOffersNothing())

@@ -1,16 +1,30 @@
 """Groups of pods get nodes together or not at all.
 
-A node bought for five of eight pods that wait for each other is paid for and does nothing. Whether all have room shows
-only when everything is planned, so that a plan is made with all groups; where one falls short, the groups are tried in
-the order of the queue, each on what is left, and the plan is made again without those that fall short.
+A node bought for five of eight pods that wait for each other is paid for and does nothing. A try with all groups comes
+first. Where one falls short, the groups are taken in the order of the queue, each on what those before it leave, and
+one more try is made with those that got in.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.bookings import Booking, bookings, title
+from kerf.engine.bookings import Booking, bookings
+from kerf.engine.decision import Refusal
+from kerf.engine.outcome import Outcome
+from kerf.engine.remainder import Remainder
 from kerf.engine.shapes import queue_order
+from kerf.model.causes import (
+    Cause,
+    GroupBehind,
+    GroupIncomplete,
+    GroupInvalid,
+    GroupKind,
+    GroupName,
+    GroupShort,
+    MinimumUnreadable,
+    Name,
+)
 from kerf.model.groups import (
     COSCHEDULING,
     VOLCANO,
@@ -20,12 +34,16 @@ from kerf.model.groups import (
     group_of,
     stated_min,
 )
-from kerf.model.plan import Plan, Stage, Unplaced
+from kerf.model.plan import Stage
 from kerf.model.pods import SUCCEEDED, Pod
 from kerf.model.snapshot import ClusterSnapshot
 
-Attempt = Callable[[frozenset[str]], Plan]
-"""A plan in which these pods, by `namespace/name`, are left out."""
+Attempt = Callable[[frozenset[str]], Outcome]
+"""Places and purchases without these pods, by `namespace/name`."""
+
+_MOST_EXACT = 160
+"""Kinds of groups times whole tries that may be made for groups which find no room one by one: their pods may fit once
+all are packed together. Beyond it a group that finds no room is refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,35 +51,37 @@ class Gang:
     """A group, or what a ProvisioningRequest asks for.
 
     `pods` are those to plan for, in queue order; `placed` of its members have their place already; `coming` are there
-    too and no scheduler has refused them yet. `problem` says why nothing is planned for it.
+    too and no scheduler has refused them yet. `problem` is why nothing is planned for it, None where something is.
     """
 
-    name: str
+    name: GroupName
     least: int
     pods: tuple[Pod, ...]
     placed: int = 0
     coming: int = 0
-    problem: str = ""
+    problem: Cause | None = None
     stage: Stage = Stage.HELD
 
-    def ready(self, plan: Plan) -> int:
-        """How many members have a place once the plan is done."""
-        keys = {pod.key for pod in self.pods}
-        placed = sum(placement.pod.pod in keys for placement in plan.placements)
-        return self.placed + placed + sum(each.pod in keys for launch in plan.launches for each in launch.pods)
+    def ready(self, made: Outcome) -> int:
+        """How many members have a place after a try."""
+        return self.placed + sum(made.holds(pod.key) for pod in self.pods)
+
+    def is_whole(self, made: Outcome) -> bool:
+        """Whether enough of them have."""
+        return self.ready(made) >= self.least
 
     @property
     def kind(self) -> tuple[object, ...]:
         """Groups of equal kind need the same room. Decode interns specs, so that identity tells equal ones."""
         return (self.least - self.placed, tuple(sorted(Counter(id(pod.spec) for pod in self.pods).items())))
 
-    def refusals(self, reason: str, stage: Stage, like: Unplaced | None = None) -> Iterator[Unplaced]:
-        """The same answer for each pod, with the hint, the patch of a pool and the misfits of one of them."""
-        told = Unplaced("", stage, f"{self.name}: {reason}")
-        if like is not None:
-            patch = like.patch if like.patch is not None and like.patch.kind == "NodePool" else None
-            told = replace(told, hint=like.hint, patch=patch, misfits=like.misfits)
-        return (replace(told, pod=pod.key) for pod in self.pods)
+    def refused(self, ready: int, first: Refusal | None) -> Refusal:
+        """That `ready` members have room and not all; `first` is what stopped the first of the others."""
+        if ready >= self.least:
+            stage = Stage.RESOURCES
+            return Refusal(self.pods, stage, GroupBehind(self.name, ready, self.least), first=first)
+        cause = GroupShort(self.name, ready, self.least, self.coming)
+        return Refusal(self.pods, Stage.HELD if first is None else None, cause, first=first)
 
 
 def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
@@ -84,12 +104,13 @@ def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
         if key in members and pod.key not in waiting:
             others.setdefault(key, []).append(pod)
     made = (_gang(key, pods, others.get(key, ()), snapshot) for key, pods in members.items())
-    found = sorted(filter(None, made), key=lambda gang: (queue_order(gang.pods[0]), gang.name))
+    found = sorted(filter(None, made), key=lambda gang: (queue_order(gang.pods[0]), str(gang.name)))
     return (*found, *booked)
 
 
 def _booked(booking: Booking) -> Gang:
-    return Gang(title(booking.request), booking.bound + len(booking.pods), booking.pods, booking.bound)
+    name = GroupName(GroupKind.REQUEST, Name(booking.request.key))
+    return Gang(name, booking.bound + len(booking.pods), booking.pods, booking.bound)
 
 
 def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: ClusterSnapshot) -> Gang | None:
@@ -97,22 +118,18 @@ def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: C
     ordered = tuple(sorted(pods, key=queue_order))
     placed = sum(bool(pod.node_name or pod.nominated_node) or pod.phase == SUCCEEDED for pod in others)
     coming = len(others) - placed
-    least, problem = _least(key, (*ordered, *others), snapshot)
-    if problem:
-        return Gang(f"group {key.name}", 0, ordered, placed, coming, problem, Stage.INVALID)
+    name, least = GroupName(GroupKind.GROUP, Name(key.name)), _least(key, (*ordered, *others), snapshot)
+    if isinstance(least, MinimumUnreadable):
+        return Gang(name, 0, ordered, placed, coming, GroupInvalid(name, least), Stage.INVALID)
     if least == 0:
         return None
     there = len(pods) + len(others)
-    missing = f"{_pods(there)} there, {least} are needed" if there < least else ""
-    return Gang(f"group {key.name}", least, ordered, placed, coming, missing)
+    problem = GroupIncomplete(name, there, least) if there < least else None
+    return Gang(name, least, ordered, placed, coming, problem)
 
 
-def _pods(number: int) -> str:
-    return "1 pod is" if number == 1 else f"{number} pods are"
-
-
-def _least(key: GroupKey, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[int, str]:
-    """How many pods are needed, and what is wrong with what they say; 0 where no object says it.
+def _least(key: GroupKey, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> int | MinimumUnreadable:
+    """How many pods are needed, or what is wrong with what they say; 0 where no object says it.
 
     Where pods of one group state different numbers, the largest counts.
     """
@@ -120,72 +137,123 @@ def _least(key: GroupKey, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tup
     if key.api in kinds:
         named = (each for each in snapshot.pod_groups if isinstance(each, kinds[key.api]))
         found = next((each for each in named if (each.namespace, each.name) == (key.namespace, key.name)), None)
-        return (found.min_member if found is not None else 0), ""
+        return found.min_member if found is not None else 0
     stated = [stated_min(pod, key.api) for pod in pods]
-    problem = next((problem for _, problem in stated if problem), "")
-    return max(number for number, _ in stated), problem
+    problem = next((each for each in stated if isinstance(each, MinimumUnreadable)), None)
+    return problem or max(each for each in stated if isinstance(each, int))
 
 
-def whole(found: Sequence[Gang], attempt: Attempt) -> Plan:
-    """The plan in which every group is placed whole or not at all; pods of the others say what their group lacks.
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The try in which every group is whole or left out, and what is said to those that are left out.
 
-    Cost: one plan where all groups have room; else some plans for each group that gets none, where groups of equal
-    kind count once.
+    `everyone` is what the try with all groups refused; empty where that is the one that was chosen.
     """
-    refused = [each for gang in found if gang.problem for each in gang.refusals(gang.problem, gang.stage)]
-    waiting = [gang for gang in found if not gang.problem]
-    tries = _Tries(found, attempt)
-    taken: list[Gang] = []
-    while (most := tries.most(taken, waiting)) < len(waiting):
-        late = waiting[most]
-        taken += waiting[:most]
-        made = tries.plan((*taken, late))
-        ready, first = late.ready(made), _first_refusal(late, made)
-        alike = [gang for gang in waiting[most:] if gang.kind == late.kind]
-        for gang in alike:
-            refused += _refused(gang, ready, first)
-        waiting = [gang for gang in waiting[most:] if gang not in alike]
-    made = tries.plan((*taken, *waiting))
-    return replace(made, unplaced=tuple(sorted((*made.unplaced, *refused), key=lambda each: each.pod)))
+
+    found: tuple[Gang, ...]
+    outcome: Outcome
+    refusals: tuple[Refusal, ...] = ()
+    everyone: tuple[Refusal, ...] = ()
+
+    def grouped(self, refusals: Iterable[Refusal]) -> Iterator[Refusal]:
+        """Refusals of pods that had a place, said of their groups where they are of one."""
+        of_group = {pod.key: gang for gang in self.found for pod in gang.pods}
+        for refusal in refusals:
+            gangs_hit = list(dict.fromkeys(of_group[pod.key] for pod in refusal.pods if pod.key in of_group))
+            others = tuple(pod for pod in refusal.pods if pod.key not in of_group)
+            if others:
+                yield replace(refusal, pods=others)
+            for gang in gangs_hit:
+                mine = tuple(pod for pod in refusal.pods if of_group.get(pod.key) is gang)
+                yield replace(gang.refused(gang.placed, refusal), pods=mine)
 
 
-class _Tries:
-    """Plans with some of the groups, each made once."""
+def whole(found: Sequence[Gang], attempt: Attempt) -> Chosen:
+    """The try in which every group is placed whole or not at all.
 
-    def __init__(self, found: Sequence[Gang], attempt: Attempt) -> None:
-        self._found, self._attempt = tuple(found), attempt
-        self._made: dict[frozenset[str], Plan] = {}
+    Cost: one try where all groups have room; else three, a look at each group, and tries that halve what is wrong.
+    """
+    groups = tuple(found)
+    invalid = tuple(Refusal(gang.pods, gang.stage, gang.problem) for gang in groups if gang.problem is not None)
+    waiting = [gang for gang in groups if gang.problem is None]
+    made = attempt(_without(groups, waiting))
+    if all(gang.is_whole(made) for gang in waiting):
+        return Chosen(groups, made, invalid)
+    search = _Search(groups, attempt, made, len({gang.kind for gang in waiting}))
+    search.take(waiting)
+    search.settle()
+    return Chosen(groups, search.made, (*invalid, *search.refusals), made.refusals)
 
-    def plan(self, taken: Sequence[Gang]) -> Plan:
-        out = frozenset(pod.key for gang in self._found if gang not in taken for pod in gang.pods)
-        if out not in self._made:
-            self._made[out] = self._attempt(out)
-        return self._made[out]
 
-    def most(self, taken: Sequence[Gang], waiting: Sequence[Gang]) -> int:
-        """How many of those that wait, from the first on, get whole beside those that are taken; by halving."""
-        low, high = 0, len(waiting)
+def _without(groups: Iterable[Gang], taken: Iterable[Gang]) -> frozenset[str]:
+    """The pods of all groups but those that are taken."""
+    kept = set(map(id, taken))
+    return frozenset(pod.key for gang in groups if id(gang) not in kept for pod in gang.pods)
+
+
+class _Search:
+    """Groups taken one by one in the order of the queue, and those that were refused, with why."""
+
+    def __init__(self, groups: Sequence[Gang], attempt: Attempt, everyone: Outcome, kinds: int) -> None:
+        self._groups, self._attempt = groups, attempt
+        self._exact_left = _MOST_EXACT // max(1, kinds)
+        self._taken: list[Gang] = []
+        self._refused: dict[int, tuple[Gang, Refusal]] = {}
+        self.made = self._try(())
+        self._rest = Remainder(self.made, everyone)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """What is said to the groups that get nothing."""
+        return tuple(refusal for _, refusal in self._refused.values())
+
+    def _try(self, taken: Sequence[Gang]) -> Outcome:
+        return self._attempt(_without(self._groups, taken))
+
+    def take(self, waiting: Sequence[Gang]) -> None:
+        """Let in each group that finds room on what is left; groups of the kind of one that did not, do not either."""
+        hopeless: dict[tuple[object, ...], tuple[int, Refusal | None]] = {}
+        for gang in waiting:
+            if gang.kind not in hopeless:
+                answer = self._let_in(gang)
+                if answer is None:
+                    self._taken.append(gang)
+                    continue
+                hopeless[gang.kind] = answer
+            self._refused[id(gang)] = gang, gang.refused(*hopeless[gang.kind])
+
+    def _let_in(self, gang: Gang) -> tuple[int, Refusal | None] | None:
+        """None where the group found room, which it then has; else how many members did, and what stopped the first."""
+        placed, first = self._rest.take(gang.pods, gang.least - gang.placed)
+        if placed >= gang.least - gang.placed:
+            return None
+        if self._exact_left <= 0:
+            return gang.placed + placed, first
+        self._exact_left -= 1
+        made = self._try((*self._taken, gang))
+        if all(each.is_whole(made) for each in (*self._taken, gang)):
+            self._rest = self._rest.after(made)
+            return None
+        return gang.ready(made), _first_refusal(gang, made)
+
+    def settle(self) -> None:
+        """One try with all that got in. Packed together some may fall short after all: then fewer of them, the last
+        ones out first."""
+        self.made = self._try(self._taken)
+        if all(gang.is_whole(self.made) for gang in self._taken):
+            return
+        low, high = 0, len(self._taken) - 1
         while low < high:
-            # All of them first: that is the rule.
-            middle = high if high == len(waiting) else (low + high + 1) // 2
-            tried = (*taken, *waiting[:middle])
-            made = self.plan(tried)
-            if all(gang.ready(made) >= gang.least for gang in tried):
-                low = middle
-            else:
-                high = middle - 1
-        return low
+            middle = (low + high + 1) // 2
+            made = self._try(self._taken[:middle])
+            low, high = (middle, high) if all(g.is_whole(made) for g in self._taken[:middle]) else (low, middle - 1)
+        for gang in self._taken[low:]:
+            first = _first_refusal(gang, self.made)
+            self._refused[id(gang)] = gang, gang.refused(gang.ready(self.made), first)
+        self._taken = self._taken[:low]
+        self.made = self._try(self._taken)
 
 
-def _first_refusal(gang: Gang, made: Plan) -> Unplaced | None:
-    refusals = {each.pod: each for each in made.unplaced}
-    return next((refusals[pod.key] for pod in gang.pods if pod.key in refusals), None)
-
-
-def _refused(gang: Gang, ready: int, first: Unplaced | None) -> Iterator[Unplaced]:
-    have = f"{ready} of {gang.least} have room"
-    if ready >= gang.least:
-        return gang.refusals(f"{have} only in the place of groups that go before it", Stage.RESOURCES, first)
-    if first is None:
-        return gang.refusals(f"{have}: no scheduler has refused {gang.coming} others yet", Stage.HELD)
-    return gang.refusals(f"{have}: {first.reason}", first.stage, first)
+def _first_refusal(gang: Gang, made: Outcome) -> Refusal | None:
+    refused = {pod.key: refusal for refusal in made.refusals for pod in refusal.pods}
+    return next((refused[pod.key] for pod in gang.pods if pod.key in refused), None)

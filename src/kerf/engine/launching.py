@@ -4,9 +4,8 @@ The pods of a shape are dealt out in queue order, so that the same pods come on 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kerf.engine.explain import launches as wording
 from kerf.engine.caps import leaks, within_cap
 from kerf.engine.filling import Filler, Load, Purchase, charge, named
 from kerf.engine.following import Bought, with_follow
@@ -14,9 +13,19 @@ from kerf.engine.limits import Ledger
 from kerf.engine.options import FIRST_FIT, Options
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate, Supply
+from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Needed(Cause):
+    """A node is bought for pods: its load by shape, and what else was on offer."""
+
+    load: Load
+    shapes: tuple[Shape, ...]
+    supply: Supply
+
 
 MOST_ALTERNATIVES = 59
 """With the planned type 60: as many as Karpenter's AWS provider sends with one launch."""
@@ -82,7 +91,7 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         allocated=allocated,
         labels=candidate.pool.chosen_labels,
         taints=tuple(taint for taint in candidate.target.taints if taint not in candidate.pool.taints),
-        why=wording.why_launch(load, shapes, wares),
+        cause=Needed(load, tuple(shapes), wares),
     )
 
 

@@ -4,7 +4,6 @@ Three holes of Karpenter's accounting are closed here: `nodes` counts inside a b
 offer never excludes it, and an over-full resource blocks only types that would add to it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kerf.engine.pricing import present_price
@@ -12,7 +11,6 @@ from kerf.engine.supply import Candidate
 from kerf.engine.trial import planned_type
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Plan, Stage
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
@@ -98,17 +96,3 @@ class Ledger:
                 if candidate.capacity.get(name, 0) > 0 and used.get(name, 0) + candidate.capacity[name] > limit
             )
         )
-
-
-def pools_at_their_limit(plan: Plan) -> dict[str, str]:
-    """By pool, the limit that keeps it from serving pods of the plan, with its figures and how many pods wait."""
-    reasons: dict[str, str] = {}
-    pods: Counter[str] = Counter()
-    for unplaced in plan.unplaced:
-        for misfit in unplaced.misfits:
-            if misfit.stage == Stage.LIMITS:
-                reasons.setdefault(misfit.node_pool, misfit.reason)
-                pods[misfit.node_pool] += 1
-    return {
-        pool: f"{why}; {pods[pool]} {'pod waits' if pods[pool] == 1 else 'pods wait'}" for pool, why in reasons.items()
-    }

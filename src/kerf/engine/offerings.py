@@ -3,11 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kerf.model.causes import (
+    BacksOff,
+    Cause,
+    Name,
+    NoOfferingAllowed,
+    OfferingsSoldOut,
+    Quoted,
+    TypeOverPriceCap,
+)
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.times import instant_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +23,12 @@ class Offered:
     """What a type comes in.
 
     `available` in launch order: reserved, spot, on-demand, each by price, then zone; `too_dear` are those that a price
-    cap leaves out, cheapest first, and `sold_out` the capacity types it would otherwise come in. `refused` says why
-    nothing is available, and `retry_at_s` when that may change.
+    cap leaves out, cheapest first, and `sold_out` the capacity types it would otherwise come in. `refused` is why
+    nothing is available, None where something is, and `retry_at_s` when that may change.
     """
 
     available: tuple[Offering, ...]
-    refused: str = ""
+    refused: Cause | None = None
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
     too_dear: tuple[Offering, ...] = ()
@@ -38,11 +46,11 @@ def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements,
     too_dear.sort(key=lambda o: (o.price_micro, o.zone))
     within = [o for o in allowed if o not in too_dear]
     refused, retry_at_s = _back_off(pool, kind, market)
-    available = [] if refused else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
-    if not available and not refused:
+    available = [] if refused is not None else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
+    if not available and refused is None:
         refused, retry_at_s = _why_unavailable(kind, within, market)
-        if too_dear and not within:
-            refused = f"{kind.name}: {pool.bounds.excess(kind, too_dear[0].price_micro)}"
+        excess = pool.bounds.excess(kind, too_dear[0].price_micro) if too_dear and not within else None
+        refused = TypeOverPriceCap(Name(kind.name), excess) if excess is not None else refused
     available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
     return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(too_dear))
 
@@ -56,19 +64,18 @@ def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
     return any(sold.offering == key for sold in market.sold_out)
 
 
-def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[str, float]:
+def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[Cause | None, float]:
     for held in market.back_offs:
         if (held.node_pool, held.instance_type) == (pool.name, kind.name):
-            again = instant_text(held.until_s)
-            return f"{kind.name} backs off in NodePool {pool.name} until {again}: {held.reason}", held.until_s
-    return "", 0
+            cause = BacksOff(Name(kind.name), Name(pool.name), held.until_s, Quoted(held.reason))
+            return cause, held.until_s
+    return None, 0
 
 
-def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Market) -> tuple[str, float]:
+def _why_unavailable(kind: InstanceType, allowed: Sequence[Offering], market: Market) -> tuple[Cause, float]:
     if not allowed:
-        return f"{kind.name} has no offering that the NodePool's zones and capacity types allow", 0
+        return NoOfferingAllowed(Name(kind.name)), 0
     until = [sold.until_s for sold in market.sold_out if sold.offering.instance_type == kind.name]
-    capacity_types = ", ".join(sorted({o.capacity_type for o in allowed}))
+    capacity_types = tuple(sorted({Name(o.capacity_type) for o in allowed}))
     again_s = min(until, default=0)
-    when = f", tried again at {instant_text(again_s)}" if again_s else ""
-    return f"{kind.name} is sold out ({capacity_types}){when}", again_s
+    return OfferingsSoldOut(Name(kind.name), capacity_types, again_s), again_s

@@ -7,14 +7,14 @@ is made as if there were no pace, and then cut: with fewer nodes to choose from 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kerf.engine.decision import Refusal
 from kerf.engine.following import Bought
 from kerf.engine.shapes import queue_order
-from kerf.model.bounds import MAX_LAUNCHES
+from kerf.model.causes import Name, Paced
 from kerf.model.groups import GroupKey, group_of
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import PACED, PACED_NEXT, Launch, Plan, Stage, Unplaced
+from kerf.model.plan import Launch, Stage
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.times import duration_text
 
 _MINUTE_MS = 60_000
 """What one launch takes of a bucket; each millisecond gives back as much as launches are allowed a minute."""
@@ -39,19 +39,19 @@ def _ms(seconds: float) -> int:
 
 
 @dataclass(frozen=True)
-class Paced:
+class Pacing:
     """What of a plan may be launched now; `bought` of the launches for pods, in their order, which are the first.
 
-    `unplaced` are the pods of the others, `floors` the pools whose floor must wait, each with its sentence.
+    `refusals` are the pods of the others, `floors` the pools whose floor must wait.
     """
 
     launches: tuple[Launch, ...]
     bought: tuple[Bought, ...]
-    unplaced: tuple[Unplaced, ...] = ()
-    floors: tuple[tuple[str, str], ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    floors: tuple[Paced, ...] = ()
 
 
-def paced(launches: tuple[Launch, ...], bought: Sequence[Bought], snapshot: ClusterSnapshot) -> Paced:
+def paced(launches: tuple[Launch, ...], bought: Sequence[Bought], snapshot: ClusterSnapshot) -> Pacing:
     """The launches that may go now: first those whose first pod is first in the queue, last those without pods.
 
     What holds pods of one group goes whole or not at all, and may overdraw the bucket: it waits for the first launch
@@ -59,9 +59,9 @@ def paced(launches: tuple[Launch, ...], bought: Sequence[Bought], snapshot: Clus
     """
     levels = _levels(snapshot, {launch.node_pool for launch in launches})
     if not levels:
-        return Paced(launches, tuple(bought))
-    unplaced: list[Unplaced] = []
-    floors: dict[str, str] = {}
+        return Pacing(launches, tuple(bought))
+    refusals: list[Refusal] = []
+    floors: dict[str, Paced] = {}
     going: list[int] = []
     for unit in _units(bought, len(launches)):
         pools = [launches[number].node_pool for number in unit]
@@ -72,22 +72,16 @@ def paced(launches: tuple[Launch, ...], bought: Sequence[Bought], snapshot: Clus
                 if pool in levels:
                     levels[pool] = (levels[pool][0] - _MINUTE_MS, levels[pool][1])
             continue
-        reason = _reason(late, *levels[late])
-        hint = f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {late} lets it come sooner"
-        waiting = [placed.pod for number in unit for placed in launches[number].pods]
-        unplaced += (Unplaced(pod, Stage.LIMITS, reason, hint) for pod in waiting)
-        if not waiting:
-            floors.setdefault(late, reason)
+        cause = _paced(late, *levels[late])
+        waiting = tuple(pod for number in unit if number < len(bought) for pod in bought[number].pods)
+        if waiting:
+            refusals.append(Refusal(waiting, Stage.LIMITS, cause))
+        else:
+            floors.setdefault(late, cause)
     going.sort()
     kept = tuple(replace(launches[at], name=f"launch-{number}") for number, at in enumerate(going))
     nodes = tuple(bought[at] for at in going if at < len(bought))
-    return Paced(kept, nodes, tuple(unplaced), tuple(sorted(floors.items())))
-
-
-def is_paced(plan: Plan) -> bool:
-    """Whether anything of the plan waits for time alone."""
-    told = (*(unplaced.reason for unplaced in plan.unplaced), *(why for _, why in plan.unmet_floors))
-    return any(f"{PACED}: " in text for text in told)
+    return Pacing(kept, nodes, tuple(refusals), tuple(floors[name] for name in sorted(floors)))
 
 
 def _levels(snapshot: ClusterSnapshot, pools: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -129,7 +123,5 @@ def _units(bought: Sequence[Bought], launches: int) -> list[list[int]]:
     return [*in_turn, *([number] for number in range(len(bought), launches))]
 
 
-def _reason(pool: str, level: int, pace: int) -> str:
-    wait_s = -(-(_MINUTE_MS - level) // (pace * 1000))
-    launches = "1 launch" if pace == 1 else f"{pace} launches"
-    return f"{PACED}: NodePool {pool} makes {launches} a minute{PACED_NEXT}{duration_text(wait_s)}"
+def _paced(pool: str, level: int, pace: int) -> Paced:
+    return Paced(Name(pool), pace, -(-(_MINUTE_MS - level) // (pace * 1000)))

@@ -9,18 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kerf.engine.bookings import buys_nothing, is_check
-from kerf.engine.fit import nearest
+from kerf.engine.decision import Refusal
 from kerf.engine.shapes import Shape
 from kerf.engine.trial import Spot, Trial
 from kerf.engine.virtual import exclusive_window
 from kerf.engine.yielding import Yielding
+from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
-from kerf.model.plan import Eviction, NodePlacement, Stage, Unplaced
-from kerf.model.pods import is_virtual
+from kerf.model.plan import Eviction, NodePlacement, Stage
+from kerf.model.placeholders import is_virtual
 from kerf.model.provisioningrequests import consumed_request
-
-NO_IDLE_CAPACITY = "NoIdleCapacity"
-
 
 @dataclass
 class Places:
@@ -83,33 +81,27 @@ def _has_taint(taint: Taint, spot: Spot) -> bool:
     return taint in spot.target.taints
 
 
-def unbought(trial: Trial, shapes: Sequence[Shape]) -> tuple[Unplaced, ...]:
-    """Pods for which nothing is bought and that found no room: with what the nearest node lacks."""
-    unplaced: list[Unplaced] = []
+def unbought(trial: Trial, shapes: Sequence[Shape]) -> tuple[Refusal, ...]:
+    """Pods for which nothing is bought and that found no room, with what the nearest node lacks."""
+    refusals: list[Refusal] = []
     for shape in shapes:
-        misfits = trial.misfits(shape)
-        found = nearest(misfits) if misfits else None
-        lacks = f"{found.target}: {found.explained}" if found is not None else "there is no node"
-        stage = found.stage if found is not None else Stage.RESOURCES
+        found = trial.nearest(shape)
+        stage, misfits = (Stage.RESOURCES, ()) if found is None else (found.stage, (found,))
         for pod in shape.pods:
-            request = consumed_request(pod)
-            whose = f"ProvisioningRequest {request} has no room for it" if request else "no node that is up has room"
-            hint = "nothing is bought for pods that take the room of a request" if request else ""
-            unplaced.append(Unplaced(pod.key, stage, f"{whose}: {lacks}", hint, misfits=(found,) if found else ()))
-    return tuple(unplaced)
+            refusals.append(Refusal((pod,), stage, NoRoomOfRequest(Name(consumed_request(pod))), misfits))
+    return tuple(refusals)
 
 
-def place_idle(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Unplaced, ...]:
+def place_idle(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Refusal, ...]:
     """Opportunistic pods on nodes that are up, where nobody else is to be; those that have no place wait."""
     trial.undo_to(places.mark)
-    unplaced: list[Unplaced] = []
+    refusals: list[Refusal] = []
     for shape in shapes:
         found, left = trial.place(shape, among=_is_up)
         places.found.update(found)
-        reason = f"{NO_IDLE_CAPACITY}: no node has room to spare for it, and none is bought for an opportunistic pod"
-        hint = "it comes when others leave room; without its label kerf.dev/opportunistic a node would be bought"
-        unplaced += (Unplaced(pod.key, Stage.WINDOWS, reason, hint) for pod in left)
-    return tuple(unplaced)
+        if left:
+            refusals.append(Refusal(left, Stage.WINDOWS, NoIdleCapacity()))
+    return tuple(refusals)
 
 
 def _is_up(spot: Spot) -> bool:

@@ -13,7 +13,8 @@ from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
 from kerf.model.nodeclaim import PLANNED_PODS, NodeClaim
 from kerf.model.nodepool import NodePool
-from kerf.model.pods import VIRTUAL, Pod
+from kerf.model.placeholders import VIRTUAL
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.times import duration_text
 
@@ -167,12 +168,6 @@ def _virtual(each: Prewarmed, due_s: float, number: int) -> Pod:
         spec = replace(spec, node_selector=spec.node_selector.intersect(there))
     namespace, _, run = _run_key(each.cron_job, due_s).partition("/")
     return replace(pod, namespace=namespace, name=f"{run}-{number}", spec=spec, queue_priority=_LAST_RANK, uid="")
-
-
-def cron_job_of(key: str) -> str:
-    """The CronJob (`namespace/name`) behind a virtual pod's `namespace/name`; empty for every other pod."""
-    namespace = key.partition("/")[0]
-    return namespace.removeprefix(_PREFIX).replace(".", "/", 1) if namespace.startswith(_PREFIX) else ""
 
 
 def warnings(cron_job: CronJob, pools: Iterable[NodePool], claims: Iterable[NodeClaim]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from kerf.model.market import Market
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Admission, Cost, GpuUse, Launch, NodePlacement, Plan, Unplaced
-from kerf.model.pods import is_virtual
+from kerf.model.placeholders import is_virtual
 from kerf.model.snapshot import ClusterSnapshot
 
 __all__ = ["COST", "DEFAULT", "FIRST_FIT", "STRATEGIES", "Options", "bounded", "plan"]

@@ -6,9 +6,11 @@ pods of a namespace are taken in queue order; those beyond the quota are left ou
 
 from collections.abc import Sequence
 
+from kerf.engine.decision import Refusal
 from kerf.engine.devices import demand_of
 from kerf.engine.shapes import Shape
-from kerf.model.plan import Stage, Unplaced
+from kerf.model.causes import Name, OverResourceQuota
+from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ResourceQuota
@@ -17,28 +19,29 @@ from kerf.sharing.family import Family
 
 def within_quotas(
     shapes: Sequence[Shape], quotas: Sequence[ResourceQuota], families: tuple[Family, ...]
-) -> tuple[tuple[Unplaced, ...], tuple[Shape, ...]]:
+) -> tuple[tuple[Refusal, ...], tuple[Shape, ...]]:
     """Pods over a quota, and the shapes that are left. Quotas of one namespace all hold."""
     if not quotas:
         return (), tuple(shapes)
     used = {(quota.namespace, quota.name): Resources(quota.used) for quota in quotas}
-    unplaced: list[Unplaced] = []
+    refusals: list[Refusal] = []
     left: list[Shape] = []
     for shape in shapes:
         kept = []
         asked = _asked(shape, families)
         for pod in shape.pods:
             mine = [] if _is_booked(pod, families) else [q for q in quotas if q.namespace == pod.namespace]
-            texts = [_over(quota, used[quota.namespace, quota.name], asked) for quota in mine]
-            if any(texts):
-                unplaced.append(_refused(pod, next(filter(None, texts))))
+            over = (_over(quota, used[quota.namespace, quota.name], asked) for quota in mine)
+            cause = next(filter(None, over), None)
+            if cause is not None:
+                refusals.append(Refusal((pod,), Stage.DEVICES, cause))
                 continue
             kept.append(pod)
             for quota in mine:
                 used[quota.namespace, quota.name] = used[quota.namespace, quota.name] + asked
         if kept:
             left.append(Shape(tuple(kept)))
-    return tuple(unplaced), tuple(left)
+    return tuple(refusals), tuple(left)
 
 
 def _is_booked(pod: Pod, families: tuple[Family, ...]) -> bool:
@@ -56,17 +59,10 @@ def _asked(shape: Shape, families: tuple[Family, ...]) -> Resources:
     return asked
 
 
-def _over(quota: ResourceQuota, used: Resources, asked: Resources) -> str:
+def _over(quota: ResourceQuota, used: Resources, asked: Resources) -> OverResourceQuota | None:
     for name in sorted(quota.hard):
         more = asked.get(name, 0)
         if more > 0 and used.get(name, 0) + more > quota.hard[name]:
-            return (
-                f"ResourceQuota {quota.namespace}/{quota.name}: {name} {quota.hard[name]}, "
-                f"{used.get(name, 0)} used or planned, {more} more needed"
-            )
-    return ""
-
-
-def _refused(pod: Pod, reason: str) -> Unplaced:
-    hint = "no node would help: raise the quota, or wait until pods have ended"
-    return Unplaced(pod.key, Stage.DEVICES, reason, hint)
+            owner, resource = (Name(quota.namespace), Name(quota.name)), Name(name)
+            return OverResourceQuota(*owner, resource, quota.hard[name], used.get(name, 0), more)
+    return None

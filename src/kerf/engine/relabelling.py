@@ -7,13 +7,13 @@ change the instances of a card in use.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.explain import launches as wording
 from kerf.engine.devices import asks_devices, with_parts
 from kerf.engine.filling import Filler, Load, named
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
 from kerf.engine.target import Target
 from kerf.engine.trial import Spot, Trial
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.gpu import DeviceShape
 from kerf.model.instancetypes import Offering
@@ -26,6 +26,15 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.sharing.choice import label_choices
 from kerf.sharing.family import Family
 from kerf.sharing.registry import double_booked, owner_of
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IdleNodeFits(Cause):
+    """A node of which no pod uses a GPU holds the load under other labels."""
+
+    load: Load
+    shapes: tuple[Shape, ...]
+    labels: tuple[tuple[Name, Name], ...]
 
 
 @dataclass(frozen=True)
@@ -84,11 +93,10 @@ def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> L
 
 def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Relabel:
     node, candidate = option.spot.cluster_node, option.candidate
-    stated = ", ".join(f"{key}={value}" for key, value in sorted(option.labels.items()))
-    why = f"{wording.needs(load, shapes)}; no pod uses a GPU of the node: labelled {stated} it has room, and no launch"
+    cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
     claim = node.claim.name if node.claim is not None else ""
     return Relabel(
-        node.name, claim, candidate.pool.name, option.labels, candidate.kind.devices, named(load, members), why
+        node.name, claim, candidate.pool.name, option.labels, candidate.kind.devices, named(load, members), cause=cause
     )
 
 
@@ -134,4 +142,4 @@ def _other_labels(
 
 
 def _target(spot: Spot, labels: Mapping[str, str], family: Family) -> Target:
-    return replace(spot.target, requirements=Requirements.of_labels(labels), family=family, no_devices="")
+    return replace(spot.target, requirements=Requirements.of_labels(labels), family=family, no_devices=None)

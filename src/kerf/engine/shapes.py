@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kerf.model.pods import VIRTUAL, Pod, PodSpec
+from kerf.model.placeholders import VIRTUAL
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.quantities import Resources
 
 # Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.

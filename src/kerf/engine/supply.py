@@ -9,11 +9,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.engine import overlays
-from kerf.engine.devices import with_parts
+from kerf.engine.devices import FamilyText, with_parts
 from kerf.engine.fit import admits
 from kerf.engine.offerings import offerings_of
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
+from kerf.model.causes import (
+    CardsNeverShown,
+    Cause,
+    Name,
+    NoCards,
+    NodeClassNotFound,
+    NodeClassNotReady,
+    PoolDeleting,
+    PoolInvalid,
+    PoolStatic,
+    Quoted,
+    TargetKind,
+    TargetName,
+)
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
@@ -35,6 +49,10 @@ _KEPT = 16
 """Answers of `supply` that one market keeps."""
 
 
+Note = str | tuple[str, Cause]
+"""What an operator should know of an overlay, or of a pool by its name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """An instance type as one pool offers it.
@@ -51,7 +69,7 @@ class Candidate:
     offerings: tuple[Offering, ...]
     room: Room
     capacity: Resources
-    refused: str = ""
+    refused: Cause | None = None
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
     too_dear: tuple[Offering, ...] = ()
@@ -90,16 +108,16 @@ class Candidate:
 class Supply:
     """Everything that could be bought: candidates of all pools, and what a plan should tell of them.
 
-    `pool_problems` say why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave
+    `pool_problems` are why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave
     nodes without a GPU; both by the pool's name.
     """
 
     candidates: tuple[Candidate, ...]
     unavailable: tuple[Candidate, ...] = ()
     families: tuple[Family, ...] = ()
-    pool_problems: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
-    sharing_problems: tuple[tuple[str, str], ...] = ()
+    pool_problems: tuple[tuple[str, Cause], ...] = ()
+    notes: tuple[Note, ...] = ()
+    sharing_problems: tuple[tuple[str, Cause], ...] = ()
 
     @cached_property
     def by_pool(self) -> dict[str, tuple[Candidate, ...]]:
@@ -114,9 +132,9 @@ class Supply:
 class _Collected:
     candidates: list[Candidate] = field(default_factory=list)
     unavailable: list[Candidate] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-    sharing: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    problems: list[tuple[str, Cause]] = field(default_factory=list)
+    sharing: list[tuple[str, Cause]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
 
 def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
@@ -150,7 +168,7 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     collected.notes.extend(f"NodeOverlay {name} is not applied: {why}" for name, why in sorted(conflicting.items()))
     for pool in sorted(snapshot.node_pools, key=lambda p: p.order):
         problem = pool_problem(pool, snapshot.node_classes, assume_ready=snapshot.assume_node_classes)
-        if problem:
+        if problem is not None:
             collected.problems.append((pool.name, problem))
             continue
         overlaid = overlays.apply(standing, pool, allowed_types(pool, market.types))
@@ -158,7 +176,7 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
         offers = [(kind, variants[any(shape.profiles for shape in kind.devices)]) for kind in overlaid.types]
         useless, problems = _sharing_problems(offers, families)
-        collected.notes.extend(f"NodePool {pool.name}: {problem}" for problem in useless)
+        collected.notes.extend((pool.name, problem) for problem in useless)
         collected.sharing.extend((pool.name, problem) for problem in problems)
         for kind, among in offers:
             for variant in among:
@@ -184,30 +202,24 @@ def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> t
     return tuple(found)
 
 
-def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> str:
-    """Why a pool takes no new nodes now; empty when it does.
+def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> Cause | None:
+    """Why a pool takes no new nodes now; None when it does.
 
     `assume_ready`: a NodeClass that nobody gave is taken as ready.
     """
     if pool.deleted_s is not None:
-        return "it is being deleted"
-    invalid = "; ".join(filter(None, (pool.invalid, pool.bounds.invalid)))
-    if invalid:
-        return f"it is invalid: {invalid}"
+        return PoolDeleting()
+    if pool.invalid or pool.bounds.invalid:
+        return PoolInvalid(Quoted(pool.invalid), Quoted(pool.bounds.invalid))
     if pool.replicas is not None:
-        return "it is static (spec.replicas), its nodes follow that number and not the pods"
+        return PoolStatic()
     reference = pool.node_class
-    found = next(
-        (
-            c
-            for c in node_classes
-            if (c.kind, c.name) == (reference.kind, reference.name) and c.group == reference.group
-        ),
-        None,
-    )
+    kind, name = Name(reference.kind), Name(reference.name)
+    wanted = (reference.group, reference.kind, reference.name)
+    found = next((each for each in node_classes if (each.group, each.kind, each.name) == wanted), None)
     if found is None:
-        return "" if assume_ready else f"NodeClassNotFound: {reference.kind} {reference.name}"
-    return "" if found.is_ready else f"{reference.kind} {reference.name} is not ready: {found.reason}"
+        return None if assume_ready else NodeClassNotFound(kind, name)
+    return None if found.is_ready else NodeClassNotReady(kind, name, Quoted(found.reason))
 
 
 def allowed_types(pool: NodePool, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
@@ -258,7 +270,7 @@ def _offer(
     obstacle = _obstacle(pool, kind, families, family)
     shapes, devices = _cards(pool, replace(kind, devices=_as_observed(pool, kind, market)), family, obstacle)
     target = Target(
-        f"NodePool {pool.name}/{kind.name}",
+        TargetName(TargetKind.NODE_POOL, Name(pool.name), Name(kind.name)),
         requirements,
         pool.taints,
         family,
@@ -266,7 +278,6 @@ def _offer(
         pool.name,
         quotas=snapshot.quotas,
         no_devices=obstacle,
-        hides_cards=bool(obstacle and kind.devices),
         sold=tuple((o.zone, o.capacity_type) for o in offered.available),
     )
     room = _empty_room(target, with_parts(kind.allocatable, family, devices), snapshot)
@@ -286,10 +297,10 @@ def _offer(
 
 
 def _cards(
-    pool: NodePool, kind: InstanceType, family: Family, obstacle: str
+    pool: NodePool, kind: InstanceType, family: Family, obstacle: Cause | None
 ) -> tuple[tuple[DeviceShape, ...], tuple[DeviceState, ...]]:
     """The cards of a new node as a claim remembers them, and as they will be registered: none behind an obstacle."""
-    devices = () if obstacle else family.predict(kind.devices, pool.labels, pool.stated_annotations)
+    devices = () if obstacle is not None else family.predict(kind.devices, pool.labels, pool.stated_annotations)
     if any(device.partitions or device.profiles for device in devices):
         return kind.devices, devices
     # Claims remember the cards of their type: MIG tables only where cards are cut by them.
@@ -318,33 +329,41 @@ def _as_observed(pool: NodePool, kind: InstanceType, market: Market) -> tuple[De
 
 def _sharing_problems(
     offers: Sequence[tuple[InstanceType, Sequence[NodePool]]], families: Sequence[Family]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
     """Choices of the pool under which a type shows no GPU, whatever else is assumed; and all that is wrong with it.
 
     That also holds why no type at all shows its cards. A type that cannot be cut beside one that can is no problem.
     """
-    useless: list[str] = []
-    hidden: list[str] = []
+    useless: list[Cause] = []
+    hidden: list[Cause] = []
     is_any_shown = False
     for kind, variants in offers:
-        by_choice: dict[tuple[str | None, ...], list[str]] = {}
+        by_choice: dict[tuple[str | None, ...], list[Cause | None]] = {}
         for pool in variants if kind.devices else ():
             choice = tuple(pool.chosen_labels.get(label) for label in CONFIGURATION_LABELS)
             family = owner_of(pool.labels, pool.stated_annotations, families)
             by_choice.setdefault(choice, []).append(_obstacle(pool, kind, families, family))
-        useless.extend(found[0] for choice, found in by_choice.items() if any(choice) and all(found))
-        hidden.extend(found[0] for found in by_choice.values() if all(found))
-        is_any_shown = is_any_shown or not all(all(found) for found in by_choice.values())
+        for choice, found in by_choice.items():
+            problems = [problem for problem in found if problem is not None]
+            if len(problems) < len(found):
+                is_any_shown = True
+                continue
+            hidden.append(problems[0])
+            if any(choice):
+                useless.append(problems[0])
     wrong = useless if is_any_shown else hidden[:1] + useless
     return tuple(dict.fromkeys(useless)), tuple(dict.fromkeys(wrong))
 
 
-def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], family: Family) -> str:
-    """Why nodes of the type show no GPU in this pool; empty where they do."""
+def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], family: Family) -> Cause | None:
+    """Why nodes of the type show no GPU in this pool; None where they do."""
     if not kind.devices:
-        return f"{kind.name} has no GPU"
+        return NoCards(Name(kind.name))
     booked = double_booked(pool.labels, pool.stated_annotations, families)
-    return booked or as_chosen(family.obstacle(kind.devices, pool.labels, pool.stated_annotations), pool.chosen_labels)
+    problem = booked or as_chosen(
+        family.obstacle(kind.devices, pool.labels, pool.stated_annotations), pool.chosen_labels
+    )
+    return CardsNeverShown(FamilyText(problem)) if problem else None
 
 
 def _empty_room(target: Target, free: Resources, snapshot: ClusterSnapshot) -> Room:

@@ -7,6 +7,7 @@ is left of it after some placements, and is immutable, so that a search can go b
 from dataclasses import dataclass
 from functools import cached_property
 
+from kerf.model.causes import Cause, TargetName
 from kerf.model.constraints import ANYTHING, Requirements, Taint
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.nodes import Node
@@ -22,11 +23,11 @@ class Target:
 
     `requirements` hold the labels it has, or may get; `is_open` tells that values are still to be chosen (a node to
     be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
-    `no_devices` says why it has none; `hides_cards`, that it has cards which are never shown.
+    `no_devices` is why it has none, None where it has some or nobody asked.
     `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
     """
 
-    name: str
+    name: TargetName
     requirements: Requirements
     taints: tuple[Taint, ...]
     family: Family
@@ -35,8 +36,7 @@ class Target:
     node: Node | None = None
     is_open: bool = True
     quotas: tuple[ResourceQuota, ...] = ()
-    no_devices: str = ""
-    hides_cards: bool = False
+    no_devices: Cause | None = None
     sold: tuple[tuple[str, str], ...] = ()
 
     @cached_property

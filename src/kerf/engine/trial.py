@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from kerf.engine.devices import only, reopened, with_parts
 from kerf.engine.fit import Placed, admits, fit
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
-from kerf.model.constraints import Requirements, Taint
+from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
+from kerf.model.constraints import HOSTNAME, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, PLANNED_OFFERING, PLANNED_PODS, NodeClaim
 from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, is_ephemeral
-from kerf.model.plan import Misfit, NodePlacement, PlacedPod
+from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
 from kerf.model.pods import HostPort, Pod
 from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
@@ -27,6 +29,8 @@ from kerf.sharing.family import Family
 from kerf.sharing.registry import configured, family_named, owner_of
 
 _MOST = 2**62
+_MOST_EXACT = 2**51
+"""Amounts below it can be multiplied by 1,000 without loss in 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,7 @@ class Trial:
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
         self._journal: list[tuple[int, Room]] = []
+        self._first_of_kind: npt.NDArray[np.int64] | None = None
 
     def mark(self) -> int:
         """A point to return to."""
@@ -66,6 +71,7 @@ class Trial:
         self._set(index, room)
 
     def _set(self, index: int, room: Room) -> None:
+        self._first_of_kind = None
         self.rooms[index] = room
         self._free[index] = _measured(room.free)
 
@@ -135,10 +141,66 @@ class Trial:
             results[index] = result
             heapq.heappush(choices, (result.order, index))
 
+    def copy(self) -> "Trial":
+        """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
+        other = object.__new__(Trial)
+        other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
+        other._first_of_kind = None
+        return other
+
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
         """Why each node refuses the shape as things stand; nodes that take it are left out."""
         found = (fit(spot.target, room, shape) for spot, room in zip(self.spots, self.rooms, strict=True))
         return tuple(misfit for misfit in found if isinstance(misfit, Misfit))
+
+    def nearest(self, shape: Shape) -> Misfit | None:
+        """The nearest of them; None where there is no node, or each takes the shape.
+
+        One node of equal ones is asked, those first that lack least of cpu and memory, and no more once none can come
+        nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide.
+        """
+        best: Misfit | None = None
+        asked = np.arange(len(self.spots)) if _asks_hostname(shape) else self._kinds()
+        shares = self._lacking(shape.requests)[asked]
+        for at in np.argsort(shares, kind="stable").tolist():
+            if best is not None and shares[at] > 0 and best.stage.rank >= Stage.RESOURCES.rank:
+                # A node that lacks cpu or memory comes no further than this.
+                if best.stage != Stage.RESOURCES or shares[at] > best.shortfall:
+                    break
+            index = int(asked[at])
+            found = fit(self.spots[index].target, self.rooms[index], shape)
+            if isinstance(found, Misfit) and (best is None or found.order < best.order):
+                best = found
+        return best
+
+    def _kinds(self) -> npt.NDArray[np.int64]:
+        """Of nodes that differ in nothing but their names, the first by name. Linear in the nodes, once for a copy."""
+        if self._first_of_kind is None:
+            first: dict[tuple[object, ...], int] = {}
+            for index in sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name)):
+                first.setdefault(_kind(self.spots[index].target, self.rooms[index]), index)
+            self._first_of_kind = np.array(sorted(first.values()), dtype=np.int64)
+        return self._first_of_kind
+
+    def _lacking(self, requests: Resources) -> npt.NDArray[np.int64]:
+        """By node, what it lacks of cpu and memory in thousandths of what is asked: the least that `fit` would say."""
+        lacking = np.zeros(len(self.rooms), dtype=np.int64)
+        for column, asked in enumerate(_measured(requests)):
+            if 0 < asked < _MOST_EXACT:
+                lack = np.maximum(0, asked - np.maximum(self._free[:, column], -asked))
+                lacking += lack * 1000 // asked
+        return lacking
+
+
+def _asks_hostname(shape: Shape) -> bool:
+    return any(HOSTNAME in alternative for alternative in shape.spec.alternatives)
+
+
+def _kind(target: Target, room: Room) -> tuple[object, ...]:
+    """Equal for nodes that answer every pod alike, but for pods that ask for a node by its name."""
+    labels = frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME)
+    devices = tuple(replace(device, id="") for device in room.devices)
+    return (frozenset(room.free.items()), devices, room.ports, target.taints, target.family.name, labels)
 
 
 def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:
@@ -174,9 +236,9 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
     else:
         requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
     devices = node.devices or _promised_devices(node, family, market)
-    nothing = "" if devices else f"{node.name} has registered no GPU"
+    nothing = None if devices else NoneRegistered(Name(node.name))
     target = Target(
-        f"node {node.name}",
+        TargetName(TargetKind.NODE, Name(node.name)),
         requirements,
         _lasting_taints(node),
         family,

@@ -11,14 +11,14 @@ from kerf.engine.devices import demand_of
 from kerf.engine.shapes import Shape
 from kerf.engine.windows.phases import Windows
 from kerf.model.plan import Plan
-from kerf.model.pods import VIRTUAL, Pod, PodDemand, is_virtual
+from kerf.model.placeholders import VIRTUAL, is_virtual
+from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.windows import OPEN, WARMING, CapacityWindow, WarmCapacity
 from kerf.sharing.family import Family
 
 _LAST_RANK = -1
-_EXCLUSIVE = "exclusive-"
 _ROUNDING = 1e-9
 """Thirds that are taken one after the other leave nothing."""
 
@@ -33,30 +33,14 @@ def virtual_pods(windows: Windows, own: Mapping[str, list[Pod]], families: tuple
         if window.warm and windows.turns[window.name].phase in (WARMING, OPEN):
             needed = still_needed(window, own.get(window.name, ()), families)
             for index, (warm, replicas) in enumerate(zip(window.warm, needed, strict=True)):
-                kind = _EXCLUSIVE if warm.is_exclusive else "warm-"
-                found += (_virtual(window, warm, f"{kind}{index}-{number}") for number in range(replicas))
+                kept = Placeholder(Keeper.WINDOW, window.name, warm.is_exclusive)
+                found += (_virtual(window, warm, kept, kept.pod_name(index, number)) for number in range(replicas))
     return tuple(found)
 
 
-def virtual_key(window: str) -> str:
-    """The namespace of the virtual pods of a window."""
-    return f"capacitywindow{VIRTUAL}{window}"
-
-
-def window_of(key: str) -> str:
-    """The window that keeps room under a virtual pod's `namespace/name`."""
-    return key.partition("/")[0].partition(VIRTUAL)[2]
-
-
-def exclusive_window(pod: Pod) -> str:
-    """The window for which a virtual pod keeps room on nodes of its own; empty for every other pod."""
-    return window_of(pod.key) if is_virtual(pod.key) and pod.name.startswith(_EXCLUSIVE) else ""
-
-
-def _virtual(window: CapacityWindow, warm: WarmCapacity, name: str) -> Pod:
-    namespace = virtual_key(window.name)
+def _virtual(window: CapacityWindow, warm: WarmCapacity, kept: Placeholder, name: str) -> Pod:
     return replace(
-        warm.pod, namespace=namespace, name=name, created_s=window.created_s, queue_priority=_LAST_RANK, uid=""
+        warm.pod, namespace=kept.namespace, name=name, created_s=window.created_s, queue_priority=_LAST_RANK, uid=""
     )
 
 
@@ -110,13 +94,18 @@ def _times(asked: tuple[int, ...], size: tuple[int, ...]) -> float:
     return max(ratios, default=0.0)
 
 
-def warm_counts(window: CapacityWindow, plan: Plan, snapshot: ClusterSnapshot) -> tuple[int, int]:
+def warm_counts(window: CapacityWindow, decision: Decision) -> tuple[int, int]:
     """(asked, ready) replicas of a window: ready is what its pods hold, or what has its place on a node that is up."""
     asked = sum(warm.replicas for warm in window.warm)
-    up = {node.name for node in snapshot.nodes if node.is_initialized and node.node is not None}
-    mine = virtual_key(window.name) + "/"
-    placed = [placement for placement in plan.placements if placement.pod.pod.startswith(mine)]
-    missing = sum(each.pod.startswith(mine) for launch in plan.launches for each in launch.pods)
-    missing += sum(each.pod.startswith(mine) for each in plan.unplaced)
+    up = {node.name for node in decision.world.snapshot.nodes if node.is_initialized and node.node is not None}
+    placed = [placement for placement in decision.placements if is_kept_by(window, placement.pod.pod)]
+    missing = sum(is_kept_by(window, each.pod) for launch in decision.launches for each in launch.pods)
+    missing += sum(is_kept_by(window, pod.key) for refusal in decision.refusals for pod in refusal.pods)
     missing += sum(placement.node not in up for placement in placed)
     return asked, asked - missing
+
+
+def is_kept_by(window: CapacityWindow, key: str) -> bool:
+    """Whether a pod's `namespace/name` stands for room that the window keeps."""
+    kept = Placeholder.of(key)
+    return kept is not None and (kept.keeper, kept.name) == (Keeper.WINDOW, window.name)

@@ -6,14 +6,16 @@ Whoever plans, explains or moves pods asks here, so that all of them keep the sa
 from dataclasses import replace
 
 from kerf.engine.bookings import awaited_request, bookings, unmade
+from kerf.engine.decision import Refusal
 from kerf.engine.prewarm import prewarming_pods
 from kerf.engine.supply import Supply
 from kerf.engine.trial import Trial
 from kerf.engine.virtual import virtual_pods
 from kerf.engine.windows.admission import Judged, Shares, judged
 from kerf.engine.windows.phases import Windows
+from kerf.model.causes import AwaitsRequest, Name
 from kerf.model.opportunistic import OPPORTUNISTIC
-from kerf.model.plan import Stage, Unplaced
+from kerf.model.plan import Stage
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -26,6 +28,7 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     pods = [pod for pod in snapshot.pending if not pod.is_daemon and pod.key not in out]
     booked = bookings(snapshot)
     awaited = {pod.key: request for pod in pods if (request := awaited_request(pod, booked))}
+    awaiting = [pod for pod in pods if pod.key in awaited]
     pods = [pod for pod in pods if pod.key not in awaited]
     windows = Windows(snapshot)
     found = judged(pods, windows, Shares(trial, wares), snapshot.taken_at_s)
@@ -38,15 +41,10 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     found.pods += virtual_pods(windows, own, wares.families)
     found.pods += prewarming_pods(snapshot)
     found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
-    found.held += (unplaced for booking in booked for unplaced in unmade(booking))
-    found.held += (_awaiting(key, request) for key, request in awaited.items())
+    found.held += (Refusal(tuple(unmade(each)), Stage.INVALID, each.problem) for each in booked if each.problem)
+    # Planned for by itself a pod would take the room, and its request would never have it all.
+    found.held += (Refusal((pod,), Stage.HELD, AwaitsRequest(Name(awaited[pod.key]))) for pod in awaiting)
     return found
-
-
-def _awaiting(key: str, request: str) -> Unplaced:
-    """Planned for by itself it would take the room, and the request would never have it all."""
-    reason = f"waits until ProvisioningRequest {request} is provisioned, and takes a place of it"
-    return Unplaced(key, Stage.HELD, reason)
 
 
 def _opened(pod: Pod) -> Pod:

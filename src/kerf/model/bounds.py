@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kerf.model.causes import OverPriceCap
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.quantities import COST_PER_HOUR, money_text, quantity_of
 
@@ -45,18 +46,15 @@ class Bounds:
         """Whether any price is too high for the pool."""
         return self.max_price_micro is not None or self.max_gpu_price_micro is not None
 
-    def excess(self, kind: InstanceType, price_micro: int) -> str:
-        """By which cap a type at a price is too dear, as `price 1.12 > cap 0.90`; empty when it is not.
-
-        A type without GPUs has no price of one.
-        """
+    def excess(self, kind: InstanceType, price_micro: int) -> OverPriceCap | None:
+        """By which cap a type at a price is too dear; None when it is not. A type without GPUs has no price of one."""
         if self.max_price_micro is not None and price_micro > self.max_price_micro:
-            return f"price {money_text(price_micro)} > cap {money_text(self.max_price_micro)}"
+            return OverPriceCap(price_micro, self.max_price_micro)
         eighths, cap = kind.gpu_eighths, self.max_gpu_price_micro
         if cap is not None and eighths and 8 * price_micro > cap * eighths:
-            # Rounded up, so that the text never shows a price that is within the cap.
-            return f"price {money_text(-(-8 * price_micro // eighths))} per GPU > cap {money_text(cap)}"
-        return ""
+            # Rounded up, so that no price is shown that is within the cap.
+            return OverPriceCap(-(-8 * price_micro // eighths), cap, per_gpu=True)
+        return None
 
     def needed_for(self, kind: InstanceType, offering: Offering) -> dict[str, str]:
         """The annotations that would let the offering in, each with the least value that does."""

@@ -1,12 +1,15 @@
 """Causes: why a pod, a pool or a node is refused, as values that code may branch on.
 
 A cause holds enums, quantities and names, never a sentence. `engine.explain` is the one place that turns causes into
-words, and nothing reads those words back. Causes of one room (a sharing family, CapacityWindows) are declared there
-and inherit from `Cause`, so that a test can find all of them.
+words, and nothing reads those words back. Causes of one sharing family are declared in `sharing`; all inherit from
+`Cause`, so a test can find every one of them.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NewType
+
+from kerf.model.constraints import Requirement, Requirements, Taint
 
 Name = NewType("Name", str)
 """An identifier: of an object, a label key, a resource, a code. Printed as it is."""
@@ -25,3 +28,508 @@ class Lack:
 
     amount: int
     of: Name
+
+
+class TargetKind(StrEnum):
+    """What refuses a pod."""
+
+    NODE_POOL = "NodePool"
+    NODE = "node"
+    WINDOW = "CapacityWindow"
+    CLUSTER = "the cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetName:
+    """Who refuses a pod: an existing node, a pool with one of its types, a window; `the cluster` has no name."""
+
+    kind: TargetKind
+    name: Name = Name("")
+    instance_type: Name = Name("")
+
+    @property
+    def node_pool(self) -> str:
+        """The pool whose answer it is; empty for every other target."""
+        return self.name if self.kind == TargetKind.NODE_POOL else ""
+
+    def __str__(self) -> str:
+        """As people read it, and the order among equals: `NodePool gpu/g5.xlarge`, `node n1`."""
+        whole = f"{self.name}/{self.instance_type}" if self.instance_type else self.name
+        return f"{self.kind} {whole}" if whole else str(self.kind)
+
+
+# Why a target refuses a pod.
+
+
+@dataclass(frozen=True, slots=True)
+class UntoleratedTaint(Cause):
+    """The pod lacks a toleration."""
+
+    taint: Taint
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMismatch(Cause):
+    """The pod asks for a label that the target does not have; `held` is what it has of that key, None for nothing."""
+
+    asked: Requirement
+    held: Requirement | None
+    owner: TargetName
+
+
+@dataclass(frozen=True, slots=True)
+class HostPortTaken(Cause):
+    """Another pod there has the port of the node."""
+
+    port: int
+    protocol: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """One resource that is short, in its base unit: what a pod needs, what is free, what is lacking."""
+
+    resource: Name
+    needed: int
+    free: int
+    lacking: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insufficient(Cause):
+    """Resources that kubelet shows do not suffice. `worst` lacks most of what is asked; all are in name order."""
+
+    worst: Shortage
+    shortages: tuple[Shortage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFamily(Cause):
+    """The pod asks for slices of another family than the one that owns the target's cards.
+
+    `selector` is the label by which that family's device plugin selects nodes; None where it has none.
+    """
+
+    family: Name
+    title: Name
+    selector: tuple[Name, Name] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CardsNeverShown(Cause):
+    """The target has cards, and none of them will ever register; `problem` says why."""
+
+    problem: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class NoCards(Cause):
+    """An instance type without GPUs."""
+
+    instance_type: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NoneRegistered(Cause):
+    """A node that has registered no GPU."""
+
+    node: Name
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached(Cause):
+    """One more node would exceed a limit of the pool: amounts in the resource's base unit."""
+
+    pool: Name
+    resource: Name
+    limit: int
+    used: int
+    planned: int
+    more: int
+
+
+# Why a pool, or a type of it, cannot be bought.
+
+
+@dataclass(frozen=True, slots=True)
+class BacksOff(Cause):
+    """A type failed in the pool lately, and is left alone until then."""
+
+    instance_type: Name
+    pool: Name
+    until_s: float
+    reason: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class NoOfferingAllowed(Cause):
+    """The pool's zones and capacity types allow no offering of the type."""
+
+    instance_type: Name
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingsSoldOut(Cause):
+    """The type is sold out in these capacity types; tried again at `again_s`, 0 where nobody knows when."""
+
+    instance_type: Name
+    capacity_types: tuple[Name, ...]
+    again_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OverPriceCap(Cause):
+    """A price above a cap of the pool, both in micro-units per hour; `per_gpu`: of one physical card."""
+
+    price_micro: int
+    cap_micro: int
+    per_gpu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOverPriceCap(Cause):
+    """Every offering of the type that the pool allows is above its cap."""
+
+    instance_type: Name
+    excess: OverPriceCap
+
+
+@dataclass(frozen=True, slots=True)
+class NoOfferingLeft(Cause):
+    """None of the type's offerings is in what the pod asks."""
+
+    asked: Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDeleting(Cause):
+    """The pool is being deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolInvalid(Cause):
+    """What the pool says cannot be carried out: its spec, and its annotations of prices and pace."""
+
+    spec: Quoted
+    annotations: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatic(Cause):
+    """`spec.replicas` is set: the pool's nodes follow that number and not the pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClassNotFound(Cause):
+    """There is no such NodeClass."""
+
+    kind: Name
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClassNotReady(Cause):
+    """The NodeClass says that it is not ready."""
+
+    kind: Name
+    name: Name
+    reason: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class PoolClosed(Cause):
+    """The pool takes no nodes."""
+
+    pool: Name
+    problem: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class NoTypeMatches(Cause):
+    """No type of the market satisfies the pool's requirements."""
+
+    pool: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUnmatched(Cause):
+    """A type that the pool names does not satisfy its other requirements."""
+
+    instance_type: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNotSold(Cause):
+    """A type that the pool names is known and not sold here."""
+
+    instance_type: Name
+    why: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUnknown(Cause):
+    """A type that the pool names and nobody knows; `nearest` is a known name like it, empty for none."""
+
+    instance_type: Name
+    nearest: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTypesUnusable(Cause):
+    """None of the types that the pool names can be had, each with why."""
+
+    pool: Name
+    types: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NothingOffered(Cause):
+    """No pool offers any instance type."""
+
+
+# Why a pod is not planned for, or has no place.
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidPod(Cause):
+    """The pod makes no sense to its API."""
+
+    problem: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Gated(Cause):
+    """Scheduling gates hold the pod back."""
+
+    gates: tuple[Name, ...]
+    by_kueue: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OverResourceQuota(Cause):
+    """The family's scheduler would refuse the pod: its namespace has no more of a ResourceQuota."""
+
+    namespace: Name
+    name: Name
+    resource: Name
+    hard: int
+    used: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotBought(Cause):
+    """Nothing that is there or can be bought takes the pod; its misfits say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoomOfRequest(Cause):
+    """Nothing is bought for the pod, and no node has room. `request`: whose room it takes, empty for a check."""
+
+    request: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NoIdleCapacity(Cause):
+    """An opportunistic pod: no node has room to spare, and none is bought for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paced(Cause):
+    """The pool launches so many nodes a minute; the next one in `wait_s`."""
+
+    pool: Name
+    per_minute: int
+    wait_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitsRequest(Cause):
+    """The pod takes a place of a ProvisioningRequest that is not provisioned yet."""
+
+    request: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateMissing(Cause):
+    """A ProvisioningRequest names a PodTemplate that is not there."""
+
+    request: Name
+    template: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateInvalid(Cause):
+    """A PodTemplate of a ProvisioningRequest makes no sense."""
+
+    request: Name
+    template: Name
+    problem: Quoted
+
+
+# CapacityWindows.
+
+
+@dataclass(frozen=True, slots=True)
+class WindowInvalid(Cause):
+    """The pod's window opens nothing."""
+
+    window: Name
+    problem: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNeverOpens(Cause):
+    """The schedule of the pod's window has no instant to come."""
+
+    window: Name
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClosed(Cause):
+    """The pod's window opens at `opens_s`, in `wait_s`."""
+
+    window: Name
+    opens_s: float
+    time_zone: Name
+    wait_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoWindowLabel(Cause):
+    """The gate waits for a window, and the pod lacks the label of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoWindowSelects(Cause):
+    """No window selects the pod's label; `there` are those that exist."""
+
+    label: Name
+    there: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowElsewhere(Cause):
+    """A window selects the label in other namespaces only."""
+
+    window: Name
+    namespaces: tuple[Name, ...]
+    namespace: Name
+
+
+@dataclass(frozen=True, slots=True)
+class WindowQuotaExhausted(Cause):
+    """The quota of the pod's window has less left than the pod would reserve, in ten-thousandths of a card-second.
+
+    `namespace` is whose quota it is; empty where all pods of the window share one.
+    """
+
+    window: Name
+    namespace: Name
+    left: int
+    wanted: int
+
+
+# Groups.
+
+
+class GroupKind(StrEnum):
+    """What makes pods belong together."""
+
+    GROUP = "group"
+    REQUEST = "ProvisioningRequest"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupName:
+    """A group of pods, or the request that asks for room for them."""
+
+    kind: GroupKind
+    name: Name
+
+    def __str__(self) -> str:
+        """As people read it: `group train`."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumUnreadable(Cause):
+    """What a pod says of how many pods its group needs: `got` is no number, or None where nothing stands there.
+
+    `key` stands beside the label `beside`.
+    """
+
+    key: Name
+    beside: Name
+    got: Quoted | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInvalid(Cause):
+    """The pods of a group do not say how many of them it needs, or say it in a way that cannot be read."""
+
+    group: GroupName
+    problem: MinimumUnreadable
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIncomplete(Cause):
+    """Fewer pods of the group are there than it needs."""
+
+    group: GroupName
+    there: int
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShort(Cause):
+    """Not enough pods of a group have room; `coming` are there that no scheduler has refused yet."""
+
+    group: GroupName
+    ready: int
+    least: int
+    coming: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBehind(Cause):
+    """The group has room only in the place of groups that go before it."""
+
+    group: GroupName
+    ready: int
+    least: int
+
+
+# Floors of pools.
+
+
+@dataclass(frozen=True, slots=True)
+class FloorUnmet(Cause):
+    """A pool keeps fewer nodes than its floor; `obstacle` is what stands in the way."""
+
+    pool: Name
+    held: int
+    floor: int
+    obstacle: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class LimitLeavesNoRoom(Cause):
+    """A limit of the pool leaves no room for one more node of a type."""
+
+    resource: Name
+    instance_type: Name
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOffersNothing(Cause):
+    """The pool offers no instance type."""
+
+
+@dataclass(frozen=True, slots=True)
+class BelowFloor(Cause):
+    """Why a node is bought for no pod: its pool has fewer nodes than it keeps."""
+
+    pool: Name
+    held: int
+    floor: int

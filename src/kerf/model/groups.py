@@ -8,6 +8,7 @@ kueue.sigs.k8s.io/docs/tasks/run/plain_pods.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kerf.model.causes import MinimumUnreadable, Name, Quoted
 from kerf.model.pods import Pod
 
 POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
@@ -68,22 +69,21 @@ def group_of(pod: Pod) -> GroupKey | None:
     return next((GroupKey(pod.namespace, held[key], api) for held, key, api in named if held.get(key)), None)
 
 
-def stated_min(pod: Pod, api: str) -> tuple[int, str]:
-    """How many pods of its group a pod itself says are needed, and what is wrong with what it says (0 then).
+def stated_min(pod: Pod, api: str) -> int | MinimumUnreadable:
+    """How many pods of its group a pod itself says are needed, or what is wrong with what it says.
 
-    (0, "") for groups whose own object says so. The larger counts where label and annotation differ.
+    0 for groups whose own object says so. The larger counts where label and annotation differ.
     """
     if api == OWN:
         held = [each for each in (pod.labels, pod.annotations) if POD_GROUP_MIN in each] or [pod.labels]
         stated = [_number(POD_GROUP_MIN, each, POD_GROUP) for each in held]
-        return next((each for each in stated if each[1]), max(stated))
-    return _number(KUEUE_COUNT, pod.annotations, KUEUE_LABEL) if api == KUEUE else (0, "")
+        problem = next((each for each in stated if isinstance(each, MinimumUnreadable)), None)
+        return problem or max(each for each in stated if isinstance(each, int))
+    return _number(KUEUE_COUNT, pod.annotations, KUEUE_LABEL) if api == KUEUE else 0
 
 
-def _number(key: str, held: Mapping[str, str], beside: str) -> tuple[int, str]:
+def _number(key: str, held: Mapping[str, str], beside: str) -> int | MinimumUnreadable:
     text = held.get(key)
-    if text is None:
-        return 0, f"{key}: expected a number of pods beside {beside}, got none"
-    if text.isascii() and text.isdecimal() and 0 < len(text) <= 6 and int(text) > 0:
-        return int(text), ""
-    return 0, f"{key}: expected a number of pods, 1 or more, got {text!r}"
+    if text is not None and text.isascii() and text.isdecimal() and 0 < len(text) <= 6 and int(text) > 0:
+        return int(text)
+    return MinimumUnreadable(Name(key), Name(beside), None if text is None else Quoted(text))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kerf.model.causes import Cause, Lack, NotBought, TargetName
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceShape, Slice
 from kerf.model.instancetypes import OfferingKey
@@ -29,7 +30,10 @@ class Stage(StrEnum):
     @property
     def rank(self) -> int:
         """Position in the order above: a larger one came further."""
-        return list(Stage).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {stage: rank for rank, stage in enumerate(Stage)}
 
 
 REPLAY, NOMINATE, PIN = "replay", "nominate", "pin"
@@ -38,61 +42,36 @@ REPLAY, NOMINATE, PIN = "replay", "nominate", "pin"
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A change of one object that would help: a JSON merge patch as YAML text, and the object it is for."""
+    """A change of one object that would help, as a JSON merge patch; the edges write it as text."""
 
     kind: str
     name: str
-    text: str
+    change: Mapping[str, object] = field(hash=False)
     namespace: str = ""
-
-
-FAMILY, NEVER_SHOWN = "family:", "never shown"
-"""Begins of details that are for advice and not for people: whose slices are asked, cards that are never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why one target refuses a pod. `reason` is a code or one sentence, `missing` the lacking quantity (or empty).
+    """Why one target refuses a pod, and what is lacking there.
 
-    `shortfall` orders misfits of one stage: the smallest is the nearest miss. `hint` is what the pod should ask
-    instead, where that is known.
+    `shortfall` orders misfits of one stage: the smallest is the nearest miss.
     """
 
-    target: str
+    target: TargetName
     stage: Stage
-    reason: str
-    missing: str = ""
-    detail: str = ""
+    cause: Cause
+    missing: tuple[Lack, ...] = ()
     shortfall: int = 0
-    hint: str = ""
 
     @property
-    def told(self) -> str:
-        """The detail, where it is for people; else empty."""
-        return "" if self.detail.startswith((FAMILY, NEVER_SHOWN)) else self.detail
-
-    @property
-    def explained(self) -> str:
-        """The reason, and where no quantity says more, what is known beside it."""
-        is_plain = self.missing or not self.told or self.stage != Stage.DEVICES
-        return self.reason if is_plain else f"{self.reason}: {self.told}"
-
-    @property
-    def node_pool(self) -> str:
-        """The pool whose answer it is, from a target such as `NodePool gpu/g5.xlarge`; empty for a node's."""
-        kind, _, name = self.target.partition(" ")
-        return name.partition("/")[0] if kind == "NodePool" else ""
-
-
-PACED = "paced"
-"""Begins the reason of a pod that waits only for its pool's pace."""
-PACED_NEXT = "; next in "
-"""Ends it: what follows is how long, another text every second."""
+    def order(self) -> tuple[int, int, str]:
+        """Sort key: what came furthest, then lacks least, then by name."""
+        return (-self.stage.rank, self.shortfall, str(self.target))
 
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A pending pod that no action of the plan will serve."""
+    """A pending pod that no action of the plan will serve: the cause, and its words."""
 
     pod: str
     stage: Stage
@@ -100,6 +79,7 @@ class Unplaced:
     hint: str = ""
     patch: Patch | None = None
     misfits: tuple[Misfit, ...] = ()
+    cause: Cause = field(default_factory=NotBought)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +110,7 @@ class Launch:
     alternatives: tuple[str, ...] = ()
     follow: str = REPLAY
     why: str = ""
+    cause: Cause = field(default_factory=Cause, compare=False)
     is_estimate: bool = False
     allocated: int = 0
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -168,7 +149,8 @@ class Relabel:
     labels: Mapping[str, str] = field(hash=False)
     devices: tuple[DeviceShape, ...]
     pods: tuple[PlacedPod, ...]
-    why: str
+    why: str = ""
+    cause: Cause = field(default_factory=Cause, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +208,7 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class Plan:
-    """The decision. Every pending pod is in exactly one of launches, placements, unplaced.
+    """A decision with its words. Every pending pod is in exactly one of launches, placements, unplaced.
 
     The pods of a relabelled node are among the placements.
     `unmet_floors` are pools that keep fewer nodes than they should, with what stands in the way; among `notes` too.

@@ -7,6 +7,7 @@ from functools import cached_property
 from kerf.model.constraints import ANYTHING, Requirements, Toleration
 from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
+from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.quantities import NOTHING, PODS, Resources
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
@@ -153,6 +154,11 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def kept_for(self) -> Placeholder | None:
+        """Whose room it stands for, where it is a placeholder; None for a real pod."""
+        return Placeholder.of(self.key) if VIRTUAL in self.namespace else None
+
+    @property
     def is_ended(self) -> bool:
         """Whether it holds nothing any more."""
         return self.phase in (SUCCEEDED, FAILED)
@@ -171,15 +177,6 @@ class Pod:
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
         return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
-
-
-VIRTUAL = ":"
-"""In the namespace of a pod that no API has and for which room is kept; no real namespace has it."""
-
-
-def is_virtual(key: str) -> bool:
-    """Whether a `namespace/name` is of a pod for which room is kept and that does not exist."""
-    return VIRTUAL in key.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

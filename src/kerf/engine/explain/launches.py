@@ -13,7 +13,8 @@ from kerf.model.gpu import SliceRequest
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
 from kerf.model.plan import Launch
-from kerf.model.pods import VIRTUAL, Pod, PodDemand, is_virtual
+from kerf.model.placeholders import VIRTUAL, is_virtual
+from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, PODS, quantity_text
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.sharing.family import Family

@@ -1,97 +1,132 @@
 """Why a pod has no place: the stage it reached, the nearest miss, the missing quantity, the smallest change that helps.
 
-The same checks that refused a pod in the plan are asked again, one row a pool (its nearest type) and one for the
-nearest existing node, so that the answer cannot differ from the decision.
+The checks that refused a pod are asked again of the evidence that the refusal carries, one row a pool (its nearest
+type) and one for the nearest existing node, so the answer cannot differ from the decision.
 """
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kerf.engine.explain.hints import advise
-from kerf.engine.explain.hints.situation import Situation, pod_patch
-from kerf.engine.explain.hints.types import CAP, TYPO
-from kerf.engine.devices import demand_of, rightful_family
+from kerf.engine.decision import Evidence, Refusal
+from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
+from kerf.engine.explain.hints import Advice, Situation, advise, hint_of
+from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.fit import fit, nearest
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
+from kerf.model import causes
+from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
 from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.groups import KUEUE_GATES
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.pods import Owner, Pod
-from kerf.model.quantities import NODES, Resources, quantity_text
-from kerf.sharing.family import Family, Refused
+from kerf.model.quantities import NODES, Resources
 
 
-def refused_early(
-    shapes: Sequence[Shape], families: tuple[Family, ...]
-) -> tuple[tuple[Unplaced, ...], tuple[Shape, ...]]:
-    """Pods that no node would help: invalid, held back, or not their scheduler's; and the shapes that are left."""
-    unplaced: list[Unplaced] = []
-    left: list[Shape] = []
-    for shape in shapes:
-        refusal = _refusal(shape, families)
-        if refusal is None:
-            left.append(shape)
-            continue
-        stage, reason, hint, patch = refusal
-        unplaced.extend(
-            Unplaced(pod.key, stage, reason, hint, pod_patch(replace(shape, pods=(pod,)), patch) if patch else None)
-            for pod in shape.pods
-        )
-    return tuple(unplaced), tuple(left)
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What is said of a refusal: how far its pods got, why they got no further, and every near miss.
+
+    `worst` is the misfit that advice goes by; None where none decides.
+    """
+
+    stage: Stage
+    text: str
+    misfits: tuple[Misfit, ...] = ()
+    worst: Misfit | None = None
 
 
-def _refusal(shape: Shape, families: tuple[Family, ...]) -> tuple[Stage, str, str, str] | None:
-    if shape.pod.invalid:
-        return Stage.INVALID, shape.pod.invalid, "", ""
-    if shape.spec.scheduling_gates:
-        gates = ", ".join(shape.spec.scheduling_gates)
-        if any(gate in KUEUE_GATES for gate in shape.spec.scheduling_gates):
-            hint = "it comes when its queue has quota for it: kubectl get workloads"
-            return Stage.HELD, f"held by Kueue, which has not admitted it: {gates}", hint, ""
-        return Stage.HELD, f"held back by scheduling gates: {gates}", "whoever set the gate must remove it", ""
-    rightful = rightful_family(shape, families)
-    if rightful is None:
-        return None
-    demand = demand_of(shape, rightful)
-    if isinstance(demand, Refused):
-        return Stage(demand.stage), demand.reason, demand.hint, demand.patch
-    return None
+class Telling:
+    """Puts refusals into words; remembers what refusals of one try have in common."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[int, Reason] = {}
+        self._situations: dict[int, Situation] = {}
+        self._kept: list[Refusal] = []
+
+    def reason(self, refusal: Refusal) -> Reason:
+        """Without what would help. Cost: types of all pools, and kinds of nodes, once a refusal."""
+        if id(refusal) not in self._reasons:
+            self._kept.append(refusal)
+            self._reasons[id(refusal)] = self._reason(refusal)
+        return self._reasons[id(refusal)]
+
+    def _reason(self, refusal: Refusal) -> Reason:
+        cause = refusal.cause
+        if isinstance(cause, causes.NotBought) and refusal.evidence is not None:
+            return _not_bought(refusal, refusal.evidence)
+        if isinstance(cause, causes.GroupInvalid | causes.GroupIncomplete | causes.GroupShort | causes.GroupBehind):
+            first = None if refusal.first is None else self.reason(refusal.first)
+            text = f"{cause.group}: {_of_group(cause, first)}"
+            stage = refusal.stage or (first.stage if first is not None else Stage.HELD)
+            return Reason(stage, text, first.misfits if first is not None else ())
+        text = cause_text(cause)
+        if isinstance(cause, causes.NoRoomOfRequest):
+            lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
+            text = f"{text}: {lacks or 'there is no node'}"
+        if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
+            text = f"{causes.GroupKind.REQUEST} {cause.request}: {text}"
+        return Reason(refusal.stage or Stage.RESOURCES, text, refusal.misfits)
+
+    def without_group(self, refusal: Refusal) -> str:
+        """The reason as it is said to the group itself."""
+        cause = refusal.cause
+        if isinstance(cause, causes.GroupInvalid | causes.GroupIncomplete | causes.GroupShort | causes.GroupBehind):
+            return _of_group(cause, None if refusal.first is None else self.reason(refusal.first))
+        if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
+            return cause_text(cause)
+        return self.reason(refusal).text
+
+    def unplaced(self, refusal: Refusal) -> list[Unplaced]:
+        """One entry a pod, with what would help it."""
+        reason, told = self.reason(refusal), self._advised(refusal.innermost)
+        is_group = refusal.first is not None
+        found: list[Unplaced] = []
+        for pods in _by_owner(refusal.pods):
+            # A patch of a workload is for the one that makes the pod, though equal pods come from several.
+            patch = pod_patch(Shape(pods), told.change) if told.change else told.patch
+            if is_group and (patch is None or patch.kind != "NodePool"):
+                patch = None
+            for pod in pods:
+                mine = _for_pod(patch, pod.name)
+                entry = Unplaced(pod.key, reason.stage, reason.text, told.hint, mine, reason.misfits, refusal.cause)
+                found.append(entry)
+        return found
+
+    def _advised(self, refusal: Refusal) -> Advice:
+        """What would help; of a group what would help its first pod."""
+        fixed = hint_of(refusal)
+        if fixed is not None or refusal.evidence is None:
+            return fixed or Advice()
+        worst = self.reason(refusal).worst
+        situation = self._situations.setdefault(id(refusal.evidence), Situation(refusal.evidence))
+        if not situation.snapshot.node_pools:
+            return Advice("apply a NodePool")
+        return Advice() if worst is None else advise(Shape(refusal.pods), worst, situation)
 
 
-def unplaced_pods(situation: Situation) -> tuple[Unplaced, ...]:
-    """One entry for every pod that the purchase left over. Cost: shapes left x types."""
-    found = []
-    for shape, left in zip(situation.shapes, situation.purchase.left, strict=True):
-        if left:
-            found.extend(_explained(situation, Shape(shape.pods[len(shape) - left :])))
-    return tuple(found)
+def _of_group(cause: Cause, first: Reason | None) -> str:
+    """What follows the group's name."""
+    text = cause_text(cause)
+    if not isinstance(cause, causes.GroupShort):
+        return text
+    return f"{text}: {first.text if first is not None else f'no scheduler has refused {cause.coming} others yet'}"
 
 
-def _explained(situation: Situation, shape: Shape) -> list[Unplaced]:
-    by_pool = [_nearest_in(pool, shape, situation) for pool in _pools(situation)]
-    on_nodes = situation.trial.misfits(shape)
-    misfits = [m for m in by_pool if m is not None] + ([nearest(on_nodes)] if on_nodes else [])
-    if not situation.snapshot.node_pools:
-        reason = "there is no NodePool, so that nothing can be bought"
+def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
+    shape = Shape(refusal.pods)
+    pools = sorted(evidence.world.snapshot.node_pools, key=lambda pool: pool.order)
+    by_pool = [misfit for pool in pools if (misfit := _nearest_in(pool, shape, evidence)) is not None]
+    on_nodes = evidence.trial.nearest(shape)
+    misfits = (*by_pool, on_nodes) if on_nodes is not None else tuple(by_pool)
+    if not pools:
         stage = misfits[0].stage if misfits else Stage.REQUIREMENTS
-        return [Unplaced(pod.key, stage, reason, "apply a NodePool", None, tuple(misfits)) for pod in shape.pods]
-    if not misfits:
-        misfits = [Misfit("the cluster", Stage.OFFERINGS, "no NodePool offers any instance type")]
-    candidates = [m for m in by_pool if m is not None] or misfits
-    worst = nearest(candidates)
-    reason = _sentence(worst)
-    help_ = advise(shape, worst, situation)
-    stage, rows = nearest(misfits).stage, tuple(misfits)
-    found: list[Unplaced] = []
-    for pods in _by_owner(shape.pods):
-        # A patch of a workload is for the one that makes the pod, though equal pods come from several.
-        patch = pod_patch(Shape(pods), help_.change) if help_.change else help_.patch
-        found.extend(Unplaced(pod.key, stage, reason, help_.hint, _for_pod(patch, pod.name), rows) for pod in pods)
-    return found
+        return Reason(stage, "there is no NodePool, so that nothing can be bought", misfits)
+    misfits = misfits or (Misfit(TargetName(TargetKind.CLUSTER), Stage.OFFERINGS, causes.NothingOffered()),)
+    worst = nearest(by_pool or misfits)
+    return Reason(nearest(misfits).stage, misfit_sentence(worst), misfits, worst)
 
 
 def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:
@@ -106,94 +141,63 @@ def _for_pod(patch: Patch | None, name: str) -> Patch | None:
     return replace(patch, name=name) if patch is not None and patch.kind == "Pod" else patch
 
 
-def _pools(situation: Situation) -> list[NodePool]:
-    return sorted(situation.snapshot.node_pools, key=lambda pool: pool.order)
-
-
-def _sentence(misfit: Misfit) -> str:
-    """The misfit as one sentence with its figures."""
-    where = misfit.target
-    if misfit.stage == Stage.DEVICES and misfit.told:
-        return f"{misfit.detail} ({where})"
-    if misfit.stage == Stage.RESOURCES and misfit.detail:
-        return f"{misfit.reason}: {misfit.detail}, {misfit.missing} missing ({where})"
-    return misfit.reason if where.partition("/")[0] in misfit.reason else f"{misfit.reason} ({where})"
-
-
-def _nearest_in(pool: NodePool, shape: Shape, situation: Situation) -> Misfit | None:
+def _nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | None:
     """The pool's answer: its nearest type's misfit; None when it would take the pod after all."""
-    problem = dict(situation.supply.pool_problems).get(pool.name)
-    if problem:
-        return Misfit(f"NodePool {pool.name}", Stage.OFFERINGS, f"NodePool {pool.name} takes no nodes: {problem}")
-    candidates = situation.supply.by_pool.get(pool.name, ())
-    unavailable = [c for c in situation.supply.unavailable if c.pool.name == pool.name]
-    misfits = [_misfit(candidate, shape, situation) for candidate in (*candidates, *unavailable)]
+    supply, where = evidence.world.supply, TargetName(TargetKind.NODE_POOL, Name(pool.name))
+    problem = dict(supply.pool_problems).get(pool.name)
+    if problem is not None:
+        return Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))
+    candidates = supply.by_pool.get(pool.name, ())
+    unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
+    misfits = [_misfit(candidate, shape, evidence) for candidate in (*candidates, *unavailable)]
     if not misfits:
-        return _nothing_offered(pool, situation.market)
-    return nearest([m for m in misfits if m is not None]) if any(misfits) else None
+        return Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))
+    refused = [misfit for misfit in misfits if misfit is not None]
+    return nearest(refused) if refused else None
 
 
-def _misfit(candidate: Candidate, shape: Shape, situation: Situation) -> Misfit | None:
+def _misfit(candidate: Candidate, shape: Shape, evidence: Evidence) -> Misfit | None:
     result = fit(candidate.target, candidate.room, shape)
     if isinstance(result, Misfit):
         return result
-    name = candidate.target.name
-    exceeded = situation.after.exceeded_by(candidate)
+    name, price = candidate.target.name, candidate.price_micro
+    exceeded = evidence.after.exceeded_by(candidate)
     if exceeded:
-        return Misfit(
-            name,
-            Stage.LIMITS,
-            limit_text(exceeded[0], candidate, situation),
-            _more_needed(exceeded[0], candidate),
-            detail=exceeded[0],
-            shortfall=candidate.price_micro,
-        )
-    if candidate.refused:
+        cause = _limit(exceeded[0], candidate, evidence)
+        return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
+    if candidate.refused is not None:
         dear = candidate.too_dear[0].price_micro if candidate.too_dear else 0
-        return Misfit(
-            name,
-            Stage.OFFERINGS,
-            candidate.refused,
-            detail=f"{CAP}{candidate.kind.name}" if candidate.too_dear and not candidate.sold_out else "",
-            shortfall=candidate.price_micro or dear,
-        )
+        return Misfit(name, Stage.OFFERINGS, candidate.refused, shortfall=price or dear)
     if candidate.offering_for(result.room.requirements) is None:
-        asked = result.room.requirements
-        return Misfit(name, Stage.OFFERINGS, f"no offering is left for {asked}", shortfall=candidate.price_micro)
+        return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
     return None
 
 
-def limit_text(resource: str, candidate: Candidate, situation: Situation) -> str:
+def _limit(resource: str, candidate: Candidate, evidence: Evidence) -> causes.LimitReached:
     """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs."""
     pool = candidate.pool.name
-    limit = (situation.after.limit(pool) or Resources()).get(resource, 0)
-    used = situation.before.used(pool).get(resource, 0)
-    planned = situation.after.used(pool).get(resource, 0) - used
-    in_use = f"{quantity_text(resource, used)} in use, " if used else ""
-    return (
-        f"limit {resource} {quantity_text(resource, limit)} of NodePool {pool}: {in_use}"
-        f"{quantity_text(resource, planned)} planned, {_more_needed(resource, candidate)} more needed"
+    limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
+    used = evidence.before.used(pool).get(resource, 0)
+    planned = evidence.after.used(pool).get(resource, 0) - used
+    more = 1 if resource == NODES else candidate.capacity[resource]
+    return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
+
+
+def _nothing_offered(pool: NodePool, market: Market) -> Cause:
+    """No type of the market passes the pool's requirements: name the culprit where it is a type."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return causes.NoTypeMatches(Name(pool.name))
+    known = [kind.name for kind in market.types]
+    return causes.NamedTypesUnusable(
+        Name(pool.name), tuple(_unusable(Name(name), market, known) for name in sorted(named.values))
     )
 
 
-def _more_needed(resource: str, candidate: Candidate) -> str:
-    return quantity_text(resource, 1 if resource == NODES else candidate.capacity[resource])
-
-
-def _nothing_offered(pool: NodePool, market: Market) -> Misfit:
-    """No type of the market passes the pool's requirements: name the culprit where it is a type."""
-    named = pool.requirements.get(INSTANCE_TYPE)
-    where = f"NodePool {pool.name}"
-    if named is None or named.complement:
-        return Misfit(where, Stage.OFFERINGS, f"no instance type here satisfies the requirements of {where}")
-    texts, detail = [], ""
-    for name in sorted(named.values):
-        if market.find(name) is not None:
-            texts.append(f"{name} does not satisfy the other requirements")
-        elif name in market.not_sold:
-            texts.append(f"{name}: {market.not_sold[name]}")
-        else:
-            close = difflib.get_close_matches(name, [t.name for t in market.types], 1)
-            texts.append(f"unknown instance type {name}" + (f" (nearest known: {close[0]})" if close else ""))
-            detail = detail or (f"{TYPO}{name} -> {close[0]}" if close else "")
-    return Misfit(where, Stage.OFFERINGS, f"{where} offers no instance type: " + "; ".join(texts), detail=detail)
+def _unusable(name: Name, market: Market, known: Sequence[str]) -> Cause:
+    if market.find(name) is not None:
+        return causes.TypeUnmatched(name)
+    if name in market.not_sold:
+        return causes.TypeNotSold(name, causes.Quoted(market.not_sold[name]))
+    close = difflib.get_close_matches(name, known, 1)
+    return causes.TypeUnknown(name, Name(close[0]) if close else Name(""))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from kerf.engine.provisioning import Options, plan
 from kerf.model.market import Market
 from kerf.model.plan import Plan
-from kerf.model.pods import Container, Pod, PodSpec, is_virtual
+from kerf.model.placeholders import is_virtual
+from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
 

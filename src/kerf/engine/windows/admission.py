@@ -8,6 +8,7 @@ charged with what it really takes.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.engine.decision import Refusal
 from kerf.engine.devices import demand_of, place_on_devices
 from kerf.engine.shapes import Shape, queue_order
 from kerf.engine.supply import Supply
@@ -16,11 +17,10 @@ from kerf.engine.trial import Trial
 from kerf.engine.windows.phases import Turn, Windows, charged, exhausted, is_held
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.opportunistic import OPPORTUNISTIC
-from kerf.model.plan import Admission, Misfit, Unplaced
+from kerf.model.plan import Admission, Misfit
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.windows import OPEN, PER_NAMESPACE, WHOLE_CARD, WINDOW_GATE, CapacityWindow
 
-_GPU_HOUR = 36_000_000
 GATES = (WINDOW_GATE, OPPORTUNISTIC)
 """The gates that are ours to open."""
 Place = tuple[tuple[Slice, ...], Sequence[DeviceState]]
@@ -35,7 +35,7 @@ class Judged:
     """
 
     pods: list[Pod] = field(default_factory=list)
-    held: list[Unplaced] = field(default_factory=list)
+    held: list[Refusal] = field(default_factory=list)
     passed: dict[str, tuple[CapacityWindow, Turn]] = field(default_factory=dict)
     opportunistic: list[Pod] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float
     left = _Quotas(now_s)
     for pod in sorted(waiting, key=queue_order):
         verdict = windows.verdict(pod)
-        if isinstance(verdict, Unplaced):
+        if isinstance(verdict, Refusal):
             found.held.append(verdict)
             continue
         window, refusal = left.first(pod, verdict, windows, shares)
@@ -73,7 +73,7 @@ class _Quotas:
 
     def first(
         self, pod: Pod, among: Sequence[CapacityWindow], windows: Windows, shares: "Shares"
-    ) -> tuple[CapacityWindow | None, Unplaced | None]:
+    ) -> tuple[CapacityWindow | None, Refusal | None]:
         """The first window whose quota allows the pod, which is charged; or why none does."""
         refusal = None
         for window in among:
@@ -89,7 +89,7 @@ class _Quotas:
             if wanted <= left:
                 used[pod.namespace] = used.get(pod.namespace, 0) + wanted - own
                 return window, None
-            refusal = refusal or exhausted(pod, window, _hours(wanted), _hours(max(0, left)))
+            refusal = refusal or exhausted(pod, window, wanted, max(0, left))
         return None, refusal
 
 
@@ -98,10 +98,6 @@ def reserved_s(pod: Pod, turn: Turn, now_s: float) -> int:
     left_s = max(0, int((turn.closes_s or now_s) - now_s))
     deadline = pod.spec.active_deadline_s
     return left_s if deadline is None else min(left_s, deadline)
-
-
-def _hours(card_seconds: int) -> str:
-    return f"{card_seconds / _GPU_HOUR:.3f}".rstrip("0").rstrip(".") + " GPU-hours"
 
 
 class Shares:

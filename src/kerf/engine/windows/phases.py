@@ -4,19 +4,29 @@ A window's phase follows from its schedule and the instant of the snapshot, and 
 opening that began goes on until its end, and one that is over does not begin again, however clocks are set.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.model.plan import Misfit, Stage, Unplaced
+from kerf.engine.decision import Refusal
+from kerf.model.causes import (
+    Cause,
+    Name,
+    NoWindowLabel,
+    NoWindowSelects,
+    Quoted,
+    TargetKind,
+    TargetName,
+    WindowClosed,
+    WindowElsewhere,
+    WindowInvalid,
+    WindowNeverOpens,
+    WindowQuotaExhausted,
+)
+from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import Pod, PodSpec
-from kerf.model.schedules import due_times, local_text
+from kerf.model.schedules import due_times
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.times import duration_text
-from kerf.model.windows import ALLOW, CLOSED, OPEN, WARMING, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
-
-WINDOW_CLOSED, WINDOW_NOT_FOUND, WINDOW_INVALID = "WindowClosed", "WindowNotFound", "WindowInvalid"
-QUOTA_EXHAUSTED = "QuotaExhausted"
-
+from kerf.model.windows import ALLOW, CLOSED, OPEN, PER_NAMESPACE, WARMING, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -119,50 +129,38 @@ class Windows:
         first = next(iter(self.open_for(pod)), None)
         return pod if first is None or not first.queue_priority else replace(pod, queue_priority=first.queue_priority)
 
-    def verdict(self, pod: Pod) -> tuple[CapacityWindow, ...] | Unplaced:
+    def verdict(self, pod: Pod) -> tuple[CapacityWindow, ...] | Refusal:
         """The windows that may let a held pod through, the first first; or why none does."""
         mine = self.of(pod)
         passing = self.open_for(pod) or tuple(w for w in mine if w.outside == ALLOW and not w.invalid)
         return passing or self._why_held(pod, mine)
 
-    def _why_held(self, pod: Pod, mine: tuple[CapacityWindow, ...]) -> Unplaced:
+    def _why_held(self, pod: Pod, mine: tuple[CapacityWindow, ...]) -> Refusal:
         if not mine:
-            return self._not_found(pod)
+            return _held(pod, self._not_found(pod))
         valid = [window for window in mine if not window.invalid]
         if not valid:
-            window = mine[0]
-            reason = f"{WINDOW_INVALID}: CapacityWindow {window.name} opens nothing: {window.invalid}"
-            return _held(pod, reason, "mend the window", (_misfit(window, WINDOW_INVALID),))
-        known = [w for w in valid if self.turns[w.name].opens_s is not None]
-        first = min(known, key=lambda w: (self.turns[w.name].opens_s or 0, w.name), default=None)
-        if first is None:
-            window = valid[0]
-            reason = f"{WINDOW_CLOSED}: CapacityWindow {window.name} never opens again"
-            return _held(pod, reason, "give it a schedule that comes", (_misfit(window, WINDOW_CLOSED),))
-        opens_s = self.turns[first.name].opens_s or 0
-        wait = duration_text(max(0, int(opens_s - self._now_s)))
-        when = local_text(opens_s, first.time_zone)
-        reason = f"{WINDOW_CLOSED}: CapacityWindow {first.name} is closed and opens at {when}"
-        rows = tuple(
-            _misfit(w, WINDOW_CLOSED, duration_text(max(0, int((self.turns[w.name].opens_s or 0) - self._now_s))))
-            for w in known
-        )
-        return _held(pod, reason, f"it opens in {wait}", rows)
+            return _held(pod, WindowInvalid(Name(mine[0].name), Quoted(mine[0].invalid)), (mine[0].name,))
+        closed = [(w, opens_s) for w in valid if (opens_s := self.turns[w.name].opens_s) is not None]
+        if not closed:
+            return _held(pod, WindowNeverOpens(Name(valid[0].name)), (valid[0].name,))
+        causes = [(opens_s, w.name, self._closed(w, opens_s)) for w, opens_s in closed]
+        first = min(causes, key=lambda each: each[:2])[2]
+        return _held(pod, first, misfits=tuple(_misfit(cause) for _, _, cause in causes))
 
-    def _not_found(self, pod: Pod) -> Unplaced:
+    def _closed(self, window: CapacityWindow, opens_s: float) -> WindowClosed:
+        wait_s = max(0, int(opens_s - self._now_s))
+        return WindowClosed(Name(window.name), opens_s, Name(window.time_zone), wait_s)
+
+    def _not_found(self, pod: Pod) -> Cause:
         label = pod.labels.get(WINDOW_LABEL)
         if label is None:
-            reason = f"{WINDOW_NOT_FOUND}: its gate {WINDOW_GATE} waits for a window, and it has not the label of one"
-            return _held(pod, reason, f"label the pods of its workload {WINDOW_LABEL} as a CapacityWindow selects")
+            return NoWindowLabel()
         elsewhere = [w for w in self.windows if w.selector.unsatisfied_by(pod.labels) is None]
-        there = ", ".join(window.name for window in elsewhere or self.windows) or "none"
-        what = f"selects it only in namespaces {', '.join(elsewhere[0].namespaces)}" if elsewhere else "selects it"
-        reason = (
-            f"{WINDOW_NOT_FOUND}: no CapacityWindow selects the pod (label {WINDOW_LABEL}={label})"
-            if not elsewhere
-            else f"{WINDOW_NOT_FOUND}: CapacityWindow {elsewhere[0].name} {what}, not in {pod.namespace}"
-        )
-        return _held(pod, reason, f"there is {there}" if not elsewhere else f"add {pod.namespace} to its namespaces")
+        if not elsewhere:
+            return NoWindowSelects(Name(label), tuple(Name(window.name) for window in self.windows))
+        namespaces = tuple(Name(namespace) for namespace in elsewhere[0].namespaces)
+        return WindowElsewhere(Name(elsewhere[0].name), namespaces, Name(pod.namespace))
 
     def opened(self, pod: Pod) -> Pod:
         """The pod without the gate, and with its window's priority."""
@@ -173,23 +171,20 @@ class Windows:
         return self.ranked(replace(pod, spec=held[1]))
 
 
-def exhausted(pod: Pod, window: CapacityWindow, wanted: str, left: str) -> Unplaced:
-    """That a window's quota does not allow a pod, with what it would reserve and what is left, both in words."""
+def exhausted(pod: Pod, window: CapacityWindow, wanted: int, left: int) -> Refusal:
+    """That a window's quota does not allow a pod: what it would reserve and what is left, as quotas count."""
     assert window.quota is not None
-    whose = f"namespace {pod.namespace}" if window.quota.per == "Namespace" else "all its pods"
-    reason = (
-        f"{QUOTA_EXHAUSTED}: CapacityWindow {window.name} has {left} left for {whose}, the pod would reserve {wanted}"
-    )
-    hint = "a shorter activeDeadlineSeconds reserves less; what ended pods have not used comes back"
-    return _held(pod, reason, hint, (_misfit(window, QUOTA_EXHAUSTED, wanted),))
+    namespace = pod.namespace if window.quota.per == PER_NAMESPACE else ""
+    return _held(pod, WindowQuotaExhausted(Name(window.name), Name(namespace), left, wanted), (window.name,))
 
 
-def _held(pod: Pod, reason: str, hint: str, misfits: tuple[Misfit, ...] = ()) -> Unplaced:
-    return Unplaced(pod.key, Stage.WINDOWS, reason, hint, None, misfits)
+def _held(pod: Pod, cause: Cause, windows: Sequence[str] = (), misfits: tuple[Misfit, ...] = ()) -> Refusal:
+    rows = tuple(Misfit(TargetName(TargetKind.WINDOW, Name(name)), Stage.WINDOWS, cause) for name in windows)
+    return Refusal((pod,), Stage.WINDOWS, cause, rows or misfits)
 
 
-def _misfit(window: CapacityWindow, code: str, missing: str = "") -> Misfit:
-    return Misfit(f"CapacityWindow {window.name}", Stage.WINDOWS, code, missing)
+def _misfit(cause: WindowClosed) -> Misfit:
+    return Misfit(TargetName(TargetKind.WINDOW, cause.window), Stage.WINDOWS, cause)
 
 
 def charged(window: CapacityWindow) -> Mapping[str, int]:

@@ -3,62 +3,122 @@
 A patch is only given when planning again with it places the pod.
 """
 
+from kerf.engine.decision import Refusal
+from kerf.engine.devices import FamilyText
 from kerf.engine.explain.hints.labels import agree, tolerate
 from kerf.engine.explain.hints.limits import raise_limit
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.explain.hints.situation import Advice, Situation
-from kerf.engine.explain.hints.types import CAP, TYPO, allow_larger_type, raise_cap, spell_right
-from kerf.engine.bookings import request_of
+from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
 from kerf.engine.shapes import Shape
-from kerf.engine.virtual import window_of
+from kerf.model import causes
+from kerf.model.bounds import MAX_LAUNCHES
 from kerf.model.constraints import NODE_POOL
-from kerf.model.plan import FAMILY, Misfit, Stage
-from kerf.model.pods import is_virtual
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import Placeholder
+from kerf.model.times import duration_text
+from kerf.model.windows import WINDOW_LABEL
+
+__all__ = ["Advice", "Situation", "advise", "hint_of"]
+
+
+def hint_of(refusal: Refusal) -> Advice | None:
+    """What helps where the cause alone says it; None where the misfits decide."""
+    match refusal.cause:
+        case causes.NotBought():
+            return None
+        case FamilyText() as cause:
+            return Advice(cause.hint, change=cause.change)
+        case causes.Gated(by_kueue=True):
+            return Advice("it comes when its queue has quota for it: kubectl get workloads")
+        case causes.Gated():
+            return Advice("whoever set the gate must remove it")
+        case causes.OverResourceQuota():
+            return Advice("no node would help: raise the quota, or wait until pods have ended")
+        case causes.NoRoomOfRequest(request):
+            return Advice("nothing is bought for pods that take the room of a request" if request else "")
+        case causes.NoIdleCapacity():
+            return Advice(
+                "it comes when others leave room; without its label kerf.dev/opportunistic a node would be bought"
+            )
+        case causes.Paced(pool):
+            return Advice(f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {pool} lets it come sooner")
+    return Advice(_window_hint(refusal.cause))
+
+
+def _window_hint(cause: causes.Cause) -> str:
+    match cause:
+        case causes.WindowInvalid():
+            return "mend the window"
+        case causes.WindowNeverOpens():
+            return "give it a schedule that comes"
+        case causes.WindowClosed(wait_s=wait_s):
+            return f"it opens in {duration_text(wait_s)}"
+        case causes.NoWindowLabel():
+            return f"label the pods of its workload {WINDOW_LABEL} as a CapacityWindow selects"
+        case causes.NoWindowSelects(there=there):
+            return f"there is {', '.join(there) or 'none'}"
+        case causes.WindowElsewhere(namespace=namespace):
+            return f"add {namespace} to its namespaces"
+        case causes.WindowQuotaExhausted():
+            return "a shorter activeDeadlineSeconds reserves less; what ended pods have not used comes back"
+    return ""
 
 
 def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     """What would help pods of the shape, judged by the misfit that came furthest.
 
-    Of room that a window keeps there is no pod that could be patched.
+    Of room that is kept there is no pod that could be patched.
     """
-    found = _advise(shape, misfit, situation)
-    if not is_virtual(shape.pod.key) or (found.patch is not None and found.patch.kind == "NodePool"):
+    found, kept_for = _advise(shape, misfit, situation), shape.pod.kept_for
+    if kept_for is None or (found.patch is not None and found.patch.kind == "NodePool"):
         return found
-    if misfit.stage == Stage.REQUIREMENTS and misfit.detail == NODE_POOL and not request_of(shape.pod.key):
-        return Advice(f"name a NodePool that there is in spec.nodePools of CapacityWindow {window_of(shape.pod.key)}")
+    cause = misfit.cause
+    names_a_pool = isinstance(cause, causes.LabelMismatch) and cause.asked.key == NODE_POOL
+    if names_a_pool and kept_for.kind != Placeholder.Kind.REQUEST:
+        return Advice(f"name a NodePool that there is in spec.nodePools of CapacityWindow {kept_for.name}")
     return Advice(found.hint)
 
 
 def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
-    pool = situation.snapshot.pool(misfit.node_pool)
+    pool = situation.snapshot.pool(misfit.target.node_pool)
     if pool is None:
         return Advice()
-    if pool.bounds.invalid and misfit.stage == Stage.OFFERINGS:
-        return Advice(f"mend the annotation of NodePool {pool.name}")
-    if misfit.stage == Stage.LIMITS:
-        return raise_limit(pool, misfit.detail, situation)
-    if misfit.stage == Stage.TAINTS:
-        return tolerate(pool, shape, situation)
-    if misfit.stage == Stage.REQUIREMENTS:
-        return agree(pool, misfit.detail, shape, situation)
-    if misfit.stage == Stage.DEVICES and misfit.detail.startswith(FAMILY):
-        return select_family(pool, shape, situation)
-    if misfit.stage in (Stage.DEVICES, Stage.RESOURCES):
-        return (
-            ask_otherwise(misfit)
-            or configure_sharing(pool, shape, situation)
-            or as_the_reason_says(pool, misfit)
-            or allow_larger_type(pool, shape, situation)
-        )
-    if misfit.stage == Stage.OFFERINGS and misfit.detail.startswith(TYPO):
-        return spell_right(pool, shape, misfit.detail, situation)
-    if misfit.stage == Stage.OFFERINGS and misfit.detail.startswith(CAP):
-        return raise_cap(pool, shape, misfit.detail, situation)
-    if misfit.stage == Stage.OFFERINGS and pool.invalid:
-        return Advice(f"mend NodePool {pool.name}: until then it takes no nodes")
     if misfit.stage == Stage.OFFERINGS:
-        return Advice(
-            "allow further instance types, zones or capacity types in NodePool "
-            f"{pool.name}, or wait until the offering is back"
-        )
-    return Advice()
+        return _on_offerings(pool, shape, misfit.cause, situation)
+    match misfit.cause:
+        case causes.LimitReached(resource=resource):
+            return raise_limit(pool, resource, situation)
+        case causes.UntoleratedTaint():
+            return tolerate(pool, shape, situation)
+        case causes.LabelMismatch(asked):
+            return agree(pool, asked.key, shape, situation)
+        case causes.ForeignFamily():
+            return select_family(pool, shape, situation)
+    if misfit.stage not in (Stage.DEVICES, Stage.RESOURCES):
+        return Advice()
+    return (
+        ask_otherwise(misfit)
+        or configure_sharing(pool, shape, situation)
+        or as_the_reason_says(pool, misfit)
+        or allow_larger_type(pool, shape, situation)
+    )
+
+
+def _on_offerings(pool: NodePool, shape: Shape, cause: causes.Cause, situation: Situation) -> Advice:
+    if pool.bounds.invalid:
+        return Advice(f"mend the annotation of NodePool {pool.name}")
+    if isinstance(cause, causes.NamedTypesUnusable):
+        unknown = (each for each in cause.types if isinstance(each, causes.TypeUnknown) and each.nearest)
+        misspelt = next(unknown, None)
+        if misspelt is not None:
+            return spell_right(pool, shape, misspelt, situation)
+    if isinstance(cause, causes.TypeOverPriceCap):
+        return raise_cap(pool, shape, cause.instance_type, situation)
+    if pool.invalid:
+        return Advice(f"mend NodePool {pool.name}: until then it takes no nodes")
+    return Advice(
+        "allow further instance types, zones or capacity types in NodePool "
+        f"{pool.name}, or wait until the offering is back"
+    )

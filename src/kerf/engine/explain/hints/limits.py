@@ -13,8 +13,8 @@ _MOST_SEARCHED = 2_000
 
 def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
     """The least limits of the pool that place as many pods as none would; worked out once for a pool and resource."""
-    if pool.name + resource in situation._advice:
-        return situation._advice[pool.name + resource]
+    if (pool.name, resource) in situation.on_limits:
+        return situation.on_limits[pool.name, resource]
     found, left = _smallest_limits(pool, situation)
     if not found:
         advice = Advice(f"raise limit {resource} of NodePool {pool.name}")
@@ -28,7 +28,7 @@ def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
         advice = Advice(
             f"{texts} of NodePool {pool.name} that places {everyone}", patch_of_pool(pool, {"limits": limits})
         )
-    situation._advice[pool.name + resource] = advice
+    situation.on_limits[pool.name, resource] = advice
     return advice
 
 

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
-from kerf.engine.devices import rightful_family
+from kerf.engine.devices import FamilyText, rightful_family
 from kerf.engine.shapes import Shape
+from kerf.model.causes import CardsNeverShown, Insufficient
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import NEVER_SHOWN, Misfit, Stage
+from kerf.model.plan import Misfit
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_CONFIGURATIONS = 30
@@ -43,15 +44,17 @@ def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Adv
 
 def ask_otherwise(misfit: Misfit) -> Advice | None:
     """What the family itself says that the pod should ask."""
-    return Advice(misfit.hint) if misfit.hint else None
+    cause = misfit.cause
+    return Advice(cause.hint) if isinstance(cause, FamilyText) and cause.hint else None
 
 
 def as_the_reason_says(pool: NodePool, misfit: Misfit) -> Advice | None:
     """Where cards would never be shown, and where nobody shows a shared GPU, asking for less helps nobody."""
-    if misfit.detail == NEVER_SHOWN:
+    cause = misfit.cause
+    if isinstance(cause, CardsNeverShown):
         return Advice(f"change labels or annotations of NodePool {pool.name}, or the ConfigMap, as the reason says")
-    shared = misfit.reason.removeprefix("Insufficient ")
-    if misfit.stage == Stage.RESOURCES and shared.startswith(_GPU_RESOURCES) and shared.endswith(".shared"):
+    shared = cause.worst.resource if isinstance(cause, Insufficient) else ""
+    if shared.startswith(_GPU_RESOURCES) and shared.endswith(".shared"):
         plain = shared.removesuffix(".shared")
         return Advice(f"ask for {plain}, or label the pool with a configuration that has renameByDefault and {plain}")
     return None

@@ -1,23 +1,21 @@
-"""What a plan knew when it was done, and the patches that advice is made of."""
+"""What a decision knew when it refused pods, and the patches that hints are made of."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import yaml
-
-from kerf.engine.filling import Purchase
+from kerf.engine.decision import Buy, Evidence
 from kerf.engine.fit import fit
 from kerf.engine.limits import Ledger
-from kerf.engine.packing import cheapest_nodes
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate, Supply, supply
-from kerf.engine.trial import Trial
 from kerf.model.constraints import Requirement
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch
 from kerf.model.snapshot import ClusterSnapshot
+
+Change = Mapping[str, object]
+"""A JSON merge patch."""
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
@@ -39,54 +37,73 @@ class Advice:
 
     hint: str = ""
     patch: Patch | None = None
-    change: str = ""
-
-
-Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
-"""How nodes are chosen: the cheapest, or as Karpenter does."""
+    change: Change = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a plan knew when it was done: `before` and `after` are the limits without and with its launches."""
+    """The evidence of a refusal, and the hints that hold for all of its pods, by pool and resource."""
 
-    snapshot: ClusterSnapshot
-    market: Market
-    supply: Supply
-    trial: Trial
-    before: Ledger
-    after: Ledger
-    purchase: Purchase
-    shapes: tuple[Shape, ...]
-    buy: Buy = cheapest_nodes
-    _advice: dict[str, Advice] = field(default_factory=dict)
+    evidence: Evidence
+    on_limits: dict[tuple[str, str], Advice] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> ClusterSnapshot:
+        """The cluster that was decided for."""
+        return self.evidence.world.snapshot
+
+    @property
+    def market(self) -> Market:
+        """What could be bought."""
+        return self.evidence.world.market
+
+    @property
+    def supply(self) -> Supply:
+        """What the pools offered of it."""
+        return self.evidence.world.supply
+
+    @property
+    def before(self) -> Ledger:
+        """The limits before anything was bought."""
+        return self.evidence.before
+
+    @property
+    def after(self) -> Ledger:
+        """The limits when the pods were refused."""
+        return self.evidence.after
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """All that was to be bought for."""
+        return self.evidence.shapes
+
+    @property
+    def buy(self) -> Buy:
+        """How nodes were chosen."""
+        return self.evidence.buy
 
 
-def patch_of_pool(pool: NodePool, change: Mapping[str, object]) -> Patch:
+def patch_of_pool(pool: NodePool, change: Change) -> Patch:
     """A merge patch of the pool's spec."""
-    return Patch("NodePool", pool.name, json.dumps({"spec": change}, sort_keys=True))
+    return Patch("NodePool", pool.name, {"spec": change})
 
 
-def pod_patch(shape: Shape, text: str) -> Patch | None:
-    """A patch of the pod (`spec: ...` as YAML or JSON), moved to the object that makes such pods.
-
-    None when that object is unknown.
-    """
+def pod_patch(shape: Shape, change: Change) -> Patch | None:
+    """A patch of the pod, moved to the object that makes such pods; None when that object is unknown."""
     owner = shape.pod.owner
     kind = owner.kind if owner is not None else "Pod"
     if kind not in _TEMPLATES:
         return None
-    change: object = yaml.safe_load(text).get("spec", {})
+    inner: object = change.get("spec", {})
     for step in reversed(_TEMPLATES[kind]):
-        change = {step: change}
+        inner = {step: inner}
     name = owner.name if owner is not None else shape.pod.name
-    return Patch(kind, name, json.dumps({"spec": change}, sort_keys=True), shape.pod.namespace)
+    return Patch(kind, name, {"spec": inner}, shape.pod.namespace)
 
 
-def changing_pod(hint: str, shape: Shape, change: Mapping[str, object]) -> Advice:
+def changing_pod(hint: str, shape: Shape, change: Change) -> Advice:
     """The hint, with a patch of whatever makes the pod that merges `change` into the pod's spec."""
-    text = json.dumps({"spec": change})
-    return Advice(hint, pod_patch(shape, text), text)
+    return Advice(hint, pod_patch(shape, {"spec": change}), {"spec": change})
 
 
 def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:

@@ -1,19 +1,14 @@
 """Instance types that would take a pod: larger ones, those a price cap keeps out, those that are misspelt."""
 
-import json
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places, requirements_of, takers
 from kerf.engine.shapes import Shape
+from kerf.model.causes import TypeUnknown
 from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import price_text
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Patch
-
-TYPO = "misspelt type: "
-"""Begin of a misfit's detail that names an unknown instance type and the nearest known one."""
-CAP = "price cap: "
-"""Begin of a misfit's detail that names an instance type which is too dear for the pool."""
 
 
 def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
@@ -47,9 +42,8 @@ def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Adv
     )
 
 
-def raise_cap(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:
-    """The least cap under which the pool offers the type; on the template where that states it."""
-    name = detail.removeprefix(CAP)
+def raise_cap(pool: NodePool, shape: Shape, name: str, situation: Situation) -> Advice:
+    """The least cap under which the pool offers the type of that name; on the template where that states it."""
     refused = next((c for c in situation.supply.unavailable if (c.pool.name, c.kind.name) == (pool.name, name)), None)
     if refused is None:
         return Advice()
@@ -66,12 +60,12 @@ def raise_cap(pool: NodePool, shape: Shape, detail: str, situation: Situation) -
     change: dict[str, object] = {"metadata": {"annotations": on_pool}} if on_pool else {}
     if on_template:
         change["spec"] = {"template": {"metadata": {"annotations": on_template}}}
-    return Advice(hint, Patch("NodePool", pool.name, json.dumps(change, sort_keys=True)))
+    return Advice(hint, Patch("NodePool", pool.name, change))
 
 
-def spell_right(pool: NodePool, shape: Shape, detail: str, situation: Situation) -> Advice:
+def spell_right(pool: NodePool, shape: Shape, unknown: TypeUnknown, situation: Situation) -> Advice:
     """An instance type that nobody sells, and the known name that is nearest."""
-    wrong, right = detail.removeprefix(TYPO).split(" -> ")
+    wrong, right = unknown.instance_type, unknown.nearest
     named = pool.requirements[INSTANCE_TYPE]
     values = (named.values - {wrong}) | {right}
     mended = replace(

@@ -1,0 +1,155 @@
+"""Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from kerf.engine import pricing
+from kerf.engine.bound import lower_bound
+from kerf.engine.decision import Decision, Refusal
+from kerf.engine.eligible import refused_early
+from kerf.engine.firstfit import first_fit
+from kerf.engine.floors import floor_launches
+from kerf.engine.gangs import gangs, whole
+from kerf.engine.launching import launches_of
+from kerf.engine.limits import Ledger
+from kerf.engine.options import COST, DEFAULT, Options
+from kerf.engine.outcome import Outcome
+from kerf.engine.pacing import Pacing, paced
+from kerf.engine.packing import cheapest_nodes
+from kerf.engine.placing import find_places, place_idle, unbought
+from kerf.engine.quotas import within_quotas
+from kerf.engine.relabelling import relabelled
+from kerf.engine.shapes import Shape, group
+from kerf.engine.supply import Candidate
+from kerf.engine.trial import Trial
+from kerf.engine.waiting import waiting_pods
+from kerf.engine.windows.admission import Judged, Place, admissions
+from kerf.engine.world import World
+from kerf.model.constraints import Taint
+from kerf.model.market import Market
+from kerf.model.nodeclaim import FOLLOW
+from kerf.model.plan import Admission, Cost, GpuUse
+from kerf.model.placeholders import is_virtual
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def decide(world: World, options: Options = DEFAULT) -> Decision:
+    """What to do for the pending pods of a snapshot. Cost depends on shapes and types, and linearly on pods."""
+    groups = gangs(world.snapshot)
+    chosen = whole(groups, partial(place_and_buy, world, options))
+    made = chosen.outcome
+    floors, unmet = floor_launches(world.snapshot, world.supply, made.ledger, made.launches)
+    now = paced((*made.launches, *floors), made.bought, world.snapshot)
+    idle = _idle(world, made)
+    decision = Decision(
+        world,
+        options,
+        Cost(world.market.currency, 0, 0),
+        launches=now.launches,
+        bought=now.bought,
+        placements=tuple(sorted(made.places.found.values(), key=lambda placement: placement.pod.pod)),
+        relabels=made.relabels,
+        evictions=made.places.evictions,
+        admissions=_admissions(made, now, world.snapshot),
+        refusals=(*made.refusals, *chosen.grouped(now.refusals), *chosen.refusals, *idle),
+        unmet_floors=(*unmet, *now.floors),
+        everyone=chosen.everyone,
+        pending=tuple(pod for pod in made.waiting.pods if not is_virtual(pod.key)),
+    )
+    decision = _priced(decision, made)
+    return bounded(decision) if options.with_bound else decision
+
+
+def place_and_buy(world: World, options: Options, out: frozenset[str] = frozenset()) -> Outcome:
+    """Places on nodes there are, then nodes to buy, without the pods that are left `out`; it knows of no group."""
+    snapshot, supply = world.snapshot, world.supply
+    trial = Trial(snapshot, world.market)
+    promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
+    waiting = waiting_pods(snapshot, supply, trial, out)
+    early, shapes = refused_early(group(waiting.pods, _quota_namespaces(snapshot)), supply.families)
+    over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families)
+    places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
+    changed = relabelled(places.left, trial, snapshot, world.market, supply.families)
+    places.left = changed.left
+    none_bought = unbought(trial, places.unbought)
+    places.found.update({placement.pod.pod: placement for placement in changed.placements})
+    buy = cheapest_nodes if options.strategy == COST else first_fit
+    made = Outcome(world, trial, waiting, buy, Ledger.of(snapshot, world.market), places, promised)
+    made.planned_for, made.turned_away = shapes, (*waiting.held, *early, *over_quota)
+    made.relabels = changed.relabels
+    made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
+    return made
+
+
+def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
+    """Nodes for the pods that have found no place: first those for everybody, then those of each window alone."""
+    snapshot, supply = made.world.snapshot, made.world.supply
+    taints = {window.name: window.taint for window in snapshot.windows}
+    on_their_way = (node.claim for node in snapshot.nodes if node.claim is not None and not node.is_initialized)
+    coming = {claim.annotations.get(FOLLOW, "") for claim in on_their_way}
+    refusals: list[Refusal] = []
+    for window, left in ((None, made.places.left), *made.places.exclusive.items()):
+        candidates = supply.candidates if window is None else _kept_for(taints[window], supply.candidates)
+        purchase = made.buy(left, candidates, made.ledger)
+        more, nodes = launches_of(purchase, left, (supply, made.ledger), options, coming, len(made.launches))
+        made.launches, made.bought = (*made.launches, *more), (*made.bought, *nodes)
+        made.bought_for.update(pod.key for node in nodes for pod in node.pods)
+        refusals += made.left_over(left, purchase, made.trial, made.ledger)
+    return tuple(refusals)
+
+
+def _kept_for(taint: Taint, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The same with a taint that keeps others off."""
+    return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in candidates]
+
+
+def _idle(world: World, made: Outcome) -> tuple[Refusal, ...]:
+    """Places for opportunistic pods on what is left; why others of them have none."""
+    shapes = group(made.waiting.opportunistic, _quota_namespaces(world.snapshot))
+    refused, shapes = refused_early(shapes, world.supply.families)
+    return (*refused, *place_idle(made.trial, shapes, made.places))
+
+
+def _quota_namespaces(snapshot: ClusterSnapshot) -> frozenset[str]:
+    return frozenset(quota.namespace for quota in snapshot.quotas)
+
+
+def _admissions(made: Outcome, now: Pacing, snapshot: ClusterSnapshot) -> tuple[Admission, ...]:
+    """The gates to open."""
+    waiting = made.waiting
+    if not waiting.passed and not waiting.opportunistic:
+        return ()
+    places: dict[str, Place] = {
+        key: (placement.pod.slices, made.promised.get(placement.node, ()))
+        for key, placement in made.places.found.items()
+    }
+    for launch, node in zip(now.launches, now.bought, strict=False):
+        places.update({placed.pod: (placed.slices, node.load.room.devices) for placed in launch.pods})
+    pending = {pod.key: pod for pod in snapshot.pending}
+    return admissions(waiting, places, pending, snapshot.taken_at_s)
+
+
+def _priced(decision: Decision, made: Outcome) -> Decision:
+    """The decision with what it comes to."""
+    world, launches = decision.world, decision.launches
+    paid, allocated = pricing.cards_in_use(world.snapshot, decision.placements, made.promised)
+    paid += sum(len(launch.devices) for launch in launches)
+    allocated += sum(launch.allocated for launch in launches)
+    before = pricing.cluster_price(world.snapshot, world.market)
+    cost = Cost(world.market.currency, before, before + sum(launch.price_micro for launch in launches))
+    return replace(decision, cost=cost, gpus=GpuUse(paid, allocated))
+
+
+def bounded(decision: Decision) -> Decision:
+    """The decision with its lower bound; as it is where nodes there are take some of the pods."""
+    if decision.placements:
+        return decision
+    shapes = group((pod for node in decision.bought for pod in node.pods), _quota_namespaces(decision.world.snapshot))
+    bound = _bound(shapes, decision.world.supply.candidates, decision.world.market)
+    total = None if bound is None else decision.cost.before_micro + bound
+    return replace(decision, cost=replace(decision.cost, bound_micro=total))
+
+
+def _bound(shapes: Sequence[Shape], candidates: Sequence[Candidate], market: Market) -> int | None:
+    return lower_bound(shapes, candidates) if market.types else 0

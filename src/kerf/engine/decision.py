@@ -1,0 +1,102 @@
+"""Decision: what to do and what is refused, as values without a sentence.
+
+A refusal carries its evidence as it stood when the pods were refused, so an explanation that is made later, or in
+another thread, shows the figures that the decision was made from.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kerf.engine.filling import Purchase
+from kerf.engine.following import Bought
+from kerf.engine.limits import Ledger
+from kerf.engine.options import Options
+from kerf.engine.shapes import Shape
+from kerf.engine.supply import Candidate
+from kerf.engine.trial import Trial
+from kerf.engine.world import World
+from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
+from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Relabel, Stage
+from kerf.model.pods import Pod
+
+Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
+"""How nodes are chosen: the cheapest, or as Karpenter does."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence:
+    """What a purchase knew when it left pods over; copies, which nobody changes.
+
+    `before` and `after` are the limits without and with what was bought, `left` how many pods of each of `shapes` got
+    no node.
+    """
+
+    world: World
+    trial: Trial
+    before: Ledger
+    after: Ledger
+    shapes: tuple[Shape, ...]
+    left: tuple[int, ...]
+    buy: Buy
+
+
+@dataclass(frozen=True, eq=False)
+class Refusal:
+    """Pods that no action of the decision serves, and why.
+
+    `stage` None: that of the nearest miss, which `evidence` shows. `first` is what the first pod of a group that gets
+    nothing was refused for, None where nobody was refused.
+    """
+
+    pods: tuple[Pod, ...]
+    stage: Stage | None
+    cause: Cause
+    misfits: tuple[Misfit, ...] = ()
+    evidence: Evidence | None = None
+    first: "Refusal | None" = None
+
+    @property
+    def innermost(self) -> "Refusal":
+        """Of a group's refusal that of its first pod; itself for every other."""
+        return self.first if self.first is not None else self
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What to do. Every pending pod is in exactly one of launches, placements, refusals.
+
+    The pods of a relabelled node are among the placements. `bought` are the loads of the launches for pods, which come
+    first, in their order. `unmet_floors` are pools that keep fewer nodes than they should. `everyone` is what was
+    refused before any group was left out; empty where none was.
+    """
+
+    world: World
+    options: Options
+    cost: Cost
+    gpus: GpuUse = GpuUse()
+    launches: tuple[Launch, ...] = ()
+    bought: tuple[Bought, ...] = ()
+    placements: tuple[NodePlacement, ...] = ()
+    relabels: tuple[Relabel, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    admissions: tuple[Admission, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    unmet_floors: tuple[FloorUnmet | Paced, ...] = ()
+    everyone: tuple[Refusal, ...] = ()
+    pending: tuple[Pod, ...] = ()
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether anything waits for time alone."""
+        causes = (*(each.innermost.cause for each in self.refusals), *self.unmet_floors)
+        return any(isinstance(cause, Paced) for cause in causes)
+
+    @property
+    def seeks_room(self) -> bool:
+        """Whether an opportunistic pod waits for others to leave."""
+        return any(isinstance(each.cause, NoIdleCapacity) for each in self.refusals)
+
+    @property
+    def unserved(self) -> int:
+        """How many pods get no place."""
+        return sum(len(each.pods) for each in self.refusals)

@@ -1,0 +1,37 @@
+"""Pods that no node would help: invalid, held back by a gate, or not their scheduler's. Nothing is planned for them."""
+
+from collections.abc import Sequence
+
+from kerf.engine.decision import Refusal
+from kerf.engine.devices import demand_of, refused_cause, rightful_family
+from kerf.engine.shapes import Shape
+from kerf.model.causes import Cause, Gated, InvalidPod, Name, Quoted
+from kerf.model.groups import KUEUE_GATES
+from kerf.model.plan import Stage
+from kerf.sharing.family import Family, Refused
+
+
+def refused_early(
+    shapes: Sequence[Shape], families: tuple[Family, ...]
+) -> tuple[tuple[Refusal, ...], tuple[Shape, ...]]:
+    """What is refused whatever nodes there are, and the shapes that are left."""
+    refusals: list[Refusal] = []
+    left: list[Shape] = []
+    for shape in shapes:
+        found = _refusal(shape, families)
+        if found is None:
+            left.append(shape)
+        else:
+            refusals.append(Refusal(shape.pods, *found))
+    return tuple(refusals), tuple(left)
+
+
+def _refusal(shape: Shape, families: tuple[Family, ...]) -> tuple[Stage, Cause] | None:
+    if shape.pod.invalid:
+        return Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid))
+    gates = shape.spec.scheduling_gates
+    if gates:
+        return Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue=any(gate in KUEUE_GATES for gate in gates))
+    rightful = rightful_family(shape, families)
+    demand = None if rightful is None else demand_of(shape, rightful)
+    return (Stage(demand.stage), refused_cause(demand)) if isinstance(demand, Refused) else None

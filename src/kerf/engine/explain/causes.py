@@ -1,0 +1,420 @@
+"""Causes in words. Every number in them comes from the cause.
+
+One function a question: `cause_text` says why, `misfit_*` why one target refuses a pod. A cause that has no words here
+is a mistake, and a test finds it.
+"""
+
+from functools import singledispatch
+
+from kerf.engine.devices import FamilyText
+from kerf.model import causes
+from kerf.model.bounds import MIN_NODES
+from kerf.model.causes import Cause, Lack
+from kerf.model.plan import Misfit, Stage
+from kerf.model.quantities import money_text, quantity_text
+from kerf.model.schedules import local_text
+from kerf.model.times import duration_text, instant_text
+from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
+
+_GPU_HOUR = 36_000_000
+_UNITS = ("MiB", "cores")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 pod`, `3 pods`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@singledispatch
+def cause_text(cause: Cause) -> str:
+    """The cause as one sentence without its end. Raises NotImplementedError for one that has no words."""
+    raise NotImplementedError(type(cause).__name__)
+
+
+@cause_text.register
+def _(cause: causes.UntoleratedTaint) -> str:
+    return f"did not tolerate taint {cause.taint}"
+
+
+@cause_text.register
+def _(cause: causes.LabelMismatch) -> str:
+    has = f"has {cause.held}" if cause.held is not None else f"has no label {cause.asked.key}"
+    return f"the pod asks {cause.asked}, {cause.owner} {has}"
+
+
+@cause_text.register
+def _(cause: causes.HostPortTaken) -> str:
+    return f"host port {cause.port}/{cause.protocol} is taken"
+
+
+@cause_text.register
+def _(cause: causes.Insufficient) -> str:
+    return f"Insufficient {cause.worst.resource}"
+
+
+@cause_text.register
+def _(cause: causes.ForeignFamily) -> str:
+    selector = f'label {cause.selector[0]}: "{cause.selector[1]}"' if cause.selector else "its own label"
+    return (
+        f"the pod asks for slices of {cause.title}, whose device plugin does not select these nodes "
+        f"(selector: {selector})"
+    )
+
+
+@cause_text.register
+def _(cause: causes.CardsNeverShown) -> str:
+    return cause_text(cause.problem)
+
+
+@cause_text.register
+def _(cause: causes.NoCards) -> str:
+    return f"{cause.instance_type} has no GPU"
+
+
+@cause_text.register
+def _(cause: causes.NoneRegistered) -> str:
+    return f"{cause.node} has registered no GPU"
+
+
+@cause_text.register
+def _(cause: FamilyText) -> str:
+    return cause.reason
+
+
+@cause_text.register
+def _(cause: causes.LimitReached) -> str:
+    def text(amount: int) -> str:
+        return quantity_text(cause.resource, amount)
+
+    in_use = f"{text(cause.used)} in use, " if cause.used else ""
+    return (
+        f"limit {cause.resource} {text(cause.limit)} of NodePool {cause.pool}: {in_use}"
+        f"{text(cause.planned)} planned, {text(cause.more)} more needed"
+    )
+
+
+@cause_text.register
+def _(cause: causes.BacksOff) -> str:
+    until = instant_text(cause.until_s)
+    return f"{cause.instance_type} backs off in NodePool {cause.pool} until {until}: {cause.reason}"
+
+
+@cause_text.register
+def _(cause: causes.NoOfferingAllowed) -> str:
+    return f"{cause.instance_type} has no offering that the NodePool's zones and capacity types allow"
+
+
+@cause_text.register
+def _(cause: causes.OfferingsSoldOut) -> str:
+    when = f", tried again at {instant_text(cause.again_s)}" if cause.again_s else ""
+    return f"{cause.instance_type} is sold out ({', '.join(cause.capacity_types)}){when}"
+
+
+@cause_text.register
+def _(cause: causes.OverPriceCap) -> str:
+    per_gpu = " per GPU" if cause.per_gpu else ""
+    return f"price {money_text(cause.price_micro)}{per_gpu} > cap {money_text(cause.cap_micro)}"
+
+
+@cause_text.register
+def _(cause: causes.TypeOverPriceCap) -> str:
+    return f"{cause.instance_type}: {cause_text(cause.excess)}"
+
+
+@cause_text.register
+def _(cause: causes.NoOfferingLeft) -> str:
+    return f"no offering is left for {cause.asked}"
+
+
+@cause_text.register
+def _(cause: causes.PoolDeleting) -> str:
+    return "it is being deleted"
+
+
+@cause_text.register
+def _(cause: causes.PoolInvalid) -> str:
+    return "it is invalid: " + "; ".join(filter(None, (cause.spec, cause.annotations)))
+
+
+@cause_text.register
+def _(cause: causes.PoolStatic) -> str:
+    return "it is static (spec.replicas), its nodes follow that number and not the pods"
+
+
+@cause_text.register
+def _(cause: causes.NodeClassNotFound) -> str:
+    return f"NodeClassNotFound: {cause.kind} {cause.name}"
+
+
+@cause_text.register
+def _(cause: causes.NodeClassNotReady) -> str:
+    return f"{cause.kind} {cause.name} is not ready: {cause.reason}"
+
+
+@cause_text.register
+def _(cause: causes.PoolClosed) -> str:
+    return f"NodePool {cause.pool} takes no nodes: {cause_text(cause.problem)}"
+
+
+@cause_text.register
+def _(cause: causes.NoTypeMatches) -> str:
+    return f"no instance type here satisfies the requirements of NodePool {cause.pool}"
+
+
+@cause_text.register
+def _(cause: causes.TypeUnmatched) -> str:
+    return f"{cause.instance_type} does not satisfy the other requirements"
+
+
+@cause_text.register
+def _(cause: causes.TypeNotSold) -> str:
+    return f"{cause.instance_type}: {cause.why}"
+
+
+@cause_text.register
+def _(cause: causes.TypeUnknown) -> str:
+    nearest = f" (nearest known: {cause.nearest})" if cause.nearest else ""
+    return f"unknown instance type {cause.instance_type}{nearest}"
+
+
+@cause_text.register
+def _(cause: causes.NamedTypesUnusable) -> str:
+    return f"NodePool {cause.pool} offers no instance type: " + "; ".join(map(cause_text, cause.types))
+
+
+@cause_text.register
+def _(cause: causes.NothingOffered) -> str:
+    return "no NodePool offers any instance type"
+
+
+# Pods.
+
+
+@cause_text.register
+def _(cause: causes.InvalidPod) -> str:
+    return cause.problem
+
+
+@cause_text.register
+def _(cause: causes.Gated) -> str:
+    gates = ", ".join(cause.gates)
+    if cause.by_kueue:
+        return f"held by Kueue, which has not admitted it: {gates}"
+    return f"held back by scheduling gates: {gates}"
+
+
+@cause_text.register
+def _(cause: causes.OverResourceQuota) -> str:
+    return (
+        f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {cause.hard}, "
+        f"{cause.used} used or planned, {cause.more} more needed"
+    )
+
+
+@cause_text.register
+def _(cause: causes.NoRoomOfRequest) -> str:
+    return f"ProvisioningRequest {cause.request} has no room for it" if cause.request else "no node that is up has room"
+
+
+@cause_text.register
+def _(cause: causes.NoIdleCapacity) -> str:
+    return "NoIdleCapacity: no node has room to spare for it, and none is bought for an opportunistic pod"
+
+
+@cause_text.register
+def _(cause: causes.Paced) -> str:
+    launches = counted(cause.per_minute, "launch") if cause.per_minute == 1 else f"{cause.per_minute} launches"
+    wait = duration_text(cause.wait_s)
+    return f"paced: NodePool {cause.pool} makes {launches} a minute; next in {wait}"
+
+
+@cause_text.register
+def _(cause: causes.AwaitsRequest) -> str:
+    return f"waits until ProvisioningRequest {cause.request} is provisioned, and takes a place of it"
+
+
+@cause_text.register
+def _(cause: causes.TemplateMissing) -> str:
+    return f"there is no PodTemplate {cause.template}"
+
+
+@cause_text.register
+def _(cause: causes.TemplateInvalid) -> str:
+    return f"PodTemplate {cause.template}: {cause.problem}"
+
+
+# CapacityWindows: each begins with the code that operators search for.
+
+
+@cause_text.register
+def _(cause: causes.WindowInvalid) -> str:
+    return f"WindowInvalid: CapacityWindow {cause.window} opens nothing: {cause.problem}"
+
+
+@cause_text.register
+def _(cause: causes.WindowNeverOpens) -> str:
+    return f"WindowClosed: CapacityWindow {cause.window} never opens again"
+
+
+@cause_text.register
+def _(cause: causes.WindowClosed) -> str:
+    when = local_text(cause.opens_s, cause.time_zone)
+    return f"WindowClosed: CapacityWindow {cause.window} is closed and opens at {when}"
+
+
+@cause_text.register
+def _(cause: causes.NoWindowLabel) -> str:
+    return f"WindowNotFound: its gate {WINDOW_GATE} waits for a window, and it has not the label of one"
+
+
+@cause_text.register
+def _(cause: causes.NoWindowSelects) -> str:
+    return f"WindowNotFound: no CapacityWindow selects the pod (label {WINDOW_LABEL}={cause.label})"
+
+
+@cause_text.register
+def _(cause: causes.WindowElsewhere) -> str:
+    where = f"selects it only in namespaces {', '.join(cause.namespaces)}, not in {cause.namespace}"
+    return f"WindowNotFound: CapacityWindow {cause.window} {where}"
+
+
+@cause_text.register
+def _(cause: causes.WindowQuotaExhausted) -> str:
+    whose = f"namespace {cause.namespace}" if cause.namespace else "all its pods"
+    left, wanted = _hours(cause.left), _hours(cause.wanted)
+    return (
+        f"QuotaExhausted: CapacityWindow {cause.window} has {left} left for {whose}, the pod would reserve {wanted}"
+    )
+
+
+def _hours(card_seconds: int) -> str:
+    return f"{card_seconds / _GPU_HOUR:.3f}".rstrip("0").rstrip(".") + " GPU-hours"
+
+
+# Groups; what follows the group's name.
+
+
+@cause_text.register
+def _(cause: causes.MinimumUnreadable) -> str:
+    if cause.got is None:
+        return f"{cause.key}: expected a number of pods beside {cause.beside}, got none"
+    return f"{cause.key}: expected a number of pods, 1 or more, got {cause.got!r}"
+
+
+@cause_text.register
+def _(cause: causes.GroupInvalid) -> str:
+    return cause_text(cause.problem)
+
+
+@cause_text.register
+def _(cause: causes.GroupIncomplete) -> str:
+    there = "1 pod is" if cause.there == 1 else f"{cause.there} pods are"
+    return f"{there} there, {cause.least} are needed"
+
+
+@cause_text.register
+def _(cause: causes.GroupShort) -> str:
+    return f"{cause.ready} of {cause.least} have room"
+
+
+@cause_text.register
+def _(cause: causes.GroupBehind) -> str:
+    return f"{cause.ready} of {cause.least} have room only in the place of groups that go before it"
+
+
+# Floors.
+
+
+@cause_text.register
+def _(cause: causes.BelowFloor) -> str:
+    return f"NodePool {cause.pool} keeps {cause.floor} nodes ({MIN_NODES}) and has {cause.held}"
+
+
+@cause_text.register
+def _(cause: causes.FloorUnmet) -> str:
+    obstacle = cause.obstacle
+    if isinstance(obstacle, causes.PoolClosed):
+        why = f"it takes no nodes: {cause_text(obstacle.problem)}"
+    else:
+        why = cause_text(obstacle)
+    return f"NodePool {cause.pool} has {cause.held} of {cause.floor} nodes ({MIN_NODES}): {why}"
+
+
+@cause_text.register
+def _(cause: causes.LimitLeavesNoRoom) -> str:
+    return f"its limit {cause.resource} leaves no room for a {cause.instance_type}"
+
+
+@cause_text.register
+def _(cause: causes.PoolOffersNothing) -> str:
+    return "it offers no instance type"
+
+
+# Why one target refuses a pod.
+
+
+def misfit_reason(misfit: Misfit) -> str:
+    """The cause, or for a window its code."""
+    codes = {
+        causes.WindowInvalid: "WindowInvalid",
+        causes.WindowClosed: "WindowClosed",
+        causes.WindowNeverOpens: "WindowClosed",
+        causes.WindowQuotaExhausted: "QuotaExhausted",
+    }
+    return codes.get(type(misfit.cause)) or cause_text(misfit.cause)
+
+
+def misfit_text(misfit: Misfit) -> str:
+    """The reason, and where no quantity says more, what is known beside it."""
+    detail = _device_detail(misfit)
+    return f"{misfit_reason(misfit)}: {detail}" if detail and not missing_text(misfit) else misfit_reason(misfit)
+
+
+def missing_text(misfit: Misfit) -> str:
+    """What is lacking, such as `2 cpu, 8Gi memory`; empty where no quantity would help."""
+    cause = misfit.cause
+    match cause:
+        case FamilyText():
+            return cause.missing
+        case causes.LimitReached():
+            return quantity_text(cause.resource, cause.more)
+        case causes.WindowClosed():
+            return duration_text(cause.wait_s)
+        case causes.WindowQuotaExhausted():
+            return _hours(cause.wanted)
+    return ", ".join(map(_lack_text, misfit.missing))
+
+
+def _lack_text(lack: Lack) -> str:
+    if lack.of == "GPU":
+        return counted(lack.amount, lack.of)
+    return f"{lack.amount} {lack.of}" if lack.of in _UNITS else f"{quantity_text(lack.of, lack.amount)} {lack.of}"
+
+
+def misfit_sentence(misfit: Misfit) -> str:
+    """The misfit as one sentence with its figures, and with its target where the cause does not name it."""
+    detail = _device_detail(misfit)
+    if detail:
+        return f"{detail} ({misfit.target})"
+    cause, reason = misfit.cause, misfit_reason(misfit)
+    if isinstance(cause, causes.Insufficient):
+        worst = cause.worst
+        needed, free = (quantity_text(worst.resource, amount) for amount in (worst.needed, worst.free))
+        figures = f"needs {needed} {worst.resource}, {free} free"
+        return f"{reason}: {figures}, {missing_text(misfit)} missing ({misfit.target})"
+    return reason if isinstance(cause, _NAMING_THEIR_TARGET) else f"{reason} ({misfit.target})"
+
+
+_NAMING_THEIR_TARGET = (
+    causes.LabelMismatch,
+    causes.LimitReached,
+    causes.BacksOff,
+    causes.PoolClosed,
+    causes.NoTypeMatches,
+    causes.NamedTypesUnusable,
+)
+
+
+def _device_detail(misfit: Misfit) -> str:
+    """What a family knows beside its codes; empty where it knows no more."""
+    return misfit.cause.detail if misfit.stage == Stage.DEVICES and isinstance(misfit.cause, FamilyText) else ""

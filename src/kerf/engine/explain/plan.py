@@ -1,0 +1,82 @@
+"""A decision in words: every launch and refusal with its why, and what an operator should know beside it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kerf.engine.decide import bounded, decide
+from kerf.engine.decision import Decision
+from kerf.engine.explain.causes import cause_text
+from kerf.engine.explain.hints.groups import with_limits_for_all
+from kerf.engine.explain.launches import why_launch, why_relabel
+from kerf.engine.explain.notes import estimates, notes
+from kerf.engine.explain.refusals import Telling
+from kerf.engine.launching import Needed
+from kerf.engine.options import DEFAULT, Options
+from kerf.engine.relabelling import IdleNodeFits
+from kerf.engine.world import World
+from kerf.model.market import Market
+from kerf.model.plan import Launch, Plan, Relabel, Unplaced
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) -> Plan:
+    """What to do for the pending pods of a snapshot, and why."""
+    return explain(decide(World(snapshot, market), options))
+
+
+def explain(decision: Decision) -> Plan:
+    """The same facts with their words. Hints on limits are tried: that costs decisions, one a pool at its limit."""
+    world = decision.world
+    unmet = tuple(sorted((str(cause.pool), cause_text(cause)) for cause in decision.unmet_floors))
+    return Plan(
+        decision.options.strategy,
+        decision.cost,
+        decision.gpus,
+        tuple(map(_launch, decision.launches)),
+        placements=decision.placements,
+        unplaced=_unplaced(decision),
+        relabels=tuple(map(_relabel, decision.relabels)),
+        notes=(
+            *_supply_notes(world),
+            *(why for _, why in unmet),
+            *notes(world.snapshot, world.market, decision.pending),
+            *estimates(decision.launches),
+        ),
+        unmet_floors=unmet,
+        admissions=decision.admissions,
+        evictions=decision.evictions,
+    )
+
+
+def _launch(launch: Launch) -> Launch:
+    cause = launch.cause
+    return replace(launch, why=why_launch(cause) if isinstance(cause, Needed) else cause_text(cause))
+
+
+def _relabel(relabel: Relabel) -> Relabel:
+    cause = relabel.cause
+    return replace(relabel, why=why_relabel(cause)) if isinstance(cause, IdleNodeFits) else relabel
+
+
+def _supply_notes(world: World) -> Iterator[str]:
+    found = (n if isinstance(n, str) else f"NodePool {n[0]}: {cause_text(n[1])}" for n in world.supply.notes)
+    return iter(dict.fromkeys(found))
+
+
+def _unplaced(decision: Decision) -> tuple[Unplaced, ...]:
+    """One entry a pod, by its key."""
+    telling = Telling()
+    found = [each for refusal in decision.refusals for each in telling.unplaced(refusal)]
+    if decision.everyone:
+        unbounded = replace(decision.options, with_bound=False)
+        world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
+        everyone = [each for refusal in decision.everyone for each in telling.unplaced(refusal)]
+        found = list(
+            with_limits_for_all(
+                found, everyone, pools, lambda pool: decide(world.with_pools((pool,)), unbounded)
+            )
+        )
+    return tuple(sorted(found, key=lambda each: each.pod))
+
+
+__all__ = ["bounded", "explain", "plan"]

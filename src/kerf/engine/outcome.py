@@ -1,0 +1,61 @@
+"""What comes of one try to place pods and to buy nodes for the others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kerf.engine.decision import Buy, Evidence, Refusal
+from kerf.engine.filling import Purchase
+from kerf.engine.following import Bought
+from kerf.engine.limits import Ledger
+from kerf.engine.placing import Places
+from kerf.engine.shapes import Shape
+from kerf.engine.trial import Trial
+from kerf.engine.windows.admission import Judged
+from kerf.engine.world import World
+from kerf.model.causes import NotBought
+from kerf.model.gpu import DeviceState
+from kerf.model.plan import Launch, Relabel
+
+
+@dataclass
+class Outcome:
+    """`trial` and `ledger` are as they stand after the try, `before` is the ledger before it.
+
+    `promised` are the cards of nodes before any pod was placed. `planned_for` are the shapes that were tried, and
+    `turned_away` what was refused before; `refusals` are all.
+    """
+
+    world: World
+    trial: Trial
+    waiting: Judged
+    buy: Buy
+    ledger: Ledger
+    places: Places
+    promised: Mapping[str, tuple[DeviceState, ...]]
+    planned_for: tuple[Shape, ...] = ()
+    turned_away: tuple[Refusal, ...] = ()
+    relabels: tuple[Relabel, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    bought: tuple[Bought, ...] = ()
+    bought_for: set[str] = field(default_factory=set)
+    refusals: tuple[Refusal, ...] = ()
+    before: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self.ledger.copy()
+
+    def holds(self, key: str) -> bool:
+        """Whether the pod has a place."""
+        return key in self.places.found or key in self.bought_for
+
+    def left_over(self, shapes: tuple[Shape, ...], purchase: Purchase, trial: Trial, ledger: Ledger) -> list[Refusal]:
+        """One refusal for each shape of which a purchase has just left pods over, with `trial` and `ledger` as proof."""
+        if not any(purchase.left):
+            return []
+        copies = trial.copy(), self.before, ledger.copy()
+        known = Evidence(self.world, *copies, shapes, tuple(purchase.left), self.buy)
+        return [
+            Refusal(shape.pods[len(shape) - left :], None, NotBought(), evidence=known)
+            for shape, left in zip(shapes, purchase.left, strict=True)
+            if left
+        ]

@@ -1,0 +1,104 @@
+"""What a try has left, for groups that come after it one by one: nodes there are, nodes it bought, limits."""
+
+from collections.abc import Sequence
+
+from kerf.engine.decision import Refusal
+from kerf.engine.filling import Filler, Purchase
+from kerf.engine.fit import fit
+from kerf.engine.outcome import Outcome
+from kerf.engine.placing import find_places, unbought
+from kerf.engine.shapes import Shape, group
+from kerf.engine.supply import Candidate
+from kerf.engine.target import Room
+from kerf.model.plan import Misfit
+from kerf.model.pods import Pod
+from kerf.model.quantities import CPU, MEMORY
+
+_MOST_TYPES = 20
+"""Types of one pool that are tried for a shape, the cheapest a pod: a dearer one would only be chosen beside others."""
+
+
+class Remainder:
+    """Takes pods all or none. `everyone` is the try with the pods of all groups: it knows which may be planned for."""
+
+    def __init__(self, made: Outcome, everyone: Outcome) -> None:
+        self._made, self._everyone = made, everyone
+        self._trial, self._ledger = made.trial.copy(), made.ledger.copy()
+        self._new = [(node.load.candidate, node.load.room) for node in made.bought]
+        self._usable = {pod.key: pod for shape in everyone.planned_for for pod in shape.pods}
+        self._takers: dict[int, tuple[Candidate, ...]] = {}
+
+    def after(self, made: Outcome) -> "Remainder":
+        """What another try has left."""
+        other = Remainder(made, self._everyone)
+        other._takers = self._takers
+        return other
+
+    def take(self, pods: Sequence[Pod], needed: int) -> tuple[int, Refusal | None]:
+        """Give the pods places that they keep where at least `needed` find one; none where fewer do.
+
+        How many found one, and what stopped the first of the others where it was too few. Cost: one look at each node
+        that has cpu and memory enough for a shape, and at its twenty cheapest types.
+        """
+        mark, ledger, new = self._trial.mark(), self._ledger.copy(), list(self._new)
+        shapes = group(self._usable[pod.key] for pod in pods if pod.key in self._usable)
+        places = find_places(self._trial, shapes, {})
+        left = self._on_new_nodes(places.left)
+        purchase = self._buy(left)
+        placed = sum(map(len, shapes)) - sum(purchase.left) - sum(map(len, places.unbought))
+        if placed >= needed:
+            return placed, None
+        first = self._first(pods, (*unbought(self._trial, places.unbought), *self._made.left_over(left, purchase, self._trial, self._ledger)))
+        self._trial.undo_to(mark)
+        self._ledger, self._new = ledger, new
+        return placed, first
+
+    def _on_new_nodes(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Pods on nodes that were bought for others; the shapes of those that are left."""
+        left: list[Shape] = []
+        for shape in shapes:
+            waiting = list(shape.pods)
+            for number, (candidate, room) in enumerate(self._new):
+                while waiting and (after := _added(candidate, room, shape)) is not None:
+                    waiting.pop(0)
+                    room = after
+                self._new[number] = candidate, room
+            if waiting:
+                left.append(Shape(tuple(waiting)))
+        return tuple(left)
+
+    def _buy(self, shapes: Sequence[Shape]) -> Purchase:
+        takers = dict.fromkeys(candidate for shape in shapes for candidate in self._takers_of(shape))
+        offered = [candidate for candidate in takers if self._ledger.room_for(candidate) != 0]
+        purchase = self._made.buy(shapes, sorted(offered, key=lambda c: c.order), self._ledger)
+        self._new += [(load.candidate, load.room) for load, times in purchase.loads for _ in range(times)]
+        return purchase
+
+    def _takers_of(self, shape: Shape) -> tuple[Candidate, ...]:
+        """The types that hold a pod of the shape: of each pool the cheapest a pod."""
+        key = id(shape.spec)
+        if key not in self._takers:
+            filler, by_pool = Filler([shape]), dict[str, list[tuple[int, Candidate]]]()
+            for candidate in self._made.world.supply.candidates:
+                held = filler.alone(0, candidate)
+                if held:
+                    by_pool.setdefault(candidate.pool.name, []).append((candidate.price_micro // held, candidate))
+            cheapest = (sorted(held, key=lambda each: (each[0], each[1].order)) for held in by_pool.values())
+            self._takers[key] = tuple(candidate for held in cheapest for _, candidate in held[:_MOST_TYPES])
+        return self._takers[key]
+
+    def _first(self, pods: Sequence[Pod], refusals: Sequence[Refusal]) -> Refusal | None:
+        """What stopped the first of the pods."""
+        refused = {pod.key: each for each in (*self._everyone.turned_away, *refusals) for pod in each.pods}
+        return next((refused[pod.key] for pod in pods if pod.key in refused), None)
+
+
+def _added(candidate: Candidate, room: Room, shape: Shape) -> Room | None:
+    """The room with one pod more; None where it does not fit, or the node could not be bought for it any more."""
+    asked = shape.requests
+    if any(asked.get(name, 0) > max(0, room.free.get(name, 0)) for name in (CPU, MEMORY)):
+        return None
+    result = fit(candidate.target, room, shape)
+    if isinstance(result, Misfit) or candidate.offering_for(result.room.requirements) is None:
+        return None
+    return result.room

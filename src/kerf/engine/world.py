@@ -1,0 +1,29 @@
+"""What a decision is made from: the cluster at one moment, the market, and what both together offer."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kerf.engine.supply import Supply, supply
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class World:
+    """A snapshot and a market. Frozen, so a decision can be made from it in another thread, and explained later."""
+
+    snapshot: ClusterSnapshot
+    market: Market
+
+    @cached_property
+    def supply(self) -> Supply:
+        """Everything that could be bought."""
+        return supply(self.snapshot, self.market)
+
+    def with_pools(self, pools: Iterable[NodePool]) -> "World":
+        """The same with these pools in the place of those of their names."""
+        changed = {pool.name: pool for pool in pools}
+        node_pools = tuple(changed.get(pool.name, pool) for pool in self.snapshot.node_pools)
+        return World(replace(self.snapshot, node_pools=node_pools), self.market)
