@@ -13,6 +13,8 @@ from typing import Protocol
 
 from kerf.controllers.conditions import complaint
 from kerf.controllers.gates import Gates
+from kerf.engine.decision import Decision
+from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model import events
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import (
@@ -33,7 +35,7 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
-from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Plan, Relabel
+from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Relabel
 from kerf.model.placeholders import is_virtual
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -47,12 +49,12 @@ from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED
 class Acts(Protocol):
     """What the deciding controllers hand their plans to."""
 
-    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
-        """Buy what the plan launches."""
+    async def launch(self, decision: Decision) -> None:
+        """Buy what the decision launches."""
         ...
 
-    async def open(self, plan: Plan) -> None:
-        """Make the room that opportunistic pods must give back, and open the gates of pods that the plan lets in."""
+    async def open(self, decision: Decision) -> None:
+        """Make the room that opportunistic pods must give back, and open the gates of pods that are let in."""
         ...
 
     async def delete(self, deletion: Deletion) -> None:
@@ -74,14 +76,15 @@ class Shadow:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    async def launch(self, decision: Decision) -> None:
         """An event on each pool that a node would be launched for, and on each node that would be relabelled."""
-        for relabel in plan.relabels:
-            self._recorder.record(events.would_relabel(relabel.node, relabel.why))
-        for launch in plan.launches:
-            self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), launch.why))
+        for relabel in decision.relabels:
+            self._recorder.record(events.would_relabel(relabel.node, why_relabelled(relabel)))
+        for launch in decision.launches:
+            why = why_launched(launch)
+            self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), why))
 
-    async def open(self, plan: Plan) -> None:
+    async def open(self, decision: Decision) -> None:
         """Nothing: whoever owns the cluster does it."""
 
     async def delete(self, deletion: Deletion) -> None:
@@ -119,31 +122,32 @@ class Actuator:
         self._state, self._writer, self._recorder, self._clock = state, writer, recorder, clock
         self._gates = Gates(state, writer, recorder, clock)
 
-    async def open(self, plan: Plan) -> None:
+    async def open(self, decision: Decision) -> None:
         """See Gates."""
-        await self._gates.open(plan)
+        await self._gates.open(decision)
 
-    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    async def launch(self, decision: Decision) -> None:
         """Create a claim for each launch whose pods still wait or that is for none, relabel nodes, and tell all of it.
 
         Pins first: one whose card has been taken by another pod keeps its own from the place that was found instead.
         """
-        for placed in (*(p.pod for p in plan.placements), *(p for launch in plan.launches for p in launch.pods)):
+        snapshot, launches = decision.world.snapshot, decision.launches
+        for placed in (*(p.pod for p in decision.placements), *(p for launch in launches for p in launch.pods)):
             await self._unpin(placed)
-        for relabel in plan.relabels:
+        for relabel in decision.relabels:
             await self._relabel(relabel, snapshot.taken_at_s)
         counts = _nodes_by_pool(snapshot)
-        totals = {name: sum(1 for each in plan.launches if each.node_pool == name) for name in counts}
-        for launch in plan.launches:
+        totals = {name: sum(1 for each in launches if each.node_pool == name) for name in counts}
+        for launch in launches:
             pool = snapshot.pool(launch.node_pool)
             waiting = [p.pod for p in launch.pods if self._is_waiting(p.pod)]
             if pool is None or (launch.pods and not waiting):
                 continue
             claim = await self._create(claim_of(launch, pool, snapshot.taken_at_s))
             if launch.replaces:
-                self._recorder.record(events.replacing(launch.replaces, claim.name, launch.why))
+                self._recorder.record(events.replacing(launch.replaces, claim.name, why_launched(launch)))
             elif not launch.pods:
-                self._recorder.record(events.below_floor(pool.name, claim.name, launch.why))
+                self._recorder.record(events.below_floor(pool.name, claim.name, why_launched(launch)))
             before = counts.get(pool.name, 0)
             after = before + totals.get(pool.name, 0)
             most = pool.limits.get(NODES) if pool.limits is not None else None
@@ -179,7 +183,7 @@ class Actuator:
         again = stored.with_condition(Condition(INITIALIZED, UNKNOWN, "Relabelled", text, now_s))
         again = again.with_condition(Condition(READY, UNKNOWN, "Relabelled", text, now_s))
         self._state.note(await self._writer.update_node_claim_status(again))
-        self._recorder.record(events.relabelled(node.name, relabel.why))
+        self._recorder.record(events.relabelled(node.name, why_relabelled(relabel)))
 
     async def _unpin(self, placed: PlacedPod) -> None:
         pod = self._state.pod(placed.pod)

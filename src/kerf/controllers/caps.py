@@ -10,6 +10,7 @@ from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.caps import excess
+from kerf.engine.explain.causes import cause_text
 from kerf.model import events
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import FALSE, PRICE_CAP_EXCEEDED, TRUE, Condition, NodeClaim
@@ -46,7 +47,8 @@ class PriceCaps:
         market = await self._book.market(snapshot)
         for node in snapshot.nodes:
             if node.claim is not None and not node.is_deleting:
-                await self._mark(node.claim, excess(node, snapshot, market))
+                over = excess(node, snapshot, market)
+                await self._mark(node.claim, "" if over is None else cause_text(over))
         return Result(self._settings.instance_poll_s) if pools else DONE
 
     async def _mark(self, claim: NodeClaim, text: str) -> None:

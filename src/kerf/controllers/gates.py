@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kerf.engine.decision import Decision
 from kerf.model import events
+from kerf.model.causes import WindowQuotaExhausted
 from kerf.model.nodeclaim import FALSE, TRUE, Condition
-from kerf.model.plan import Admission, Eviction, Plan
+from kerf.model.plan import Admission, Eviction
 from kerf.model.times import instant_text
 from kerf.model.windows import ADMITTED, QUOTA_EXHAUSTED, CapacityWindow, Reservation, admitted_text
 from kerf.ports import Clock, Conflict, EvictionBlocked, KubeWriter, NotFound, Recorder
@@ -24,15 +26,15 @@ class Gates:
     def __init__(self, state: ClusterState, writer: KubeWriter, recorder: Recorder, clock: Clock) -> None:
         self._state, self._writer, self._recorder, self._clock = state, writer, recorder, clock
 
-    async def open(self, plan: Plan) -> None:
+    async def open(self, decision: Decision) -> None:
         """Reserve and open, window by window, each pod that still waits as it did; tell which quotas are used up.
 
         Opportunistic pods go first where their place is needed and no scheduler would take it.
         """
-        for eviction in plan.evictions:
+        for eviction in decision.evictions:
             await self._make_room(eviction)
         by_window: dict[str, list[Admission]] = {}
-        for admission in plan.admissions:
+        for admission in decision.admissions:
             by_window.setdefault(admission.window, []).append(admission)
         for name, admitted in by_window.items():
             window = self._state.window(name)
@@ -40,7 +42,7 @@ class Gates:
                 continue
             for admission in admitted:
                 await self._open(admission)
-        await self._tell_quotas(plan)
+        await self._tell_quotas(decision)
 
     async def _make_room(self, eviction: Eviction) -> None:
         """As in preemption, a budget that forbids it counts for less than the pod that waits."""
@@ -91,9 +93,9 @@ class Gates:
         PODS_ADMITTED.labels(admission.window).inc()
         self._recorder.record(events.admitted(pod.key, admission.window))
 
-    async def _tell_quotas(self, plan: Plan) -> None:
+    async def _tell_quotas(self, decision: Decision) -> None:
         """Set QuotaExhausted on the windows whose quota keeps pods waiting, and end it on the others."""
-        waiting = _over_quota(plan)
+        waiting = _over_quota(decision)
         for window in self._state.windows():
             number = waiting.get(window.name, 0)
             held = window.status.condition(QUOTA_EXHAUSTED)
@@ -110,11 +112,10 @@ class Gates:
                 self._recorder.record(events.quota_exhausted(window.name, text))
 
 
-def _over_quota(plan: Plan) -> Mapping[str, int]:
+def _over_quota(decision: Decision) -> Mapping[str, int]:
     """By window, how many pods its quota keeps waiting."""
     found: Counter[str] = Counter()
-    for unplaced in plan.unplaced:
-        for misfit in unplaced.misfits:
-            if misfit.reason == QUOTA_EXHAUSTED:
-                found[misfit.target.partition(" ")[2]] += 1
+    for refusal in decision.refusals:
+        if isinstance(refusal.cause, WindowQuotaExhausted):
+            found[refusal.cause.window] += len(refusal.pods)
     return found

@@ -12,14 +12,14 @@ from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine import provisioning
-from kerf.engine.bookings import request_of
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
+from kerf.engine.explain.limits import pools_at_their_limit
+from kerf.engine.explain.plan import explain
 from kerf.engine.floors import lacking
-from kerf.engine.limits import pools_at_their_limit
-from kerf.engine.pacing import is_paced
-from kerf.engine.placing import NO_IDLE_CAPACITY
-from kerf.engine.prewarm import cron_job_of, prewarmed
-from kerf.engine.virtual import window_of
+from kerf.engine.options import Options
+from kerf.engine.prewarm import prewarmed
+from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob
 from kerf.model.groups import PodGroup
@@ -27,7 +27,7 @@ from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan, Stage, Unplaced
-from kerf.model.placeholders import is_virtual
+from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
@@ -103,20 +103,21 @@ class Provisioning:
         if self._planned == (version, market, runs):
             self._window = _Window()
             return self._at_turn(self._again(), now)
-        options = provisioning.Options(self._settings.strategy, self._settings.follow, with_bound=False)
-        plan = provisioning.plan(snapshot, market, options)
+        options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
+        decision = decide(World(snapshot, market), options)
+        self._window = _Window()
+        await self._actuator.launch(decision)
+        await self._actuator.open(decision)
+        # Only now: a decision that could not be carried out is to be made again.
+        # What waits for its pool's pace comes with time alone.
+        self._planned = None if decision.is_paced else (version, market, runs)
+        self._rests = _is_only_held(decision) and not decision.unmet_floors
+        self._seeks_room = decision.seeks_room
+        plan = explain(decision)
         _measure(plan.unplaced)
         self._ports.feed.publish(snapshot, plan)
-        self._window = _Window()
-        await self._actuator.launch(plan, snapshot)
-        await self._actuator.open(plan)
-        # Only now: a plan that could not be carried out is to be made again.
-        # What waits for its pool's pace comes with time alone.
-        self._planned = None if is_paced(plan) else (version, market, runs)
         self._tell(plan, snapshot)
         await self._tell_limits(pools_at_their_limit(plan))
-        self._rests = _is_only_held(plan) and not plan.unmet_floors
-        self._seeks_room = any(unplaced.reason.startswith(NO_IDLE_CAPACITY) for unplaced in plan.unplaced)
         return self._at_turn(self._again(), now)
 
     def _again(self) -> Result:
@@ -180,23 +181,28 @@ class Provisioning:
         for pool, why in plan.unmet_floors:
             self._ports.recorder.record(events.floor_unmet(pool, why))
         for unplaced in plan.unplaced:
-            if is_virtual(unplaced.pod):
-                run = cron_job_of(unplaced.pod)
-                if request_of(unplaced.pod):
-                    # Its conditions say it.
-                    continue
-                told = events.prewarm_unplaced(run, unplaced.reason) if run else None
-                self._ports.recorder.record(told or events.warm_unplaced(window_of(unplaced.pod), unplaced.reason))
-                continue
-            if unplaced.stage == Stage.WINDOWS:
-                self._ports.recorder.record(events.held(unplaced.pod, unplaced.reason))
-                continue
-            hint = f"; {unplaced.hint}" if unplaced.hint else ""
-            self._ports.recorder.record(events.failed_scheduling(unplaced.pod, unplaced.reason + hint))
+            told = _occurrence(unplaced)
+            if told is not None:
+                self._ports.recorder.record(told)
 
     async def _tell_limits(self, reached: Mapping[str, str]) -> None:
         for pool in self._state.pools():
             await self._actuator.tell_limit(pool, reached.get(pool.name, ""))
+
+
+def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:
+    """The event on a pod without a place, or on what keeps its room; None where conditions say it already."""
+    kept = Placeholder.of(unplaced.pod)
+    if kept is not None and kept.keeper in (Keeper.REQUEST, Keeper.CHECK):
+        return None
+    if kept is not None:
+        is_run = kept.keeper == Keeper.RUN
+        tell = events.prewarm_unplaced if is_run else events.warm_unplaced
+        return tell(kept.name, unplaced.reason)
+    if unplaced.stage == Stage.WINDOWS:
+        return events.held(unplaced.pod, unplaced.reason, unplaced.cause)
+    hint = f"; {unplaced.hint}" if unplaced.hint else ""
+    return events.failed_scheduling(unplaced.pod, unplaced.reason + hint, unplaced.innermost)
 
 
 def is_provisionable(pod: Pod) -> bool:
@@ -227,12 +233,12 @@ def _moved(event: Event, pod: Pod, previous: Watched | None) -> bool:
     return held != holds
 
 
-def _is_only_held(plan: Plan) -> bool:
+def _is_only_held(decision: Decision) -> bool:
     """Whether nothing waits but for windows: all else has its place, or is room that they keep.
 
     What was just bought is looked at once more: a claim of its name may have been there already.
     """
-    if plan.launches:
+    if decision.launches:
         return False
-    placed = [placement.pod.pod for placement in plan.placements]
-    return all(map(is_virtual, placed)) and all(each.stage == Stage.WINDOWS for each in plan.unplaced)
+    placed = [placement.pod.pod for placement in decision.placements]
+    return all(map(is_virtual, placed)) and all(each.stage == Stage.WINDOWS for each in decision.refusals)

@@ -10,8 +10,11 @@ from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine import provisioning
-from kerf.engine.bookings import Booking, advanced, bookings, next_change_s, verdict
+from kerf.engine.bookings import Booking, bookings, next_change_s
+from kerf.engine.decide import decide
+from kerf.engine.explain.requests import advanced, verdict
+from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.pods import Pod
@@ -49,11 +52,11 @@ class ProvisioningRequests:
         found = bookings(snapshot)
         if not found:
             return DONE
-        options = provisioning.Options(self._settings.strategy, with_bound=False)
-        plan = provisioning.plan(snapshot, await self._book.market(snapshot), options)
+        world = World(snapshot, await self._book.market(snapshot))
+        decision = decide(world, Options(self._settings.strategy, with_bound=False))
         changes_s = []
         for booking in found:
-            request = advanced(booking, verdict(booking, plan, snapshot), now_s)
+            request = advanced(booking, verdict(booking, decision), now_s)
             if request.conditions != booking.request.conditions:
                 await self._write(booking, request)
             if request.is_over:

@@ -10,10 +10,12 @@ from dataclasses import replace
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine import provisioning
+from kerf.engine.decide import decide
+from kerf.engine.options import Options
 from kerf.engine.virtual import warm_counts
 from kerf.engine.windows.openings import Seen, advanced, is_over, settled
 from kerf.engine.windows.phases import next_change_s, turn_of
+from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
@@ -94,9 +96,8 @@ class Windows:
     async def _warm(self, window: CapacityWindow) -> tuple[int, int]:
         waiting = tuple(pod for pod in self._state.pending() if pod.unschedulable)
         snapshot = self._state.snapshot(self._ports.clock.now_s(), waiting)
-        options = provisioning.Options(self._settings.strategy, with_bound=False)
-        plan = provisioning.plan(snapshot, await self._book.market(snapshot), options)
-        asked, ready = warm_counts(window, plan, snapshot)
+        world = World(snapshot, await self._book.market(snapshot))
+        asked, ready = warm_counts(window, decide(world, Options(self._settings.strategy, with_bound=False)))
         WINDOW_WARM.labels(window.name, "asked").set(asked)
         WINDOW_WARM.labels(window.name, "ready").set(ready)
         return asked, ready

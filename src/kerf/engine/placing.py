@@ -12,7 +12,6 @@ from kerf.engine.bookings import buys_nothing, is_check
 from kerf.engine.decision import Refusal
 from kerf.engine.shapes import Shape
 from kerf.engine.trial import Spot, Trial
-from kerf.engine.virtual import exclusive_window
 from kerf.engine.yielding import Yielding
 from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
@@ -49,7 +48,7 @@ def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Tain
     kept, virtual = trial.place_as_planned([shape for shape in shapes if is_virtual(shape.pod.key)])
     places.found.update(kept)
     checks = _placed(trial, [shape for shape in virtual if is_check(shape.pod)], places, among=_is_up)
-    common = [shape for shape in virtual if not exclusive_window(shape.pod) and not is_check(shape.pod)]
+    common = [shape for shape in virtual if not _is_exclusive(shape) and not is_check(shape.pod)]
     # What opportunistic pods hold is as good as free, and none has to go before a pod comes.
     found, _, kept_for = yielding.place(_placed(trial, common, places))
     places.found.update(found)
@@ -57,7 +56,7 @@ def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Tain
     places.left = tuple(shape for shape in left if not buys_nothing(shape.pod))
     places.unbought = tuple(shape for shape in left if buys_nothing(shape.pod))
     for name, taint in taints.items():
-        own = [shape for shape in virtual if exclusive_window(shape.pod) == name]
+        own = [shape for shape in virtual if _is_exclusive(shape, name)]
         left = _placed(trial, own, places, among=partial(_has_taint, taint))
         if left:
             places.exclusive[name] = left
@@ -75,6 +74,12 @@ def _placed(
         if others:
             left.append(Shape(others))
     return tuple(left)
+
+
+def _is_exclusive(shape: Shape, window: str = "") -> bool:
+    """Whether room is kept on nodes that only a window's pods may use: that window's, or any's."""
+    kept = shape.pod.kept_for
+    return kept is not None and kept.is_exclusive and window in ("", kept.name)
 
 
 def _has_taint(taint: Taint, spot: Spot) -> bool:

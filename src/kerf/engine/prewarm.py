@@ -13,13 +13,13 @@ from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
 from kerf.model.nodeclaim import PLANNED_PODS, NodeClaim
 from kerf.model.nodepool import NodePool
-from kerf.model.placeholders import VIRTUAL
+from kerf.model.placeholders import VIRTUAL, Keeper, Placeholder
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.times import duration_text
 
 _LAST_RANK = -1
-_PREFIX = f"cronjob{VIRTUAL}"
+_OF_A_RUN = f"{Keeper.RUN}{VIRTUAL}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Prewarmed:
 
 def _run_key(cron_job: CronJob, due_s: float) -> str:
     """The keys of a run's virtual pods, up to their number."""
-    return f"{_PREFIX}{cron_job.namespace}.{cron_job.name}/{int(due_s) // 60}"
+    return f"{Placeholder(Keeper.RUN, cron_job.key).namespace}/{int(due_s) // 60}"
 
 
 def prewarmed(
@@ -67,7 +67,7 @@ def prewarmed(
     held, launched = tuple(pools), tuple(claims)
     willing = tuple(pool for pool in held if _is_asked(pool))
     notes = tuple(
-        note for c in launched if not c.is_deleting and _PREFIX in (note := c.annotations.get(PLANNED_PODS, ""))
+        note for c in launched if not c.is_deleting and _OF_A_RUN in (note := c.annotations.get(PLANNED_PODS, ""))
     )
     found = []
     for cron_job in cron_jobs:

@@ -7,14 +7,13 @@ hold or are about to get such room.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from kerf.engine.decision import Decision
 from kerf.engine.devices import demand_of
 from kerf.engine.shapes import Shape
 from kerf.engine.windows.phases import Windows
-from kerf.model.plan import Plan
-from kerf.model.placeholders import VIRTUAL, is_virtual
+from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY
-from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.windows import OPEN, WARMING, CapacityWindow, WarmCapacity
 from kerf.sharing.family import Family
 

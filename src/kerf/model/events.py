@@ -6,8 +6,8 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 
 from dataclasses import dataclass
 
+from kerf.model.causes import Cause, Paced, WindowQuotaExhausted
 from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
-from kerf.model.plan import PACED_NEXT
 from kerf.model.schedules import local_text
 from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
 
@@ -35,13 +35,13 @@ def _about(kind: str, key: str, type_: str, reason: str, message: str, period_s:
     return Occurrence((kind, key), type_, reason, message, (kind, key, reason, message), period_s)
 
 
-def failed_scheduling(pod_key: str, reason: str) -> Occurrence:
+def failed_scheduling(pod_key: str, reason: str, cause: Cause) -> Occurrence:
     """Nothing can be bought for a pod, and why; repeated after five minutes.
 
-    When a pool launches its next node is another figure every second.
+    When a pool launches its next node is another figure every second: of such a reason the pool counts.
     """
-    told, _, _ = reason.partition(PACED_NEXT)
-    message, dedupe = f"Failed to schedule pod, {reason}", ("Pod", pod_key, "FailedScheduling", told)
+    same = f"paced {cause.pool}" if isinstance(cause, Paced) else reason
+    message, dedupe = f"Failed to schedule pod, {reason}", ("Pod", pod_key, "FailedScheduling", same)
     return Occurrence(("Pod", pod_key), WARNING, "FailedScheduling", message, dedupe, 300)
 
 
@@ -225,14 +225,13 @@ def prewarm_warning(cron_job: str, why: str) -> Occurrence:
     return _about("CronJob", cron_job, WARNING, "PrewarmWarning", why, float("inf"))
 
 
-def held(pod_key: str, reason: str) -> Occurrence:
+def held(pod_key: str, reason: str, cause: Cause) -> Occurrence:
     """A pod waits for a window, or for idle capacity, and why; once for each reason.
 
     What is left of a quota, and what a pod would reserve of it, is another figure every second.
     """
-    code = reason.partition(":")[0]
-    told = code if code == "QuotaExhausted" else reason
-    return Occurrence(("Pod", pod_key), NORMAL, "Held", f"Pod is held: {reason}", ("Held", pod_key, told), float("inf"))
+    same = "QuotaExhausted" if isinstance(cause, WindowQuotaExhausted) else reason
+    return Occurrence(("Pod", pod_key), NORMAL, "Held", f"Pod is held: {reason}", ("Held", pod_key, same), float("inf"))
 
 
 def admitted(pod_key: str, window: str) -> Occurrence:

@@ -71,7 +71,10 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A pending pod that no action of the plan will serve: the cause, and its words."""
+    """A pending pod that no action of the plan will serve: the cause, and its words.
+
+    `innermost` is the cause that stopped the first pod of its group; of a pod without a group its own.
+    """
 
     pod: str
     stage: Stage
@@ -80,6 +83,7 @@ class Unplaced:
     patch: Patch | None = None
     misfits: tuple[Misfit, ...] = ()
     cause: Cause = field(default_factory=NotBought)
+    innermost: Cause = field(default_factory=NotBought)
 
 
 @dataclass(frozen=True, slots=True)

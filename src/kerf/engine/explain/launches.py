@@ -1,32 +1,24 @@
-"""The sentences of a plan. Every number in them is computed from the input."""
+"""Why a node is bought, or labelled anew: who needs what, and what was passed over."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from kerf.engine.bookings import request_of
 from kerf.engine.devices import demand_of
+from kerf.engine.explain.causes import cause_text, counted
 from kerf.engine.filling import Load
-from kerf.engine.prewarm import cron_job_of, prewarm_problem, warnings
+from kerf.engine.launching import Needed
+from kerf.engine.relabelling import IdleNodeFits
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import SliceRequest
-from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
-from kerf.model.market import Market
-from kerf.model.plan import Launch
-from kerf.model.placeholders import VIRTUAL, is_virtual
-from kerf.model.pods import Pod, PodDemand
-from kerf.model.quantities import CPU, MEMORY, PODS, quantity_text
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.placeholders import Keeper
+from kerf.model.plan import Launch, Relabel
+from kerf.model.pods import PodDemand
+from kerf.model.quantities import PODS, quantity_text
 from kerf.sharing.family import Family
-from kerf.sharing.registry import configured, owner_of, unknown_sharing
 
 _MOST_NAMED = 3
 """Types that a sentence names."""
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 pod`, `3 pods`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def asked(shape: Shape, family: Family) -> str:
@@ -43,6 +35,12 @@ def asked(shape: Shape, family: Family) -> str:
     return " and ".join(parts) or "nothing but a place"
 
 
+def _asks_gpu(shape: Shape, family: Family) -> bool:
+    demand = demand_of(shape, family)
+    asks_slices = isinstance(demand, PodDemand) and not demand.is_empty
+    return asks_slices or any(amount and name.startswith("nvidia.com/") for name, amount in shape.requests.items())
+
+
 def _slice_text(request: SliceRequest) -> str:
     if request.resource and not request.cores:
         return f"{request.count} {request.resource}"
@@ -54,12 +52,32 @@ def _slice_text(request: SliceRequest) -> str:
     return f"{memory}{cores} of {gpu}"
 
 
-def why_launch(load: Load, shapes: Sequence[Shape], supply: Supply) -> str:
-    """Why a node is bought: who needs what, that nothing has it free, and what was passed over for being sold out."""
-    text = needs(load, shapes)
-    is_gpu = "GPU" in text or "nvidia.com/" in text
+def why_launched(launch: Launch) -> str:
+    """Why a node is bought; what is said already stays."""
+    cause = launch.cause
+    return launch.why or (_why_needed(cause) if isinstance(cause, Needed) else cause_text(cause))
+
+
+def why_relabelled(relabel: Relabel) -> str:
+    """Why an idle node gets other labels."""
+    cause = relabel.cause
+    return _why_idle(cause) if isinstance(cause, IdleNodeFits) else relabel.why
+
+
+def _why_needed(needed: Needed) -> str:
+    """Who needs what, that nothing has it free, and what was passed over for being sold out."""
+    load = needed.load
+    text = needs(load, needed.shapes)
+    family = load.candidate.target.family
+    is_gpu = any(_asks_gpu(needed.shapes[number], family) for number, count in enumerate(load.counts) if count)
     where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
-    return "; ".join([text, where, *_chosen(load), *_passed_over(load, supply)])
+    return "; ".join([text, where, *_chosen(load), *_passed_over(load, needed.supply)])
+
+
+def _why_idle(fits: IdleNodeFits) -> str:
+    stated = ", ".join(f"{key}={value}" for key, value in fits.labels)
+    text = needs(fits.load, fits.shapes)
+    return f"{text}; no pod uses a GPU of the node: labelled {stated} it has room, and no launch"
 
 
 def needs(load: Load, shapes: Sequence[Shape]) -> str:
@@ -70,19 +88,16 @@ def needs(load: Load, shapes: Sequence[Shape]) -> str:
 
 def _need(shape: Shape, count: int, family: Family) -> str:
     text = asked(shape, family)
-    if is_virtual(shape.pod.key):
-        run = cron_job_of(shape.pod.key)
-        if run:
-            pods = "the pod" if count == 1 else f"{count} pods"
-            return f"{pods} of the next run of CronJob {run} {'needs' if count == 1 else 'need'} {text}"
-        request = request_of(shape.pod.key)
-        if request:
-            return (
-                f"{counted(count, 'pod')} of ProvisioningRequest {request} {'needs' if count == 1 else 'need'} {text}"
-            )
-        window = shape.pod.namespace.partition(VIRTUAL)[2]
-        return f"CapacityWindow {window} keeps {counted(count, 'place')} ready for {text}"
-    return f"{counted(count, 'pod')} {'needs' if count == 1 else 'need'} {text}"
+    kept = shape.pod.kept_for
+    if kept is None:
+        return f"{counted(count, 'pod')} {'needs' if count == 1 else 'need'} {text}"
+    if kept.keeper == Keeper.WINDOW:
+        return f"CapacityWindow {kept.name} keeps {counted(count, 'place')} ready for {text}"
+    if kept.keeper == Keeper.RUN:
+        pods = "the pod" if count == 1 else f"{count} pods"
+        return f"{pods} of the next run of CronJob {kept.name} {'needs' if count == 1 else 'need'} {text}"
+    pods = counted(count, "pod")
+    return f"{pods} of ProvisioningRequest {kept.name} {'needs' if count == 1 else 'need'} {text}"
 
 
 def _chosen(load: Load) -> list[str]:
@@ -98,83 +113,10 @@ def _passed_over(load: Load, supply: Supply) -> list[str]:
     for other in supply.unavailable:
         prices = [o.price_micro for o in other.kind.offerings]
         if other.pool is chosen.pool and other.refused and prices and min(prices) < load.offering.price_micro:
-            texts.append(other.refused)
+            texts.append(cause_text(other.refused))
     named = chosen.pool.requirements.get(INSTANCE_TYPE)
     if named is not None and not named.complement:
-        dear = [c.refused for c in supply.unavailable if c.pool is chosen.pool and c.too_dear]
+        refused = (c.refused for c in supply.unavailable if c.pool is chosen.pool and c.too_dear)
+        dear = [cause_text(cause) for cause in refused if cause is not None]
         texts += [text for text in dear if text not in texts][:_MOST_NAMED]
     return texts
-
-
-def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
-    """What an operator should know beside the plan."""
-    found = [*market.notes]
-    pending = list(pods)
-    silent = [
-        pod
-        for pod in pending
-        if not pod.spec.requests.get(CPU)
-        and not pod.spec.requests.get(MEMORY)
-        and not any(amount for name, amount in pod.spec.requests.items() if name not in (CPU, MEMORY, PODS))
-    ]
-    if silent:
-        whose = sorted(
-            {f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}" if pod.owner else f"Pod {pod.key}" for pod in silent}
-        )
-        found.append(
-            f"{counted(len(silent), 'pod')} {'asks' if len(silent) == 1 else 'ask'} for nothing ({_some(whose)}): "
-            "a node takes them until its pod limit, however busy it is; give them cpu and memory requests"
-        )
-    for constraint in sorted({name for pod in pending for name in pod.spec.not_planned}):
-        number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
-        found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
-    alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
-    if alone:
-        found.append(
-            f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
-        )
-    found.extend(_sharing_notes(snapshot))
-    claims = [node.claim for node in snapshot.nodes if node.claim is not None]
-    for cron_job in snapshot.cron_jobs:
-        found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
-    return tuple(found)
-
-
-def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
-    """That some prices of the plan were quoted by nobody."""
-    number = sum(1 for launch in launches if launch.is_estimate)
-    if not number:
-        return ()
-    what = "1 spot launch is" if number == 1 else f"{number} spot launches is"
-    return (
-        f"the price of {what} an estimate: on-demand less the average saving that the catalogue states with its date",
-    )
-
-
-def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
-    """Pools whose nodes would register no card, or whose sharing mode is none that this version plans for."""
-    families = configured(snapshot.config_maps)
-    found = []
-    for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
-        annotations = pool.stated_annotations
-        family = owner_of(pool.labels, annotations, families)
-        if family.selector is not None and pool.taints:
-            found.append(
-                f"NodePool {pool.name} has the taint {min(pool.taints)}: unless {family.title}'s device plugin was "
-                "installed with a toleration for it, its nodes register no card"
-            )
-        if pool.bounds.invalid:
-            found.append(f"NodePool {pool.name}: {pool.bounds.invalid}; it takes no nodes until then")
-        if pool.bounds.invalid_floor:
-            found.append(f"NodePool {pool.name}: {pool.bounds.invalid_floor}; none of its nodes is removed until then")
-        if prewarm_problem(pool):
-            found.append(f"NodePool {pool.name}: {prewarm_problem(pool)}; it counts as absent")
-        unknown = unknown_sharing(annotations, families)
-        if unknown:
-            found.append(f"NodePool {pool.name}: {unknown}; it counts as absent")
-    return found
-
-
-def _some(names: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -3,19 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kerf.engine.decide import bounded, decide
+from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.groups import with_limits_for_all
-from kerf.engine.explain.launches import why_launch, why_relabel
+from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.notes import estimates, notes
 from kerf.engine.explain.refusals import Telling
-from kerf.engine.launching import Needed
 from kerf.engine.options import DEFAULT, Options
-from kerf.engine.relabelling import IdleNodeFits
 from kerf.engine.world import World
 from kerf.model.market import Market
-from kerf.model.plan import Launch, Plan, Relabel, Unplaced
+from kerf.model.plan import Plan, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -32,10 +30,10 @@ def explain(decision: Decision) -> Plan:
         decision.options.strategy,
         decision.cost,
         decision.gpus,
-        tuple(map(_launch, decision.launches)),
+        tuple(replace(launch, why=why_launched(launch)) for launch in decision.launches),
         placements=decision.placements,
         unplaced=_unplaced(decision),
-        relabels=tuple(map(_relabel, decision.relabels)),
+        relabels=tuple(replace(each, why=why_relabelled(each)) for each in decision.relabels),
         notes=(
             *_supply_notes(world),
             *(why for _, why in unmet),
@@ -46,16 +44,6 @@ def explain(decision: Decision) -> Plan:
         admissions=decision.admissions,
         evictions=decision.evictions,
     )
-
-
-def _launch(launch: Launch) -> Launch:
-    cause = launch.cause
-    return replace(launch, why=why_launch(cause) if isinstance(cause, Needed) else cause_text(cause))
-
-
-def _relabel(relabel: Relabel) -> Relabel:
-    cause = relabel.cause
-    return replace(relabel, why=why_relabel(cause)) if isinstance(cause, IdleNodeFits) else relabel
 
 
 def _supply_notes(world: World) -> Iterator[str]:
@@ -78,5 +66,3 @@ def _unplaced(decision: Decision) -> tuple[Unplaced, ...]:
         )
     return tuple(sorted(found, key=lambda each: each.pod))
 
-
-__all__ = ["bounded", "explain", "plan"]

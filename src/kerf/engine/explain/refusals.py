@@ -91,8 +91,8 @@ class Telling:
                 patch = None
             for pod in pods:
                 mine = _for_pod(patch, pod.name)
-                entry = Unplaced(pod.key, reason.stage, reason.text, told.hint, mine, reason.misfits, refusal.cause)
-                found.append(entry)
+                words = reason.text, told.hint, mine, reason.misfits
+                found.append(Unplaced(pod.key, reason.stage, *words, refusal.cause, refusal.innermost.cause))
         return found
 
     def _advised(self, refusal: Refusal) -> Advice:

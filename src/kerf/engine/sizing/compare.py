@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
+from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.model.market import Market
-from kerf.model.plan import Plan
 from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
@@ -18,10 +20,10 @@ from kerf.model.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True)
 class Variant:
-    """The plan for pods whose first container asks for `requests`; empty requests: as their manifests say."""
+    """The decision for pods whose first container asks for `requests`; empty requests: as their manifests say."""
 
     requests: Resources
-    plan: Plan
+    plan: Decision
 
     @property
     def nodes(self) -> int:
@@ -59,9 +61,9 @@ class Variant:
 def compared(
     snapshot: ClusterSnapshot, market: Market, options: Options, changes: Iterable[Resources]
 ) -> tuple[Variant, ...]:
-    """The pending pods as they are, then with each change. Cost: one plan each."""
+    """The pending pods as they are, then with each change. Cost: one decision each."""
     cases = (Resources(), *changes)
-    return tuple(Variant(each, plan(with_requests(snapshot, each), market, options)) for each in cases)
+    return tuple(Variant(each, decide(World(with_requests(snapshot, each), market), options)) for each in cases)
 
 
 def with_requests(snapshot: ClusterSnapshot, requests: Resources) -> ClusterSnapshot:

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.fit import fit
+from kerf.engine.fit import fit, nearest
 from kerf.engine.limits import Ledger
-from kerf.engine.provisioning import Options
+from kerf.engine.options import Options
 from kerf.engine.shapes import Shape
 from kerf.engine.sizing.compare import Variant, changed_spec, compared
 from kerf.engine.supply import Candidate, supply
@@ -179,8 +179,7 @@ def _opening(pool: str, candidates: Sequence[Candidate], shape: Shape, ledger: L
         else:
             takers.append(candidate)
     if not takers:
-        nearest = min(misfits, key=lambda m: (-m.stage.rank, m.shortfall, m.target), default=None)
-        return Opening(pool, nearest)
+        return Opening(pool, nearest(misfits) if misfits else None)
     largest = max(takers, key=lambda c: (c.room.free.get(CPU, 0), c.room.free.get(MEMORY, 0), c.kind.name))
     rooms = [ledger.room_for(candidate) for candidate in takers]
     room = None if None in rooms else max(each for each in rooms if each is not None)

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
+from kerf.engine.options import Options
 from kerf.engine.windows.phases import turn_of
+from kerf.engine.world import World
 from kerf.model.market import Market
-from kerf.model.plan import Plan
 from kerf.model.schedules import due_times
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.windows import OPEN, CapacityWindow, WindowStatus
@@ -26,7 +28,7 @@ class Entry:
     opens_s: float
     closes_s: float
     lead_s: int
-    kept: Plan
+    kept: Decision
 
     @property
     def nodes(self) -> int:
@@ -44,7 +46,7 @@ def calendar(snapshot: ClusterSnapshot, market: Market, until_s: float) -> tuple
     """Openings that are, or begin before `until_s`, by time, then by window. A window that is invalid has none."""
     found = []
     for window in snapshot.windows:
-        kept: Plan | None = None
+        kept: Decision | None = None
         for opens_s, closes_s in _openings(window, snapshot.taken_at_s, until_s):
             kept = kept or _kept(window, snapshot, market, opens_s)
             found.append(Entry(window, opens_s, closes_s, window.lead_s, kept))
@@ -62,7 +64,7 @@ def _openings(window: CapacityWindow, now_s: float, until_s: float) -> Iterator[
         yield opens_s, opens_s + window.duration_s
 
 
-def _kept(window: CapacityWindow, snapshot: ClusterSnapshot, market: Market, opens_s: float) -> Plan:
+def _kept(window: CapacityWindow, snapshot: ClusterSnapshot, market: Market, opens_s: float) -> Decision:
     """What is bought for a window at an opening, were there nothing else."""
     alone = replace(
         snapshot,
@@ -73,7 +75,7 @@ def _kept(window: CapacityWindow, snapshot: ClusterSnapshot, market: Market, ope
         windows=(replace(window, status=WindowStatus()),),
     )
     assert turn_of(alone.windows[0], opens_s).phase == OPEN
-    return plan(alone, market, Options(with_bound=False))
+    return decide(World(alone, market), Options(with_bound=False))
 
 
 def total_micro(entries: Iterable[Entry]) -> int:

@@ -15,8 +15,8 @@ from kerf.model import causes
 from kerf.model.bounds import MAX_LAUNCHES
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodepool import NodePool
+from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
-from kerf.model.pods import Placeholder
 from kerf.model.times import duration_text
 from kerf.model.windows import WINDOW_LABEL
 
@@ -76,7 +76,7 @@ def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         return found
     cause = misfit.cause
     names_a_pool = isinstance(cause, causes.LabelMismatch) and cause.asked.key == NODE_POOL
-    if names_a_pool and kept_for.kind != Placeholder.Kind.REQUEST:
+    if names_a_pool and kept_for.keeper not in (Keeper.REQUEST, Keeper.CHECK):
         return Advice(f"name a NodePool that there is in spec.nodePools of CapacityWindow {kept_for.name}")
     return Advice(found.hint)
 
