@@ -8,6 +8,7 @@ from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
 from kerf.cli.render import counted, patch_command, table
+from kerf.engine.disruption.keeping import Fates
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
@@ -31,6 +32,11 @@ class PodAnswers:
     def __init__(self, world: World, plan: Plan) -> None:
         self.world, self.plan = world, plan
         self._cards: dict[str, tuple[Card, ...]] = {}
+
+    @cached_property
+    def fates(self) -> Fates:
+        """What becomes of the nodes."""
+        return Fates(self.world.snapshot, self.world.market, self.plan)
 
     @cached_property
     def launches(self) -> dict[str, Launch]:

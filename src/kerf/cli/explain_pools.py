@@ -8,7 +8,7 @@ from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, table
-from kerf.engine.disruption.candidates import allowed
+from kerf.engine.disruption.budgets import Census
 from kerf.engine.limits import usage
 from kerf.engine.pricing import present_price
 from kerf.engine.supply import Candidate, Supply, pool_problem, supply
@@ -85,7 +85,8 @@ class _Pool:
     @cached_property
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
-        return {reason: allowed(self.world.snapshot, self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+        census = Census(self.world.snapshot)
+        return {reason: census.allowed(self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 
 def explain_pool(pool: NodePool, world: World, plan: Plan) -> Explanation:

@@ -13,14 +13,13 @@ from kerf.cli.plan_json import plan_object
 from kerf.cli.plan_text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.disruption import METHODS
 from kerf.engine.disruption.candidates import candidates
-from kerf.engine.disruption.pricecaps import kept_for
+from kerf.engine.disruption.first import first_plan
 from kerf.engine.provisioning import COST, STRATEGIES, Options, bounded
 from kerf.engine.provisioning import plan as provision
 from kerf.engine.shapes import group
 from kerf.engine.sizing.compare import compared
-from kerf.model.plan import Plan
+from kerf.model.plan import NodePlacement, Plan
 
 FOLLOWING = ("auto", "nominate", "pin", "off")
 
@@ -55,7 +54,8 @@ def plan(**flags: Any) -> int:
         raise click.UsageError("--compare and --calendar: expected one of them, as each stands in place of a plan")
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
-    world = selected(read_world(Source.of(flags)), namespace, flags["selector"])
+    whole = read_world(Source.of(flags))
+    world = selected(whole, namespace, flags["selector"])
     watch.lap("read_s")
     output = flags["output"]
     if flags["calendar_s"] is not None:
@@ -70,7 +70,7 @@ def plan(**flags: Any) -> int:
         watch.lap("plan_s")
         made = bounded(made, world.snapshot, world.market)
         watch.lap("bound_s")
-        made = with_deletions(made, world)
+        made = with_deletions(made, world, whole)
         made = replace(made, notes=(*made.notes, *_assumed(world)))
     watch.lap("plan_s")
     emit(
@@ -125,16 +125,21 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
-def with_deletions(made: Plan, world: World) -> Plan:
-    """The plan with the first disruption that a method proposes for nodes on which it places nothing."""
-    snapshot, market = world.snapshot, world.market
-    used = {placement.node for placement in made.placements}
-    free = [
-        candidate
-        for candidate in candidates(snapshot)[0]
-        if candidate.node.name not in used and (candidate.pods or not kept_for(candidate, snapshot, market))
-    ]
-    first = next((p for propose in METHODS for p in propose(snapshot, market, free)), None)
+def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan:
+    """The plan with what the controller would take away beside it.
+
+    `whole` is the world with all pods that wait, where the plan was made for some of them: the others have a right to
+    room, too.
+    """
+    everything = whole or world
+    snapshot, market = everything.snapshot, everything.market
+
+    def placements() -> tuple[NodePlacement, ...]:
+        if snapshot.pending == world.snapshot.pending:
+            return made.placements
+        return provision(snapshot, market, Options(made.strategy, with_bound=False)).placements
+
+    first, _ = first_plan(snapshot, market, candidates(snapshot)[0], placements)
     if first is None:
         return made
     if first.launches:

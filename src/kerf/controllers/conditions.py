@@ -10,6 +10,7 @@ from dataclasses import replace
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import overlays
+from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.prewarm import prewarm_problem
 from kerf.engine.supply import pool_problem
 from kerf.model.instancetypes import NodeOverlay
@@ -122,15 +123,6 @@ class Consolidatable:
 def _consolidate_after(pool: Watched | None) -> tuple[float | None, ...]:
     """As a tuple, which is empty for no pool."""
     return (pool.disruption.consolidate_after_s,) if isinstance(pool, NodePool) else ()
-
-
-def remaining_s(claim: NodeClaim, pool: NodePool, now_s: float) -> float | None:
-    """Seconds until the node may be consolidated; None for never, 0 or less when it may."""
-    after = pool.disruption.consolidate_after_s
-    initialized = claim.condition(INITIALIZED)
-    if after is None or initialized is None:
-        return None
-    return max(initialized.since_s, claim.last_pod_event_s or 0) + after - now_s
 
 
 class PoolStatus:

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from kerf.engine import provisioning
 from kerf.engine.caps import excess
-from kerf.engine.disruption.candidates import Allowance, Candidate
-from kerf.engine.disruption.consolidation import unbound
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.relocation import unbound
 from kerf.engine.limits import Ledger
 from kerf.engine.pricing import cluster_price, present_price
 from kerf.engine.supply import supply
@@ -34,18 +35,18 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
         for node in snapshot.nodes
         if node.claim is not None and not node.is_deleting and _is_awaited(node.claim, snapshot.taken_at_s)
     }
+    allowance = Allowance(snapshot, UNDERUTILIZED)
     dear = [
         (candidate, why)
         for candidate in candidates
         if candidate.pods
         and candidate.claim.name not in replaced
         and candidate.pool.disruption.policy != WHEN_EMPTY
+        and allowance.is_open(candidate.pool.name)
         and (why := excess(candidate.cluster_node, snapshot, market))
     ]
     dear.sort(key=lambda each: (-present_price(each[0].cluster_node, snapshot, market), each[0].node.name))
     for candidate, why in dear[:_MOST_TRIED]:
-        if not Allowance(snapshot, UNDERUTILIZED).take(candidate.pool.name):
-            continue
         launch = _replacement(candidate, snapshot, market)
         if launch is None:
             continue
@@ -89,7 +90,7 @@ def _replacement(candidate: Candidate, snapshot: ClusterSnapshot, market: Market
 def kept_for(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> str:
     """The node in whose place an empty one was bought and whose pods are still to come; empty for any other."""
     name, ready = candidate.claim.annotations.get(REPLACES), candidate.claim.condition(INITIALIZED)
-    if not name or ready is None or snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
+    if candidate.pods or not name or ready is None or snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
         return ""
-    old = next((node for node in snapshot.nodes if node.claim is not None and node.claim.name == name), None)
+    old = snapshot.node_of_claim(name)
     return old.name if old is not None and not old.is_deleting and excess(old, snapshot, market) else ""
