@@ -10,7 +10,7 @@ from kerf.errors import ApiError
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node
-from kerf.model.plan import Plan
+from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
@@ -160,6 +160,10 @@ class Recorder(Protocol):
 
 class PlanFeed(Protocol):
     """The last snapshots and plans, for whoever shows them."""
+
+    def launching(self, launches: Sequence[Launch]) -> None:
+        """Take note of nodes that are about to be bought; their causes have no words yet."""
+        ...
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """Take note of a decision."""

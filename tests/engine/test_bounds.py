@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.caps import excess
-from kerf.engine.disruption.candidates import allowed
+from kerf.engine.disruption.budgets import Census
 from kerf.engine.limits import usage
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
@@ -171,7 +171,7 @@ def test_no_node_of_the_floor_may_go(floor: str, may_go: int) -> None:
     nodes, claims = zip(*((a_node(f"n{n}"), a_claim(f"c{n}", node_name=f"n{n}")) for n in range(3)), strict=True)
     snapshot = a_snapshot(pools=[pool], nodes=nodes, claims=claims)
 
-    assert may_go == allowed(snapshot, pool, EMPTY)
+    assert may_go == Census(snapshot).allowed(pool, EMPTY)
 
 
 def test_a_cap_of_cards_a_node_is_a_requirement() -> None:

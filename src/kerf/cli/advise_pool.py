@@ -7,11 +7,11 @@ import click
 
 from kerf.cli.exits import DONE
 from kerf.cli.inputs import Source, input_options, output_option, read_world
-from kerf.cli.plan import decide
+from kerf.cli.plan import decided
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, some, table
 from kerf.cli.wanted import Wanted, key_of
-from kerf.engine.provisioning import Options
+from kerf.engine.options import Options
 from kerf.engine.sizing.pools import Filled, LimitReview, PoolReview, TypeReview, reviewed
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.quantities import COST_PER_HOUR, quantity_text
@@ -30,7 +30,7 @@ def pool(name: str, **flags: Any) -> int:
     world = read_world(Source.of(flags), with_usage=True)
     pools = {each.name: each for each in world.snapshot.node_pools}
     found = pools[key_of(Wanted("nodepool", name.removeprefix("nodepool/")), pools, world)]
-    plan = decide(world, Options(with_bound=False))
+    _, plan = decided(world, Options(with_bound=False))
     review = reviewed(found, plan, world.snapshot, world.market, world.usage)
     currency = world.market.currency
     emit(flags["output"], lambda: _object(review, currency), lambda: _lines(review, currency))

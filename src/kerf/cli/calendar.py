@@ -57,7 +57,7 @@ def calendar_object(entries: tuple[Entry, ...], world: World) -> Json:
                 "warm": sum(warm.replicas for warm in entry.window.warm),
                 "gpuHours": None if entry.window.quota is None else gpu_hours_text(entry.window.quota.card_seconds),
                 "nodes": entry.nodes,
-                "unplaced": len(entry.kept.unplaced),
+                "unplaced": entry.kept.unserved,
                 "cost": price_number(entry.cost_micro),
             }
             for entry in entries
@@ -116,5 +116,5 @@ def quota_text(window: CapacityWindow) -> str:
 
 
 def _nodes(entry: Entry) -> str:
-    missing = len(entry.kept.unplaced)
+    missing = entry.kept.unserved
     return str(entry.nodes) if not missing else f"{entry.nodes}, {counted(missing, 'place')} missing"

@@ -7,6 +7,7 @@ import click
 from kerf.cli.plan_json import API_VERSION, Json, unplaced_object
 from kerf.cli.plan_text import unplaced_lines
 from kerf.cli.render import table
+from kerf.engine.explain.plan import explain
 from kerf.engine.sizing.compare import Variant
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_number, price_text
@@ -69,7 +70,7 @@ def _object(variant: Variant) -> Json:
         "podsPerNode": {"least": least, "most": most},
         "placed": variant.placed,
         "onExistingNodes": variant.on_nodes,
-        "unplaced": [unplaced_object(each) for each in variant.plan.unplaced],
+        "unplaced": [unplaced_object(each) for each in explain(variant.plan).unplaced],
     }
 
 
@@ -79,10 +80,10 @@ def comparison_lines(variants: Sequence[Variant]) -> Iterator[str]:
     headers = ("REQUESTS", "NEW NODES", "TYPES", money, "PODS A NODE", "PLACED", "ON OLD NODES", "WAITING")
     yield from table(headers, (_row(variant) for variant in variants))
     for variant in variants:
-        if variant.plan.unplaced:
+        if variant.plan.unserved:
             yield ""
             yield f"{requests_text(variant.requests)}:"
-            yield from unplaced_lines(variant.plan.unplaced)
+            yield from unplaced_lines(explain(variant.plan).unplaced)
 
 
 def _row(variant: Variant) -> tuple[str, ...]:
@@ -95,5 +96,5 @@ def _row(variant: Variant) -> tuple[str, ...]:
         "-" if not most else str(most) if least == most else f"{least} to {most}",
         str(variant.placed),
         str(variant.on_nodes),
-        str(len(variant.plan.unplaced)),
+        str(variant.plan.unserved),
     )

@@ -17,12 +17,12 @@ from kerf.cli.explain_windows import explain_window
 from kerf.cli.explain_workloads import explain_selection, explain_workload
 from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import Source, World, input_options, is_meant, output_option, pod_options, progress, read_world
-from kerf.cli.plan import decide
+from kerf.cli.plan import decided
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import emit
 from kerf.cli.selectors import parse_selector
 from kerf.cli.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, workload_of
-from kerf.engine.provisioning import Options
+from kerf.engine.options import Options
 from kerf.model.snapshot import ClusterNode
 
 _MACHINES = ("node", "nodeclaim")
@@ -48,7 +48,7 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
     world = read_world(Source.of(flags), with_usage=with_usage)
     with progress("planning"):
-        answers = PodAnswers(world, decide(world, Options(with_bound=False)))
+        answers = PodAnswers(world, *decided(world, Options(with_bound=False)))
         found = [_explained(one, answers) for one in wanted]
         chosen = [pod for pod in world.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
     data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}

@@ -12,7 +12,8 @@ from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.cli.wanted import WORKLOADS
 from kerf.engine.caps import excess
-from kerf.engine.disruption.candidates import allowed
+from kerf.engine.explain.causes import cause_text
+from kerf.engine.disruption.budgets import Census
 from kerf.engine.pricing import present_price
 from kerf.engine.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -28,8 +29,9 @@ _MOST_CROWDS = 3
 def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
     """A Node or a NodeClaim; both are told with all that is known of the pair."""
     world = answers.world
-    future, load = prospect(node, world, answers.plan), load_of(node, world.usage)
+    future, load = prospect(node, answers.fates), load_of(node, world.usage)
     coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
+    dear = excess(node, world.snapshot, world.market)
     name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
     data: Json = {
         "kind": kind,
@@ -41,7 +43,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
         "perHour": price_number(present_price(node, world.snapshot, world.market)),
-        "priceCap": excess(node, world.snapshot, world.market) or None,
+        "priceCap": None if dear is None else cause_text(dear),
         "stage": stage_of(node),
         "missing": _missing(node, world),
         "conditions": _conditions(node),
@@ -83,8 +85,8 @@ def _conditions(node: ClusterNode) -> list[Json]:
 
 def _budgets(node: ClusterNode, world: World) -> dict[str, int | None]:
     """How many nodes of its pool may go now, by reason; None: any number."""
-    pool = world.snapshot.pool(pool_of(node))
-    return {} if pool is None else {reason: allowed(world.snapshot, pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+    pool, census = world.snapshot.pool(pool_of(node)), Census(world.snapshot)
+    return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
@@ -95,8 +97,8 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
     dear = excess(node, world.snapshot, world.market)
-    if dear:
-        yield f"  {dear}: no further node is bought at it, and this one is kept until its pods have a cheaper place"
+    if dear is not None:
+        yield f"  {cause_text(dear)}: no further node is bought at it, and this one is kept until its pods have a cheaper place"
     condition = missing(node, world.snapshot)
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""

@@ -8,6 +8,9 @@ from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
 from kerf.cli.render import counted, patch_command, table
+from kerf.engine.disruption.keeping import Fates
+from kerf.engine.decision import Decision
+from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
@@ -26,11 +29,16 @@ RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, DAEMON = (
 
 
 class PodAnswers:
-    """A plan, asked by pod."""
+    """A decision and its plan, asked by pod."""
 
-    def __init__(self, world: World, plan: Plan) -> None:
-        self.world, self.plan = world, plan
+    def __init__(self, world: World, decision: Decision, plan: Plan) -> None:
+        self.world, self.decision, self.plan = world, decision, plan
         self._cards: dict[str, tuple[Card, ...]] = {}
+
+    @cached_property
+    def fates(self) -> Fates:
+        """What becomes of the nodes."""
+        return Fates(self.world.snapshot, self.world.market, self.plan)
 
     @cached_property
     def launches(self) -> dict[str, Launch]:
@@ -127,7 +135,7 @@ def no_place(title: str, unplaced: Unplaced) -> Iterator[str]:
     yield f"  {unplaced.reason}"
     if unplaced.misfits:
         yield ""
-        rows = [(m.target, m.stage.value, m.missing or "-", m.explained) for m in unplaced.misfits]
+        rows = [(str(m.target), m.stage.value, missing_text(m) or "-", misfit_text(m)) for m in unplaced.misfits]
         yield from table(("TARGET", "STAGE", "MISSING", "REASON"), rows, indent="  ")
         yield ""
     if unplaced.hint:

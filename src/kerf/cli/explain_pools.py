@@ -8,7 +8,8 @@ from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, table
-from kerf.engine.disruption.candidates import allowed
+from kerf.engine.disruption.budgets import Census
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.limits import usage
 from kerf.engine.pricing import present_price
 from kerf.engine.supply import Candidate, Supply, pool_problem, supply
@@ -33,7 +34,8 @@ class _Pool:
 
     @cached_property
     def problem(self) -> str:
-        return pool_problem(self.pool, self.world.snapshot.node_classes, assume_ready=True)
+        problem = pool_problem(self.pool, self.world.snapshot.node_classes, assume_ready=True)
+        return "" if problem is None else cause_text(problem)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -85,7 +87,8 @@ class _Pool:
     @cached_property
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
-        return {reason: allowed(self.world.snapshot, self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+        census = Census(self.world.snapshot)
+        return {reason: census.allowed(self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 
 def explain_pool(pool: NodePool, world: World, plan: Plan) -> Explanation:
@@ -171,7 +174,8 @@ def _lines(asked: _Pool) -> Iterator[str]:
 
 
 def _excess(candidate: Candidate) -> str:
-    return candidate.pool.bounds.excess(candidate.kind, candidate.too_dear[0].price_micro)
+    excess = candidate.pool.bounds.excess(candidate.kind, candidate.too_dear[0].price_micro)
+    return "" if excess is None else cause_text(excess)
 
 
 def _disruption(asked: _Pool) -> str:

@@ -7,16 +7,17 @@ from kerf.cli.explain_pods import PodAnswers
 from kerf.cli.explanation import Explanation
 from kerf.cli.plan_json import Json, patch_object
 from kerf.cli.render import counted, patch_command
-from kerf.engine.bookings import Booking, Verdict, advanced, bookings, verdict
+from kerf.engine.bookings import Booking, bookings
+from kerf.engine.explain.requests import Verdict, advanced, verdict
 from kerf.model.nodeclaim import TRUE
 from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningRequest
 
 
 def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explanation:
     """Class, pods, places and conditions; of another's class only that."""
-    snapshot, plan = answers.world.snapshot, answers.plan
+    snapshot = answers.world.snapshot
     booking = next((each for each in bookings(snapshot) if each.request.key == request.key), None)
-    seen = verdict(booking, plan, snapshot) if booking is not None else Verdict(0, 0)
+    seen = verdict(booking, answers.decision) if booking is not None else Verdict(0, 0)
     told = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
     places = _places(booking, answers)
     first = (

@@ -10,7 +10,7 @@ from kerf.cli.explain_pods import PodAnswers
 from kerf.cli.explanation import Explanation
 from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, some
-from kerf.engine.virtual import virtual_key
+from kerf.engine.virtual import is_kept_by
 from kerf.engine.windows.phases import Turn, charged, is_held, missing_pools, turn_of
 from kerf.manifests.encode_windows import gpu_hours_text
 from kerf.model.plan import Unplaced
@@ -56,11 +56,10 @@ class _Window:
     @cached_property
     def kept(self) -> Counter[str]:
         """Places that are kept, by the node that has them or will."""
-        mine = virtual_key(self.window.name) + "/"
         plan = self.answers.plan
-        found = Counter(p.node for p in plan.placements if p.pod.pod.startswith(mine))
+        found = Counter(p.node for p in plan.placements if is_kept_by(self.window, p.pod.pod))
         for launch in plan.launches:
-            number = sum(placed.pod.startswith(mine) for placed in launch.pods)
+            number = sum(is_kept_by(self.window, placed.pod) for placed in launch.pods)
             if number:
                 found[f"{launch.name} ({launch.offering}), to be bought"] += number
         return found
@@ -68,8 +67,7 @@ class _Window:
     @cached_property
     def unplaced(self) -> list[Unplaced]:
         """Places that nothing holds."""
-        mine = virtual_key(self.window.name) + "/"
-        return [each for each in self.answers.plan.unplaced if each.pod.startswith(mine)]
+        return [each for each in self.answers.plan.unplaced if is_kept_by(self.window, each.pod)]
 
 
 def explain_window(window: CapacityWindow, answers: PodAnswers) -> Explanation:

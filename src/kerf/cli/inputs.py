@@ -22,7 +22,7 @@ from kerf.catalog import load_market, provider_of, why_not_sold
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.cli.selectors import parse_selector
-from kerf.controllers.conditions import remaining_s
+from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.usage.history import SHARD_NAME
 from kerf.engine.usage.samples import Fault, joined
 from kerf.errors import InputError, KerfError

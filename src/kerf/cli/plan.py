@@ -13,14 +13,17 @@ from kerf.cli.plan_json import plan_object
 from kerf.cli.plan_text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.disruption import METHODS
+from kerf.engine import world as engine
+from kerf.engine.decide import bounded, decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
-from kerf.engine.disruption.pricecaps import kept_for
-from kerf.engine.provisioning import COST, STRATEGIES, Options, bounded
-from kerf.engine.provisioning import plan as provision
+from kerf.engine.disruption.first import first_command
+from kerf.engine.explain.disruption import explained as command_explained
+from kerf.engine.explain.plan import explain as explained
+from kerf.engine.options import COST, STRATEGIES, Options
 from kerf.engine.shapes import group
 from kerf.engine.sizing.compare import compared
-from kerf.model.plan import Plan
+from kerf.model.plan import NodePlacement, Plan
 
 FOLLOWING = ("auto", "nominate", "pin", "off")
 
@@ -55,22 +58,23 @@ def plan(**flags: Any) -> int:
         raise click.UsageError("--compare and --calendar: expected one of them, as each stands in place of a plan")
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
-    world = selected(read_world(Source.of(flags)), namespace, flags["selector"])
+    whole = read_world(Source.of(flags))
+    world = selected(whole, namespace, flags["selector"])
     watch.lap("read_s")
     output = flags["output"]
     if flags["calendar_s"] is not None:
         entries = calendar_of(world, flags["calendar_s"])
         emit(output, lambda: calendar_object(entries, world), lambda: calendar_lines(entries, world))
-        return LOOK if any(entry.kept.unplaced for entry in entries) else DONE
+        return LOOK if any(entry.kept.unserved for entry in entries) else DONE
     options = Options(flags["strategy"], flags["follow"], with_bound=False)
     if flags["compare"]:
         return _compare(world, options, flags)
     with progress(f"planning {counted(len(world.snapshot.pending), 'pod')}"):
-        made = provision(world.snapshot, world.market, options)
+        decision = decide(engine.World(world.snapshot, world.market), options)
         watch.lap("plan_s")
-        made = bounded(made, world.snapshot, world.market)
+        decision = bounded(decision)
         watch.lap("bound_s")
-        made = with_deletions(made, world)
+        made = with_deletions(explained(decision), world, whole)
         made = replace(made, notes=(*made.notes, *_assumed(world)))
     watch.lap("plan_s")
     emit(
@@ -98,7 +102,7 @@ def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
     if several:
         click.echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
-    return LOOK if any(variant.plan.unplaced for variant in variants) else DONE
+    return LOOK if any(variant.plan.unserved for variant in variants) else DONE
 
 
 def _assumed(world: World) -> list[str]:
@@ -111,9 +115,10 @@ def _assumed(world: World) -> list[str]:
     ]
 
 
-def decide(world: World, options: Options) -> Plan:
-    """The plan for the pending pods, and with it the nodes that may go."""
-    return with_deletions(provision(world.snapshot, world.market, options), world)
+def decided(world: World, options: Options) -> tuple[Decision, Plan]:
+    """What is decided for the pending pods, and the plan that says it, with the nodes that may go."""
+    decision = decide(engine.World(world.snapshot, world.market), options)
+    return decision, with_deletions(explained(decision), world)
 
 
 def _with_replacement(made: Plan, first: Plan) -> Plan:
@@ -125,18 +130,24 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
-def with_deletions(made: Plan, world: World) -> Plan:
-    """The plan with the first disruption that a method proposes for nodes on which it places nothing."""
-    snapshot, market = world.snapshot, world.market
-    used = {placement.node for placement in made.placements}
-    free = [
-        candidate
-        for candidate in candidates(snapshot)[0]
-        if candidate.node.name not in used and (candidate.pods or not kept_for(candidate, snapshot, market))
-    ]
-    first = next((p for propose in METHODS for p in propose(snapshot, market, free)), None)
-    if first is None:
+def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan:
+    """The plan with what the controller would take away beside it.
+
+    `whole` is the world with all pods that wait, where the plan was made for some of them: the others have a right to
+    room, too.
+    """
+    everything = whole or world
+    snapshot, market = everything.snapshot, everything.market
+
+    def placements() -> tuple[NodePlacement, ...]:
+        if snapshot.pending == world.snapshot.pending:
+            return made.placements
+        return decide(engine.World(snapshot, market), Options(made.strategy, with_bound=False)).placements
+
+    command, _ = first_command(snapshot, market, candidates(snapshot)[0], placements)
+    if command is None:
         return made
+    first = command_explained(command)
     if first.launches:
         return _with_replacement(made, first)
     gone = {deletion.node for deletion in first.deletions}

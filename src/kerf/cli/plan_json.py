@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kerf.cli.render import patch_text
+from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_number
 from kerf.model.plan import (
@@ -151,10 +153,13 @@ def unplaced_object(unplaced: Unplaced) -> Json:
 
 
 def patch_object(patch: Patch) -> Json:
-    """A change that would help; `patch` is YAML text."""
-    return {"kind": patch.kind, "namespace": patch.namespace, "name": patch.name, "patch": patch.text}
+    """A change that would help; `patch` is JSON text."""
+    return {"kind": patch.kind, "namespace": patch.namespace, "name": patch.name, "patch": patch_text(patch)}
 
 
 def misfit_objects(misfits: Sequence[Misfit]) -> list[Json]:
     """Why each target refuses the pod."""
-    return [{"target": m.target, "stage": m.stage.value, "reason": m.explained, "missing": m.missing} for m in misfits]
+    return [
+        {"target": str(m.target), "stage": m.stage.value, "reason": misfit_text(m), "missing": missing_text(m)}
+        for m in misfits
+    ]

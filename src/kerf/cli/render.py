@@ -1,6 +1,7 @@
 """Plain text: tables without colour or lines, the same bytes on a terminal and in a pipe."""
 
 import json
+import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -51,9 +52,14 @@ def some(names: Sequence[str], most: int = 1) -> str:
     return ", ".join(names[:most]) + more
 
 
+def patch_text(patch: Patch) -> str:
+    """The merge patch as kubectl takes it: JSON, keys in order."""
+    return json.dumps(patch.change, sort_keys=True)
+
+
 def patch_command(patch: Patch) -> str:
     """A command line that applies the patch, to the cluster or, where that cannot be, to the manifest."""
-    kind, text = patch.kind.lower(), shlex.quote(patch.text)
+    kind, text = patch.kind.lower(), shlex.quote(patch_text(patch))
     strategy = "merge" if patch.kind == "NodePool" else "strategic"
     if patch.kind not in _IN_PLACE:
         return f"kubectl patch --local -f MANIFEST --type {strategy} -p {text} -o yaml"

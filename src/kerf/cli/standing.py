@@ -8,6 +8,7 @@ from kerf.cli.plan_json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.shapes import Shape
+from kerf.engine.explain.causes import misfit_text
 from kerf.engine.sizing.orchestrators import Batch, batches
 from kerf.engine.sizing.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing
 from kerf.engine.usage.overload import MEASURED, NodeLoad, load_text
@@ -71,7 +72,7 @@ def _stand_object(stand: Stand, world: World) -> Json:
 def _opening_object(opening: Opening) -> Json:
     return {
         "nodePool": opening.pool,
-        "refused": None if opening.misfit is None else opening.misfit.explained,
+        "refused": None if opening.misfit is None else misfit_text(opening.misfit),
         "largest": opening.largest or None,
         "allocatable": _texts(opening.allocatable),
         "limits": _texts(opening.limits),
@@ -89,7 +90,7 @@ def _fitting_object(fit: Fitting, patch: Patch | None) -> Json:
         "instanceTypes": {name: number for (name, _), number in variant.types.items()},
         "perHour": price_number(variant.price_micro),
         "podsPerNode": {"least": variant.pods_a_node[0], "most": variant.pods_a_node[1]},
-        "unplaced": len(variant.plan.unplaced),
+        "unplaced": variant.plan.unserved,
     }
 
 
@@ -108,7 +109,7 @@ def _patch(pod: Pod, requests: Resources) -> Patch | None:
     """Of what makes the pod; a strategic merge, by the name of its first container. A lower limit rises with it."""
     first = pod.spec.containers[0]
     rows = [Row(first.name, name, limit=first.limits.get(name), advised=requests[name]) for name in requests]
-    return pod_patch(Shape((pod,)), json.dumps(requests_patch("Pod", rows, (first,), CHART_DEFAULTS)))
+    return pod_patch(Shape((pod,)), requests_patch("Pod", rows, (first,), CHART_DEFAULTS))
 
 
 def _lines(stand: Standing, world: World, *, waits: bool) -> Iterator[str]:
@@ -189,12 +190,12 @@ def _outcome(fit: Fitting, pods: int) -> str:
     text = f"{counted(pods, 'such pod')} on new nodes: {types}, {price}, {a_node} a node"
     if fit.is_no_relief:
         text += f", which spreads nothing: an overloaded node has {fit.crowd} now"
-    return text + (f"; {len(variant.plan.unplaced)} would wait" if variant.plan.unplaced else "")
+    return text + (f"; {variant.plan.unserved} would wait" if variant.plan.unserved else "")
 
 
 def _opening_text(opening: Opening) -> str:
     if not opening.largest:
-        why = opening.misfit.explained if opening.misfit is not None else "it offers no instance type"
+        why = misfit_text(opening.misfit) if opening.misfit is not None else "it offers no instance type"
         return f"NodePool {opening.pool} takes none of them: {why}"
     size = " and ".join(f"{text} {name}" for name, text in _texts(opening.allocatable).items())
     limits = ", ".join(f"{name} {text}" for name, text in _texts(opening.limits).items())

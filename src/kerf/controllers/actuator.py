@@ -53,6 +53,10 @@ class Acts(Protocol):
         """Buy what the decision launches."""
         ...
 
+    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
+        """Buy nodes in the place of others."""
+        ...
+
     async def open(self, decision: Decision) -> None:
         """Make the room that opportunistic pods must give back, and open the gates of pods that are let in."""
         ...
@@ -80,7 +84,11 @@ class Shadow:
         """An event on each pool that a node would be launched for, and on each node that would be relabelled."""
         for relabel in decision.relabels:
             self._recorder.record(events.would_relabel(relabel.node, why_relabelled(relabel)))
-        for launch in decision.launches:
+        await self.replace(decision.launches, decision.world.snapshot)
+
+    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
+        """An event on each pool that a node would be launched for."""
+        for launch in launches:
             why = why_launched(launch)
             self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), why))
 
@@ -136,6 +144,10 @@ class Actuator:
             await self._unpin(placed)
         for relabel in decision.relabels:
             await self._relabel(relabel, snapshot.taken_at_s)
+        await self.replace(launches, snapshot)
+
+    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
+        """Create a claim for each launch whose pods still wait or that is for none, and say so."""
         counts = _nodes_by_pool(snapshot)
         totals = {name: sum(1 for each in launches if each.node_pool == name) for name in counts}
         for launch in launches:

@@ -10,8 +10,10 @@ from dataclasses import replace
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import overlays
+from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.prewarm import prewarm_problem
 from kerf.engine.supply import pool_problem
+from kerf.engine.explain.causes import cause_text
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import (
     CONSOLIDATABLE,
@@ -124,15 +126,6 @@ def _consolidate_after(pool: Watched | None) -> tuple[float | None, ...]:
     return (pool.disruption.consolidate_after_s,) if isinstance(pool, NodePool) else ()
 
 
-def remaining_s(claim: NodeClaim, pool: NodePool, now_s: float) -> float | None:
-    """Seconds until the node may be consolidated; None for never, 0 or less when it may."""
-    after = pool.disruption.consolidate_after_s
-    initialized = claim.condition(INITIALIZED)
-    if after is None or initialized is None:
-        return None
-    return max(initialized.since_s, claim.last_pod_event_s or 0) + after - now_s
-
-
 class PoolStatus:
     """Counts a pool's resources, and says whether its spec can be carried out and whether it takes nodes.
 
@@ -177,7 +170,7 @@ class PoolStatus:
         )
         conditions = (
             _judged(pool, Condition(VALIDATED, TRUE, VALIDATED, invalid, now), "NodePoolValidationFailed"),
-            _judged(pool, Condition(READY, TRUE, READY, problem, now), "NodePoolNotReady"),
+            _judged(pool, Condition(READY, TRUE, READY, "" if problem is None else cause_text(problem), now), "NodePoolNotReady"),
         )
         if resources != pool.resources or any(condition not in pool.conditions for condition in conditions):
             await self._ports.writer.update_node_pool_status(key, resources, conditions)

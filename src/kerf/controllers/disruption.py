@@ -4,27 +4,26 @@ As in Karpenter a decision rests fifteen seconds and must come out the same agai
 may be on their way to the very node.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
-from kerf.engine import provisioning
-from kerf.engine.bookings import bookings
-from kerf.engine.disruption import METHODS
+from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
-from kerf.engine.disruption.pricecaps import kept_for
-from kerf.engine.prewarm import prewarming_pods
+from kerf.engine.disruption.causes import Blocked
+from kerf.engine.disruption.first import first_command
+from kerf.engine.disruption.command import Command
+from kerf.engine.explain.disruption import explained, obstacle_text
+from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.model import events
+from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
-from kerf.model.nodepool import EMPTY
-from kerf.model.plan import Deletion, Plan
-from kerf.model.placeholders import is_virtual
+from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
-from kerf.model.windows import OPEN, WARMING
 from kerf.state import ClusterState
 
 
@@ -72,48 +71,27 @@ class Disruption:
         for held in snapshot.nodes:
             if held.problem:
                 self._ports.recorder.record(events.cards_not_understood(held.name, held.problem))
-        plan = await self._first_plan(snapshot, await self._kept_warm(snapshot))
-        if plan is None:
+        command = await self._first_command(snapshot)
+        if command is None:
             self._resting = None
             self._settled = (self._state.version, now + self._settings.settled_s)
             return poll
-        names = (*(deletion.claim for deletion in plan.deletions), *(each.replaces for each in plan.launches))
+        names = (*(deletion.claim for deletion in command.deletions), *(each.replaces for each in command.launches))
         if self._resting is None or self._resting[0] != names:
             self._resting = (names, now)
             return Result(self._settings.validation_s)
         if now < self._resting[1] + self._settings.validation_s:
             return Result(self._resting[1] + self._settings.validation_s - now)
         self._resting = None
-        deletions = await self._unawaited(plan.deletions)
-        if deletions:
-            self._ports.feed.publish(snapshot, replace(plan, deletions=deletions))
-        for deletion in deletions:
+        plan = explained(command)
+        self._ports.feed.launching(plan.launches)
+        self._ports.feed.publish(snapshot, plan)
+        for deletion in plan.deletions:
             await self._actuator.delete(deletion)
             self._going.add(deletion.claim)
         if plan.launches:
-            self._ports.feed.publish(snapshot, plan)
-            await self._actuator.launch(plan, snapshot)
+            await self._actuator.replace(plan.launches, snapshot)
         return poll
-
-    async def _unawaited(self, deletions: Sequence[Deletion]) -> tuple[Deletion, ...]:
-        """Those of nodes on which no waiting pod has its place, for a scheduler tries again only after a while.
-
-        Empty nodes go one without the other; what was decided together, so that pods move, goes together or not.
-        """
-        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        if not waiting:
-            return tuple(deletions)
-        snapshot = self._state.snapshot(self._ports.clock.now_s(), waiting)
-        options = provisioning.Options(self._settings.strategy, with_bound=False)
-        plan = provisioning.plan(snapshot, await self._book.market(snapshot), options)
-        awaited = {placement.node for placement in plan.placements}
-        held = [deletion for deletion in deletions if deletion.node in awaited]
-        for deletion in held:
-            text = "node is nominated for a pending pod"
-            self._ports.recorder.record(events.disruption_blocked("Node", deletion.node, text))
-        if held and any(deletion.reason != EMPTY for deletion in deletions):
-            return ()
-        return tuple(deletion for deletion in deletions if deletion not in held)
 
     async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
         # A tainted node whose claim stays was left by a crash, or by a write that failed.
@@ -124,24 +102,23 @@ class Disruption:
             if any(taint.key == DISRUPTED_TAINT.key for taint in held.node.taints):
                 await self._actuator.release(held.node)
 
-    async def _kept_warm(self, snapshot: ClusterSnapshot) -> frozenset[str]:
-        """Nodes on which windows, runs of CronJobs or requests keep places; nothing is to be taken away there."""
-        is_open = any(window.warm and window.status.phase in (WARMING, OPEN) for window in snapshot.windows)
-        if not is_open and not prewarming_pods(snapshot) and not any(each.pods for each in bookings(snapshot)):
-            return frozenset()
-        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        snapshot = self._state.snapshot(snapshot.taken_at_s, waiting)
-        options = provisioning.Options(self._settings.strategy, with_bound=False)
-        plan = provisioning.plan(snapshot, await self._book.market(snapshot), options)
-        return frozenset(placement.node for placement in plan.placements if is_virtual(placement.pod.pod))
-
-    async def _first_plan(self, snapshot: ClusterSnapshot, kept: frozenset[str]) -> Plan | None:
+    async def _first_command(self, snapshot: ClusterSnapshot) -> Command | None:
         found, blocked = candidates(snapshot)
-        found = tuple(candidate for candidate in found if candidate.node.name not in kept)
-        for block in blocked:
-            self._ports.recorder.record(events.disruption_blocked("Node", block.node, block.why))
+        self._tell(blocked)
         if not found:
             return None
         market = await self._book.market(snapshot)
-        found = tuple(each for each in found if each.pods or not kept_for(each, snapshot, market))
-        return next((plan for method in METHODS for plan in method(snapshot, market, found)), None)
+        command, held = first_command(snapshot, market, found, lambda: self._placements(snapshot.taken_at_s, market))
+        self._tell(held)
+        return command
+
+    def _placements(self, now_s: float, market: Market) -> tuple[NodePlacement, ...]:
+        """Where the next plan puts pods on nodes, those included for which windows, runs and requests keep room."""
+        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
+        world = World(self._state.snapshot(now_s, waiting), market)
+        return decide(world, Options(self._settings.strategy, with_bound=False)).placements
+
+    def _tell(self, blocked: Iterable[Blocked]) -> None:
+        for each in blocked:
+            text = obstacle_text(each.cause)
+            self._ports.recorder.record(events.disruption_blocked("Node", each.node, text))

@@ -106,6 +106,7 @@ class Provisioning:
         options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
         decision = decide(World(snapshot, market), options)
         self._window = _Window()
+        self._ports.feed.launching(decision.launches)
         await self._actuator.launch(decision)
         await self._actuator.open(decision)
         # Only now: a decision that could not be carried out is to be made again.

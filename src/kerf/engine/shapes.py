@@ -6,7 +6,7 @@ annotations a sharing family may read, and the namespace where a quota counts.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,24 +80,37 @@ def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], .
     return tuple(sorted((k, v) for k, v in annotations.items() if not k.startswith(_OWN_OF_A_POD)))
 
 
-def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -> tuple[Shape, ...]:
-    """Shapes of `pods`, in the queue order of their first pods. Linear in the pods."""
-    by_identity: dict[int, int] = {}
-    by_value: dict[PodSpec, int] = {}
-    members: dict[tuple[object, ...], list[Pod]] = {}
-    for pod in pods:
-        number = by_identity.get(id(pod.spec))
-        if number is None:
-            number = by_value.setdefault(pod.spec, len(by_value))
-            by_identity[id(pod.spec)] = number
-        key = (
-            number,
+class Kinds:
+    """Tells pods that are equal for every placement by a key. One object's keys are comparable, whenever they are asked
+    for; the spec is compared by identity first, because decode interns specs and hashing one is slow."""
+
+    def __init__(self, quota_namespaces: frozenset[str] = frozenset()) -> None:
+        self._quota_namespaces = quota_namespaces
+        # The spec is kept beside its number: an identity is free again once its object is gone.
+        self._by_identity: dict[int, tuple[PodSpec, int]] = {}
+        self._by_value: dict[PodSpec, int] = {}
+
+    def of(self, pod: Pod) -> Hashable:
+        """The key of the pod's kind."""
+        held = self._by_identity.get(id(pod.spec))
+        if held is None:
+            held = pod.spec, self._by_value.setdefault(pod.spec, len(self._by_value))
+            self._by_identity[id(pod.spec)] = held
+        return (
+            held[1],
             _annotations_key(pod.annotations),
             bool(pod.uid),
             pod.initialised,
             pod.invalid,
-            pod.namespace if pod.namespace in quota_namespaces or VIRTUAL in pod.namespace else "",
+            pod.namespace if pod.namespace in self._quota_namespaces or VIRTUAL in pod.namespace else "",
         )
-        members.setdefault(key, []).append(pod)
+
+
+def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -> tuple[Shape, ...]:
+    """Shapes of `pods`, in the queue order of their first pods. Linear in the pods."""
+    kinds = Kinds(quota_namespaces)
+    members: dict[Hashable, list[Pod]] = {}
+    for pod in pods:
+        members.setdefault(kinds.of(pod), []).append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))

@@ -46,7 +46,7 @@ class Placeholder:
         """What a pod's `namespace/name` stands for; None for a real pod."""
         namespace, _, name = key.partition("/")
         keeper, virtual, kept = namespace.partition(VIRTUAL)
-        if not virtual or keeper not in Keeper:
+        if not virtual or keeper not in set(Keeper):
             return None
         if keeper == Keeper.WINDOW:
             return cls(Keeper.WINDOW, kept, name.startswith(_EXCLUSIVE))

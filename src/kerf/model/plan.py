@@ -132,15 +132,16 @@ class NodePlacement:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Take one node away. `moved` are pods that go elsewhere, with where."""
+    """Take one node away. `moved` are pods that go elsewhere, with where; `why` is the `cause` in words."""
 
     node: str
     claim: str
     node_pool: str
     saved_micro: int
     reason: str
-    why: str
+    cause: Cause
     moved: tuple[NodePlacement, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kerf.model.cronjobs import CronJob
 from kerf.model.gpu import DeviceState
@@ -182,8 +183,26 @@ class ClusterSnapshot:
 
     def pool(self, name: str) -> NodePool | None:
         """The pool of that name; None when there is none."""
-        return next((p for p in self.node_pools if p.name == name), None)
+        return self._pools_by_name.get(name)
 
     def node(self, name: str) -> ClusterNode | None:
         """The node (or claim without a node) of that name; None when there is none."""
-        return next((n for n in self.nodes if n.name == name), None)
+        return self._nodes_by_name.get(name)
+
+    def node_of_claim(self, name: str) -> ClusterNode | None:
+        """The node, on its way or there, of the claim of that name; None when there is none."""
+        return self._nodes_by_claim.get(name)
+
+    # Every node asks for its pool: a search each time would cost nodes x pools.
+    @cached_property
+    def _pools_by_name(self) -> dict[str, NodePool]:
+        return {pool.name: pool for pool in reversed(self.node_pools)}
+
+    @cached_property
+    def _nodes_by_name(self) -> dict[str, ClusterNode]:
+        # Of a node and a claim of one name the first counts, as in the order of `nodes`.
+        return {node.name: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def _nodes_by_claim(self) -> dict[str, ClusterNode]:
+        return {node.claim.name: node for node in reversed(self.nodes) if node.claim is not None}

@@ -5,16 +5,17 @@ is written down are facts of the API and the cloud, with Kerf's own events and r
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
 from kerf.cloudprovider import Instance
 from kerf.clouds.fake import ENDED, INTERRUPTED, LAUNCHED, REPLY_LOST, THROTTLED, CloudEvent, FakeCloud
+from kerf.engine.explain.launches import why_launched
 from kerf.model.constraints import NODE_POOL
 from kerf.model.instancetypes import price_text
 from kerf.model.nodes import Node
-from kerf.model.plan import Plan
+from kerf.model.plan import Launch, Plan
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
@@ -62,11 +63,13 @@ class PlanNotes:
     def __init__(self) -> None:
         self._why: dict[tuple[str, frozenset[str]], str] = {}
 
-    def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+    def launching(self, launches: Sequence[Launch]) -> None:
         """See PlanFeed."""
-        del snapshot  # The plan says why; what it was made from is not told again.
-        for launch in plan.launches:
-            self._why[launch.node_pool, frozenset(placed.pod for placed in launch.pods)] = launch.why
+        for launch in launches:
+            self._why[launch.node_pool, frozenset(placed.pod for placed in launch.pods)] = why_launched(launch)
+
+    def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        """See PlanFeed. Rows are written when claims appear, and what they say is known by then."""
 
     def why(self, pool: str, pods: Iterable[str]) -> str:
         """Why a pool bought a node for these pods; empty when no plan said so."""

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.disruption import METHODS, consolidation, emptiness, pricecaps
-from kerf.engine.disruption.consolidation import propose, relocation
+from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption.consolidation import propose
+from kerf.engine.disruption.first import METHODS
+from kerf.engine.disruption.relocation import relocation
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY, Budget
 from kerf.model.nodes import Node

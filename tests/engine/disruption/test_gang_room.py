@@ -1,7 +1,7 @@
 """What a group that cannot come keeps from being moved."""
 
 from kerf.engine.disruption.candidates import candidates
-from kerf.engine.disruption.consolidation import relocation
+from kerf.engine.disruption.relocation import relocation
 from kerf.model.nodeclaim import CONSOLIDATABLE, Condition
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type

@@ -2,21 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.disruption.candidates import Allowance, Candidate
-from kerf.engine.pricing import cards_in_use, cluster_price, present_price
-from kerf.model.instancetypes import price_text
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.causes import EmptyFor
+from kerf.engine.disruption.command import Command, deleting
+from kerf.engine.pricing import present_price
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import EMPTY
-from kerf.model.plan import Cost, Deletion, GpuUse, Plan
+from kerf.model.plan import Deletion
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.times import duration_text
 
 
-def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Plan]:
-    """One plan with every empty node that may go, dearest first; none when there is none."""
+def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Command]:
+    """One command for every empty node that may go, dearest first; none when there is none."""
     allowance = Allowance(snapshot, EMPTY)
-    empty = [c for c in candidates if not c.pods and c.pool.disruption.consolidate_after_s is not None]
+    empty = [
+        c
+        for c in candidates
+        if not c.pods and c.pool.disruption.consolidate_after_s is not None and allowance.is_open(c.pool.name)
+    ]
     empty.sort(key=lambda c: (-present_price(c.cluster_node, snapshot, market), c.node.name))
     deletions = tuple(_deletion(c, snapshot, market) for c in empty if allowance.take(c.pool.name))
     if deletions:
@@ -27,16 +32,5 @@ def _deletion(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -
     saved = present_price(candidate.cluster_node, snapshot, market)
     since = candidate.claim.condition(INITIALIZED)
     start = max(candidate.claim.last_pod_event_s or 0, since.since_s if since is not None else 0)
-    empty_s = max(0, int(snapshot.taken_at_s - start))
-    why = f"empty for {duration_text(empty_s)}, saves {price_text(saved)} {market.currency}/h"
-    return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, saved, EMPTY, why)
-
-
-def deleting(snapshot: ClusterSnapshot, market: Market, deletions: tuple[Deletion, ...]) -> Plan:
-    """The plan that only takes these nodes away."""
-    before = cluster_price(snapshot, market)
-    paid, allocated = cards_in_use(snapshot, ())
-    gone = {deletion.node for deletion in deletions}
-    cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
-    cost = Cost(market.currency, before, before - sum(d.saved_micro for d in deletions))
-    return Plan("cost", cost, GpuUse(paid - cards, allocated), deletions=deletions)
+    cause = EmptyFor(max(0, int(snapshot.taken_at_s - start)))
+    return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, saved, EMPTY, cause)

@@ -7,18 +7,23 @@ remembers the intent is the new claim itself, so that a restart buys nothing twi
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kerf.engine import provisioning
 from kerf.engine.caps import excess
-from kerf.engine.disruption.candidates import Allowance, Candidate
-from kerf.engine.disruption.consolidation import unbound
+from kerf.engine.decide import decide
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.causes import ReplacesTooDear
+from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.relocation import unbound
 from kerf.engine.limits import Ledger
+from kerf.engine.options import Options
 from kerf.engine.pricing import cluster_price, present_price
 from kerf.engine.supply import supply
-from kerf.model.instancetypes import price_text
+from kerf.engine.world import World
+from kerf.model.causes import Name
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, REPLACES, NodeClaim
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
-from kerf.model.plan import Cost, Launch, Plan
+from kerf.model.plan import Cost, Launch
 from kerf.model.snapshot import ClusterSnapshot
 
 _MOST_TRIED = 20
@@ -27,37 +32,35 @@ _PATIENCE_S = 3600
 """For so long an empty node waits for the pods of the one that it replaces; their budgets may hold them back."""
 
 
-def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Plan]:
-    """Plans that each launch one node in place of a too dear one, the dearest first. Cost: twenty plans at most."""
+def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Command]:
+    """Commands that each launch one node in place of a too dear one, the dearest first. Cost: twenty decisions at most."""
     replaced = {
         node.claim.annotations.get(REPLACES)
         for node in snapshot.nodes
         if node.claim is not None and not node.is_deleting and _is_awaited(node.claim, snapshot.taken_at_s)
     }
+    allowance = Allowance(snapshot, UNDERUTILIZED)
     dear = [
-        (candidate, why)
+        (candidate, over)
         for candidate in candidates
         if candidate.pods
         and candidate.claim.name not in replaced
         and candidate.pool.disruption.policy != WHEN_EMPTY
-        and (why := excess(candidate.cluster_node, snapshot, market))
+        and allowance.is_open(candidate.pool.name)
+        and (over := excess(candidate.cluster_node, snapshot, market)) is not None
     ]
     dear.sort(key=lambda each: (-present_price(each[0].cluster_node, snapshot, market), each[0].node.name))
-    for candidate, why in dear[:_MOST_TRIED]:
-        if not Allowance(snapshot, UNDERUTILIZED).take(candidate.pool.name):
-            continue
+    for candidate, over in dear[:_MOST_TRIED]:
         launch = _replacement(candidate, snapshot, market)
         if launch is None:
             continue
         saved = present_price(candidate.cluster_node, snapshot, market) - launch.price_micro
-        text = (
-            f"replaces node {candidate.node.name} of NodePool {candidate.pool.name}: {why}; "
-            f"saves {price_text(saved)} {market.currency}/h once its pods have moved"
-        )
+        owner = Name(candidate.node.name), Name(candidate.pool.name)
+        cause = ReplacesTooDear(*owner, over, saved, Name(market.currency))
         before = cluster_price(snapshot, market)
         cost = Cost(market.currency, before, before + launch.price_micro)
-        bought = replace(launch, name="launch-0", pods=(), allocated=0, replaces=candidate.claim.name, why=text)
-        yield Plan("cost", cost, launches=(bought,))
+        bought = replace(launch, name="launch-0", pods=(), allocated=0, replaces=candidate.claim.name, cause=cause)
+        yield Command(cost, launches=(bought,))
 
 
 def _is_awaited(claim: NodeClaim, now_s: float) -> bool:
@@ -72,16 +75,16 @@ def _replacement(candidate: Candidate, snapshot: ClusterSnapshot, market: Market
     alone = replace(
         snapshot, nodes=others, pending=tuple(map(unbound, candidate.pods)), windows=(), windowed=(), cron_jobs=()
     )
-    made = provisioning.plan(alone, market, provisioning.Options(with_bound=False))
+    made = decide(World(alone, market), Options(with_bound=False))
     bought = [launch for launch in made.launches if launch.pods]
-    if len(bought) != 1 or made.unplaced or made.relabels or made.evictions:
+    if len(bought) != 1 or made.refusals or made.relabels or made.evictions:
         return None
     price_micro = present_price(candidate.cluster_node, snapshot, market)
-    wares, ledger = supply(snapshot, market), Ledger.of(snapshot, market)
+    offered, ledger = supply(snapshot, market), Ledger.of(snapshot, market)
     # Until the old node has gone, both count.
     is_allowed = any(
-        offered.kind.name == bought[0].offering.instance_type and ledger.room_for(offered) != 0
-        for offered in wares.by_pool.get(bought[0].node_pool, ())
+        each.kind.name == bought[0].offering.instance_type and ledger.room_for(each) != 0
+        for each in offered.by_pool.get(bought[0].node_pool, ())
     )
     return bought[0] if is_allowed and bought[0].price_micro < price_micro else None
 
@@ -89,7 +92,7 @@ def _replacement(candidate: Candidate, snapshot: ClusterSnapshot, market: Market
 def kept_for(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> str:
     """The node in whose place an empty one was bought and whose pods are still to come; empty for any other."""
     name, ready = candidate.claim.annotations.get(REPLACES), candidate.claim.condition(INITIALIZED)
-    if not name or ready is None or snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
+    if candidate.pods or not name or ready is None or snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
         return ""
-    old = next((node for node in snapshot.nodes if node.claim is not None and node.claim.name == name), None)
+    old = snapshot.node_of_claim(name)
     return old.name if old is not None and not old.is_deleting and excess(old, snapshot, market) else ""

@@ -1,9 +1,11 @@
 """Groups of pods that get nodes together: numbers without which, or with which, none ever comes."""
 
+from kerf.engine.explain.causes import cause_text
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.lint.world import World, held_by
+from kerf.model.causes import MinimumUnreadable
 from kerf.model.groups import KUEUE, KUEUE_COUNT, OWN, POD_GROUP, POD_GROUP_MIN, group_of, stated_min
 
 
@@ -28,9 +30,10 @@ def group_never_whole(subject: Subject, world: World) -> Notes:
     if key is None or key.api not in (OWN, KUEUE):
         return
     path = (*metadata, place, POD_GROUP_MIN) if key.api == OWN else (*metadata, "annotations", KUEUE_COUNT)
-    least, problem = stated_min(pod, key.api)
-    if problem:
-        yield Note(path, f"{problem}; the group is held for ever", "how many pods are of use only together")
+    least = stated_min(pod, key.api)
+    if isinstance(least, MinimumUnreadable):
+        message = f"{cause_text(least)}; the group is held for ever"
+        yield Note(path, message, "how many pods are of use only together")
         return
     if subject.kind != "Job" or least <= _at_once(subject):
         return

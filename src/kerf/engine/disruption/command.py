@@ -1,0 +1,28 @@
+"""Command: nodes to take away, or one to buy in the place of another; what each method proposes."""
+
+from dataclasses import dataclass
+
+from kerf.engine.pricing import cards_in_use, cluster_price
+from kerf.model.market import Market
+from kerf.model.plan import Cost, Deletion, GpuUse, Launch
+from kerf.model.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True)
+class Command:
+    """What one method does at once, without its words. `cost` and `gpus` are those of the cluster after it."""
+
+    cost: Cost
+    gpus: GpuUse = GpuUse()
+    deletions: tuple[Deletion, ...] = ()
+    launches: tuple[Launch, ...] = ()
+
+
+def deleting(snapshot: ClusterSnapshot, market: Market, deletions: tuple[Deletion, ...]) -> Command:
+    """Take these nodes away: what the cluster costs and which cards it has without them. Cost: linear in nodes."""
+    before = cluster_price(snapshot, market)
+    paid, allocated = cards_in_use(snapshot, ())
+    gone = {deletion.node for deletion in deletions}
+    cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
+    cost = Cost(market.currency, before, before - sum(d.saved_micro for d in deletions))
+    return Command(cost, GpuUse(paid - cards, allocated), deletions)

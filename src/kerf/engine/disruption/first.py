@@ -1,0 +1,59 @@
+"""The first command that takes nodes away: each method is asked in turn, and one is carried out at a time.
+
+The controller acts on this command, and the command line shows the same one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.causes import Blocked, Nominated
+from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.pricecaps import kept_for
+from kerf.model.market import Market
+from kerf.model.placeholders import is_virtual
+from kerf.model.plan import NodePlacement
+from kerf.model.snapshot import ClusterSnapshot
+
+METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
+"""In the order in which they are asked, as Karpenter's; what is too dear is replaced where nothing can just go."""
+
+
+def first_command(
+    snapshot: ClusterSnapshot,
+    market: Market,
+    candidates: Sequence[Candidate],
+    placements: Callable[[], Iterable[NodePlacement]],
+) -> tuple[Command | None, tuple[Blocked, ...]]:
+    """The first command of the first method that has one, or None; and nodes that would go but for a pod that waits.
+
+    `placements` are where the present plan puts pods on nodes. They are asked for only when a node is about to go. A
+    node that gets one is no candidate, as in Karpenter, whose plans nominate nodes: a scheduler tries a pod again only
+    after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
+    news.
+    """
+    may_go = [each for each in candidates if not kept_for(each, snapshot, market)]
+    command = _first(snapshot, market, may_go)
+    if command is None:
+        return None, ()
+    pods: dict[str, list[str]] = {}
+    for placement in placements():
+        pods.setdefault(placement.node, []).append(placement.pod.pod)
+    held = [node for node in _nodes_of(command, may_go) if node in pods]
+    if not held:
+        return command, ()
+    real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
+    blocked = tuple(Blocked(node, Nominated(pod)) for node, pod in real if pod)
+    return _first(snapshot, market, [each for each in may_go if each.node.name not in pods]), blocked
+
+
+def _first(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Command | None:
+    return next((command for method in METHODS for command in method(snapshot, market, candidates)), None)
+
+
+def _nodes_of(command: Command, candidates: Iterable[Candidate]) -> Iterator[str]:
+    """The nodes that the command deletes or replaces."""
+    yield from (deletion.node for deletion in command.deletions)
+    replaced = {launch.replaces for launch in command.launches if launch.replaces}
+    if replaced:
+        yield from (each.node.name for each in candidates if each.claim.name in replaced)

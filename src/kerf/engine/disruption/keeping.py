@@ -1,0 +1,128 @@
+"""Why a node stays or goes, by the rules that the methods follow; computed when somebody asks."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from kerf.engine.disruption.budgets import Census
+from kerf.engine.disruption.candidates import candidate_of, moving
+from kerf.engine.disruption.causes import (
+    Deleted,
+    Going,
+    Keeping,
+    Leaving,
+    MinNodes,
+    NeverConsolidated,
+    NodePoolBudget,
+    NoNodeClaim,
+    NoNodePool,
+    NothingElseHasRoom,
+    NotQuietYet,
+    OnlyWhenEmpty,
+    OthersFirst,
+    PodComes,
+    PriceUnknown,
+    Replaced,
+    ReplacementOf,
+    RunComes,
+    Starting,
+    UnreadableFloor,
+)
+from kerf.engine.disruption.obstacles import Obstacles
+from kerf.engine.disruption.pricecaps import kept_for
+from kerf.engine.disruption.quiet import remaining_s
+from kerf.engine.disruption.relocation import Relocation
+from kerf.engine.pricing import present_price
+from kerf.model.bounds import MIN_NODES
+from kerf.model.market import Market
+from kerf.model.nodeclaim import INITIALIZED
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
+from kerf.model.placeholders import Keeper, Placeholder
+from kerf.model.plan import Deletion, Plan
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+
+class Fates:
+    """What becomes of the nodes of one snapshot with one plan. What several nodes need is worked out once."""
+
+    def __init__(self, snapshot: ClusterSnapshot, market: Market, plan: Plan) -> None:
+        self._snapshot, self._market, self._plan = snapshot, market, plan
+
+    def going(self, node: ClusterNode) -> Going | None:
+        """What takes the node away; None for a node that stays."""
+        deletion = self._deletions.get(node.name)
+        if deletion is not None:
+            return Deleted(deletion)
+        if node.is_deleting:
+            return Leaving()
+        claim = node.claim.name if node.claim is not None else ""
+        launch = next((each for each in self._plan.launches if claim and each.replaces == claim), None)
+        return None if launch is None else Replaced(launch.name, launch.offering.instance_type)
+
+    def keeping(self, node: ClusterNode) -> Keeping:
+        """Why a node stays that `going` says nothing of: the first of the rules that applies."""
+        if node.claim is None:
+            return NoNodeClaim()
+        pool = self._snapshot.pool(node.claim.node_pool)
+        if pool is None:
+            return NoNodePool(node.claim.node_pool)
+        if not node.claim.is_true(INITIALIZED) or node.node is None:
+            return Starting()
+        quiet_s = remaining_s(node.claim, pool, self._snapshot.taken_at_s)
+        if quiet_s is None:
+            return NeverConsolidated(pool.name)
+        if quiet_s > 0:
+            return NotQuietYet(pool.disruption.consolidate_after_s or 0, quiet_s)
+        found = self._obstacles.of(node.node, node.pods) or self._coming_to(node)
+        return found or self._of_pool(node, pool) or self._of_pods(node)
+
+    def _coming_to(self, node: ClusterNode) -> RunComes | PodComes | None:
+        pod = self._coming.get(node.name)
+        if pod is None:
+            return None
+        kept = Placeholder.of(pod)
+        return RunComes(kept.name) if kept is not None and kept.keeper == Keeper.RUN else PodComes(pod)
+
+    def _of_pool(self, node: ClusterNode, pool: NodePool) -> Keeping | None:
+        """What the pool's settings say."""
+        pods = len(moving(node))
+        reason = UNDERUTILIZED if pods else EMPTY
+        if pods and pool.disruption.policy == WHEN_EMPTY:
+            return OnlyWhenEmpty(pods, pool.name)
+        if pool.bounds.invalid_floor:
+            return UnreadableFloor(pool.name, pool.stated_annotations.get(MIN_NODES, ""))
+        if self._census.spare(pool) == 0:
+            return MinNodes(pool.name, pool.bounds.min_nodes)
+        return NodePoolBudget(pool.name, reason) if self._census.allowed(pool, reason) == 0 else None
+
+    def _of_pods(self, node: ClusterNode) -> Keeping:
+        """What its pods and its price say, where all else lets it go."""
+        candidate, pods = candidate_of(node, self._snapshot), len(moving(node))
+        if not pods:
+            old = kept_for(candidate, self._snapshot, self._market) if candidate is not None else ""
+            return ReplacementOf(old) if old else OthersFirst(is_empty=True)
+        if candidate is not None and self._relocation.of(candidate) is None:
+            return NothingElseHasRoom(pods)
+        if present_price(node, self._snapshot, self._market) <= 0:
+            return PriceUnknown()
+        return OthersFirst(is_empty=False)
+
+    @cached_property
+    def _deletions(self) -> Mapping[str, Deletion]:
+        return {deletion.node: deletion for deletion in self._plan.deletions}
+
+    @cached_property
+    def _coming(self) -> Mapping[str, str]:
+        """The first pod that the plan puts on each node."""
+        return {each.node: each.pod.pod for each in reversed(self._plan.placements)}
+
+    @cached_property
+    def _obstacles(self) -> Obstacles:
+        return Obstacles(self._snapshot)
+
+    @cached_property
+    def _census(self) -> Census:
+        return Census(self._snapshot)
+
+    @cached_property
+    def _relocation(self) -> Relocation:
+        return Relocation(self._snapshot, self._market)

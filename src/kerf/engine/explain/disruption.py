@@ -1,0 +1,160 @@
+"""The words for why a node stays or goes: the only place that has them. Those of obstacles are Karpenter's."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from kerf.engine.disruption.causes import (
+    BudgetPrevents,
+    Deleted,
+    DoNotDisrupt,
+    EmptyFor,
+    Going,
+    Keeping,
+    Leaving,
+    MarkedForDeletion,
+    MinNodes,
+    NeverConsolidated,
+    NodePoolBudget,
+    Nominated,
+    NoNodeClaim,
+    NoNodePool,
+    NothingElseHasRoom,
+    NotQuietYet,
+    Obstacle,
+    OnlyWhenEmpty,
+    OthersFirst,
+    PodComes,
+    PodsFit,
+    PriceUnknown,
+    ProtectedPod,
+    Replaced,
+    ReplacementOf,
+    ReplacesTooDear,
+    RunComes,
+    SeveralBudgets,
+    Starting,
+    UnreadableFloor,
+)
+from kerf.engine.disruption.command import Command
+from kerf.engine.explain.causes import cause_text
+from kerf.engine.options import COST
+from kerf.model.bounds import MIN_NODES, bounds_of
+from kerf.model.instancetypes import price_text
+from kerf.model.nodeclaim import DO_NOT_DISRUPT
+from kerf.model.plan import Deletion, Plan
+from kerf.model.times import duration_text
+
+
+def obstacle_text(cause: Obstacle) -> str:
+    """What forbids to disrupt a node, as events say it."""
+    match cause:
+        case MarkedForDeletion():
+            return "node is deleting or marked for deletion"
+        case DoNotDisrupt():
+            return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
+        case Nominated():
+            return "node is nominated for a pending pod"
+        case ProtectedPod(pod):
+            return f'pod {pod} has "{DO_NOT_DISRUPT}" annotation'
+        case SeveralBudgets(pod):
+            return f"eviction does not support multiple PDBs (pod {pod})"
+        case BudgetPrevents(namespace, name):
+            return f"pdb {namespace}/{name} prevents pod evictions"
+        case _:
+            assert_never(cause)
+
+
+def keeping_text(cause: Keeping) -> str:
+    """Why a node stays."""
+    match cause:
+        case NoNodeClaim():
+            return "it has no NodeClaim, so that it is not Kerf's to remove"
+        case NoNodePool(pool):
+            return f"its NodePool {pool} does not exist"
+        case Starting():
+            return "it is still starting; a node may go once it is initialised"
+        case RunComes(cron_job):
+            return f"it is kept ready for the next run of CronJob {cron_job}"
+        case PodComes(pod):
+            return f"pod {pod} is to go on it"
+        case ReplacementOf(node):
+            return f"it was bought in place of node {node}, whose pods are still to come"
+        case NothingElseHasRoom(pods):
+            return f"{_pods(pods)} on it and would find no place on other nodes"
+        case PriceUnknown():
+            return "nothing is known of its price, so that nothing would be saved"
+        case OthersFirst(is_empty):
+            if is_empty:
+                return "it is empty and may go; the plan takes others first"
+            return "its pods fit on other nodes, and it may go; the plan takes another first"
+        case NeverConsolidated() | NotQuietYet() | OnlyWhenEmpty() | UnreadableFloor() | MinNodes() | NodePoolBudget():
+            return _setting_text(cause)
+        case _:
+            return obstacle_text(cause)
+
+
+def _setting_text(
+    cause: NeverConsolidated | NotQuietYet | OnlyWhenEmpty | UnreadableFloor | MinNodes | NodePoolBudget,
+) -> str:
+    """Which setting of its pool keeps a node."""
+    match cause:
+        case NeverConsolidated(pool):
+            return f"consolidateAfter of NodePool {pool} is Never"
+        case NotQuietYet(after_s, left_s):
+            left = duration_text(int(left_s))
+            return (
+                f"consolidateAfter is {duration_text(after_s)}: it may go in {left}, unless a pod comes or goes on it"
+            )
+        case OnlyWhenEmpty(pods, pool):
+            return f"{_pods(pods)} on it and consolidationPolicy of NodePool {pool} is WhenEmpty"
+        case UnreadableFloor(pool, stated):
+            return f"NodePool {pool} lets no node go: {bounds_of({MIN_NODES: stated}).invalid_floor}"
+        case MinNodes(pool, nodes):
+            return f"NodePool {pool} keeps {nodes} nodes, empty or not ({MIN_NODES})"
+        case NodePoolBudget(pool, reason):
+            return f"the disruption budgets of NodePool {pool} allow no further node to go for the reason {reason}"
+        case _:
+            assert_never(cause)
+
+
+def going_text(cause: Going) -> str:
+    """Why a node goes."""
+    match cause:
+        case Deleted(deletion):
+            return deletion.why
+        case Leaving():
+            return "it is being deleted"
+        case Replaced(launch, instance_type):
+            return f"{launch}, a {instance_type}, is bought for its pods; it goes when they have moved"
+        case _:
+            assert_never(cause)
+
+
+def _pods(number: int) -> str:
+    return "1 pod is" if number == 1 else f"{number} pods are"
+
+
+def removal_text(deletion: Deletion, currency: str) -> str:
+    """Why a node is taken away, and what that saves."""
+    saves = f"saves {price_text(deletion.saved_micro)} {currency}/h"
+    match deletion.cause:
+        case EmptyFor(seconds):
+            return f"empty for {duration_text(seconds)}, {saves}"
+        case PodsFit(pods):
+            return f"{pods} {'pod fits' if pods == 1 else 'pods fit'} on other nodes, {saves}"
+    return cause_text(deletion.cause)
+
+
+@cause_text.register
+def _(cause: ReplacesTooDear) -> str:
+    return (
+        f"replaces node {cause.node} of NodePool {cause.pool}: {cause_text(cause.excess)}; "
+        f"saves {price_text(cause.saved_micro)} {cause.currency}/h once its pods have moved"
+    )
+
+
+def explained(command: Command) -> Plan:
+    """A command as a plan that does nothing else."""
+    deletions = tuple(replace(each, why=removal_text(each, command.cost.currency)) for each in command.deletions)
+    launches = tuple(replace(each, why=cause_text(each.cause)) for each in command.launches)
+    return Plan(COST, command.cost, command.gpus, launches, deletions)

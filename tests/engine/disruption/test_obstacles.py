@@ -1,0 +1,111 @@
+"""What forbids to disrupt a node, in Karpenter's words (karpenter disruption rules, v1.14)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kerf.engine.disruption.obstacles import Obstacles, is_protected
+from kerf.engine.explain.disruption import obstacle_text
+from kerf.model.constraints import Requirements
+from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
+from kerf.model.pods import Owner, PodDisruptionBudget
+from kerf.testing.builders import NOON_S, a_pod
+from tests.engine.disruption.clusters import a_cluster, free_pool, on, ours
+
+PROTECTED = {DO_NOT_DISRUPT: "true"}
+
+
+def why_not(*pods: Any, node: Any = None, **given: Any) -> str:
+    """What forbids to disrupt node `a`."""
+    held, claim = node or ours("a")
+    cause = Obstacles(a_cluster([free_pool()], [(held, claim)], pods, **given)).of(held, pods)
+    return obstacle_text(cause) if cause is not None else ""
+
+
+def test_a_marked_or_protected_node_stays() -> None:
+    """Only the value `true` protects a node."""
+    assert "node is deleting or marked for deletion" == why_not(node=ours("a", taints=(DISRUPTED_TAINT,)))
+    assert f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation' == (
+        why_not(node=ours("a", annotations=PROTECTED))
+    )
+    assert "" == why_not(node=ours("a", annotations={DO_NOT_DISRUPT: "1h"}))
+
+
+def test_a_node_that_a_pending_pod_waits_for_stays() -> None:
+    """Its nomination is a promise."""
+    assert "node is nominated for a pending pod" == why_not(a_pod("p", nominated_node="a"))
+
+
+@pytest.mark.parametrize("owner", [None, Owner("DaemonSet", "x"), Owner("Node", "a")], ids=["any", "daemon", "mirror"])
+def test_a_protected_pod_holds_its_node(owner: Owner | None) -> None:
+    """Also a DaemonSet's and a mirror pod."""
+    assert f'pod default/p has "{DO_NOT_DISRUPT}" annotation' == why_not(
+        on("a", "p", owner=owner, annotations=PROTECTED)
+    )
+
+
+@pytest.mark.parametrize("state", [{"phase": "Succeeded"}, {"deleted_s": NOON_S}], ids=["ended", "terminating"])
+def test_a_pod_that_is_over_holds_nothing(state: dict[str, Any]) -> None:
+    """Terminal and terminating pods never block."""
+    assert "" == why_not(replace(on("a", "p", annotations=PROTECTED), **state))
+
+
+@pytest.mark.parametrize(
+    "value, age_s, protected",
+    [
+        ("true", 10**9, True),
+        ("True", 0, False),
+        ("false", 0, False),
+        ("", 0, False),
+        ("1h30m", 5399, True),
+        ("1h30m", 5400, False),
+        ("45s", 44, True),
+        ("0s", 0, False),
+        ("10", 0, False),
+        ("m", 0, False),
+        ("-5m", 0, False),
+    ],
+)
+def test_protection_is_true_or_a_duration_from_the_pods_start(value: str, age_s: float, protected: bool) -> None:
+    """Anything else is ignored."""
+    pod = on("a", "p", annotations={DO_NOT_DISRUPT: value}, started_s=NOON_S - age_s)
+
+    assert protected == is_protected(pod, NOON_S)
+
+
+def test_a_pod_that_never_started_is_as_old_as_its_object() -> None:
+    """The duration counts from creation then."""
+    pod = a_pod("p", annotations={DO_NOT_DISRUPT: "1h"}, created_s=NOON_S - 1800)
+
+    assert is_protected(pod, NOON_S)
+    assert not is_protected(pod, NOON_S + 1800)
+
+
+def a_budget(name: str = "web", allowed: int = 0, **labels: str) -> PodDisruptionBudget:
+    """A PodDisruptionBudget for pods with these labels."""
+    return PodDisruptionBudget("default", name, Requirements.of_labels(labels), allowed)
+
+
+def test_an_exhausted_budget_holds_the_node() -> None:
+    """A PodDisruptionBudget that allows an eviction does not, nor one for other pods."""
+    pod = on("a", "p", labels={"app": "web"})
+
+    assert "pdb default/web prevents pod evictions" == why_not(pod, disruption_budgets=(a_budget(app="web"),))
+    assert "" == why_not(pod, disruption_budgets=(a_budget(allowed=1, app="web"),))
+    assert "" == why_not(pod, disruption_budgets=(a_budget(app="db"),))
+
+
+def test_two_budgets_on_one_pod_hold_it_for_ever() -> None:
+    """The eviction API refuses such a pod whatever they allow."""
+    both = (a_budget("one", 5), a_budget("two", 5))
+
+    assert "eviction does not support multiple PDBs (pod default/p)" == why_not(on("a", "p"), disruption_budgets=both)
+
+
+def test_a_budget_does_not_hold_a_mirror_pod_and_holds_a_daemon() -> None:
+    """The kubelet makes a mirror pod from its file; nobody evicts it."""
+    mirror, daemon = (on("a", "p", owner=Owner(kind, "x")) for kind in ("Node", "DaemonSet"))
+
+    assert "" == why_not(mirror, disruption_budgets=(a_budget(),))
+    assert "pdb default/web prevents pod evictions" == why_not(daemon, disruption_budgets=(a_budget(),))
