@@ -12,8 +12,8 @@ from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.cli.wanted import WORKLOADS
 from kerf.engine.caps import excess
-from kerf.engine.explain.causes import cause_text
 from kerf.engine.disruption.budgets import Census
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.pricing import present_price
 from kerf.engine.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE

@@ -8,8 +8,8 @@ from kerf.cli.explanation import Explanation
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, launch_object, placement_object, unplaced_object
 from kerf.cli.render import counted, patch_command, table
-from kerf.engine.disruption.keeping import Fates
 from kerf.engine.decision import Decision
+from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text

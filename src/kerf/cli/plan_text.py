@@ -9,8 +9,8 @@ from itertools import groupby
 from kerf.cli.render import counted, patch_command, percent_text, some, table
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
-from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Relabel, Unplaced
 from kerf.model.placeholders import is_virtual
+from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Relabel, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
 

@@ -1,7 +1,6 @@
 """Plain text: tables without colour or lines, the same bytes on a terminal and in a pipe."""
 
 import json
-import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -1,14 +1,13 @@
 """How pods that run stand: asked against used, where, why nothing is bought, and what would fit them better."""
 
-import json
 from collections.abc import Iterator, Sequence
 
 from kerf.cli.inputs import World
 from kerf.cli.plan_json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
+from kerf.engine.explain.causes import misfit_text
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.shapes import Shape
-from kerf.engine.explain.causes import misfit_text
 from kerf.engine.sizing.orchestrators import Batch, batches
 from kerf.engine.sizing.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing
 from kerf.engine.usage.overload import MEASURED, NodeLoad, load_text

@@ -35,8 +35,8 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
-from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Relabel
 from kerf.model.placeholders import is_virtual
+from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Relabel
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text

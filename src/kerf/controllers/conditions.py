@@ -11,9 +11,9 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import overlays
 from kerf.engine.disruption.quiet import remaining_s
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.prewarm import prewarm_problem
 from kerf.engine.supply import pool_problem
-from kerf.engine.explain.causes import cause_text
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import (
     CONSOLIDATABLE,
@@ -170,7 +170,11 @@ class PoolStatus:
         )
         conditions = (
             _judged(pool, Condition(VALIDATED, TRUE, VALIDATED, invalid, now), "NodePoolValidationFailed"),
-            _judged(pool, Condition(READY, TRUE, READY, "" if problem is None else cause_text(problem), now), "NodePoolNotReady"),
+            _judged(
+                pool,
+                Condition(READY, TRUE, READY, "" if problem is None else cause_text(problem), now),
+                "NodePoolNotReady",
+            ),
         )
         if resources != pool.resources or any(condition not in pool.conditions for condition in conditions):
             await self._ports.writer.update_node_pool_status(key, resources, conditions)

@@ -14,8 +14,8 @@ from kerf.controllers.runtime import Ports, Result
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked
-from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.options import Options
 from kerf.engine.world import World

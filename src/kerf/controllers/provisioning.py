@@ -26,8 +26,8 @@ from kerf.model.groups import PodGroup
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
+from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched

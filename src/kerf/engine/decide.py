@@ -24,13 +24,13 @@ from kerf.engine.shapes import Shape, group
 from kerf.engine.supply import Candidate
 from kerf.engine.trial import Trial
 from kerf.engine.waiting import waiting_pods
-from kerf.engine.windows.admission import Judged, Place, admissions
+from kerf.engine.windows.admission import Place, admissions
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.market import Market
 from kerf.model.nodeclaim import FOLLOW
-from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.placeholders import is_virtual
+from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.snapshot import ClusterSnapshot
 
 

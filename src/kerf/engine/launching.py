@@ -18,6 +18,7 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Re
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
 
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Needed(Cause):
     """A node is bought for pods: its load by shape, and what else was on offer."""

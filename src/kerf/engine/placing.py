@@ -15,9 +15,10 @@ from kerf.engine.trial import Spot, Trial
 from kerf.engine.yielding import Yielding
 from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
-from kerf.model.plan import Eviction, NodePlacement, Stage
 from kerf.model.placeholders import is_virtual
+from kerf.model.plan import Eviction, NodePlacement, Stage
 from kerf.model.provisioningrequests import consumed_request
+
 
 @dataclass
 class Places:

@@ -48,7 +48,10 @@ class Remainder:
         placed = sum(map(len, shapes)) - sum(purchase.left) - sum(map(len, places.unbought))
         if placed >= needed:
             return placed, None
-        first = self._first(pods, (*unbought(self._trial, places.unbought), *self._made.left_over(left, purchase, self._trial, self._ledger)))
+        first = self._first(
+            pods,
+            (*unbought(self._trial, places.unbought), *self._made.left_over(left, purchase, self._trial, self._ledger)),
+        )
         self._trial.undo_to(mark)
         self._ledger, self._new = ledger, new
         return placed, first

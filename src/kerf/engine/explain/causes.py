@@ -282,9 +282,7 @@ def _(cause: causes.WindowElsewhere) -> str:
 def _(cause: causes.WindowQuotaExhausted) -> str:
     whose = f"namespace {cause.namespace}" if cause.namespace else "all its pods"
     left, wanted = _hours(cause.left), _hours(cause.wanted)
-    return (
-        f"QuotaExhausted: CapacityWindow {cause.window} has {left} left for {whose}, the pod would reserve {wanted}"
-    )
+    return f"QuotaExhausted: CapacityWindow {cause.window} has {left} left for {whose}, the pod would reserve {wanted}"
 
 
 def _hours(card_seconds: int) -> str:

@@ -12,6 +12,7 @@ from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.sharing.registry import configured, owner_of, unknown_sharing
 
+
 def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
     """What an operator should know beside the plan."""
     found = [*market.notes]

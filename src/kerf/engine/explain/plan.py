@@ -60,9 +60,6 @@ def _unplaced(decision: Decision) -> tuple[Unplaced, ...]:
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
         everyone = [each for refusal in decision.everyone for each in telling.unplaced(refusal)]
         found = list(
-            with_limits_for_all(
-                found, everyone, pools, lambda pool: decide(world.with_pools((pool,)), unbounded)
-            )
+            with_limits_for_all(found, everyone, pools, lambda pool: decide(world.with_pools((pool,)), unbounded))
         )
     return tuple(sorted(found, key=lambda each: each.pod))
-

@@ -13,8 +13,8 @@ from kerf.engine.usage.overload import requested_by
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Plan
 from kerf.model.placeholders import is_virtual
+from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, NODES, PODS, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot

@@ -28,6 +28,7 @@ from kerf.model.schedules import due_times
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.windows import ALLOW, CLOSED, OPEN, PER_NAMESPACE, WARMING, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """The phase of a window (Closed, Warming or Open), and its opening: the present one, or the next.

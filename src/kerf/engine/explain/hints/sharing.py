@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
 from kerf.engine.devices import FamilyText, rightful_family
+from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
 from kerf.engine.shapes import Shape
 from kerf.model.causes import CardsNeverShown, Insufficient
 from kerf.model.nodepool import NodePool
