@@ -13,6 +13,7 @@ from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.cli.wanted import WORKLOADS
 from kerf.engine.caps import excess
 from kerf.engine.disruption.candidates import allowed
+from kerf.engine.explain import sharing as words
 from kerf.engine.pricing import present_price
 from kerf.engine.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -48,7 +49,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "pods": [pod.key for pod in node.pods],
         "coming": coming,
         "devices": [card_object(card) for card in cards_of(node, world.snapshot)],
-        "problem": node.problem,
+        "problem": words.reason(node.problem) if node.problem is not None else "",
         "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
         "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
         "overloaded": [] if load is None else list(load.overloaded()),
@@ -101,8 +102,8 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
         yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
-    if node.problem:
-        yield f"  its cards cannot be planned with: {node.problem}"
+    if node.problem is not None:
+        yield f"  its cards cannot be planned with: {words.reason(node.problem)}"
     yield f"  {future.verdict}: {future.why}"
     for relabel in answers.plan.relabels:
         if relabel.node == node.name:

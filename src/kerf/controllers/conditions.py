@@ -10,6 +10,7 @@ from dataclasses import replace
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine import overlays
+from kerf.engine.explain import sharing as words
 from kerf.engine.prewarm import prewarm_problem
 from kerf.engine.supply import pool_problem
 from kerf.model.instancetypes import NodeOverlay
@@ -162,6 +163,7 @@ class PoolStatus:
             return DONE
         resources = self._state.counted(key)
         problem = pool_problem(pool, self._state.node_classes(), assume_ready=self._state.assumes_node_classes)
+        unknown = unknown_sharing(pool.stated_annotations)
         invalid = "; ".join(
             filter(
                 None,
@@ -171,7 +173,7 @@ class PoolStatus:
                     pool.invalid_schedule,
                     pool.bounds.invalid_floor,
                     prewarm_problem(pool),
-                    unknown_sharing(pool.stated_annotations),
+                    words.reason(unknown) if unknown is not None else "",
                 ),
             )
         )

@@ -17,6 +17,7 @@ from kerf.engine.bookings import bookings
 from kerf.engine.disruption import METHODS
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.pricecaps import kept_for
+from kerf.engine.explain import sharing as words
 from kerf.engine.prewarm import prewarming_pods
 from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
@@ -70,8 +71,8 @@ class Disruption:
         await self._release_leftovers(self._state.snapshot(now))
         snapshot = self._state.snapshot(now)
         for held in snapshot.nodes:
-            if held.problem:
-                self._ports.recorder.record(events.cards_not_understood(held.name, held.problem))
+            if held.problem is not None:
+                self._ports.recorder.record(events.cards_not_understood(held.name, words.reason(held.problem)))
         plan = await self._first_plan(snapshot, await self._kept_warm(snapshot))
         if plan is None:
             self._resting = None

@@ -1,9 +1,9 @@
 """Asks a pod's sharing family which devices it gets, and what the real scheduler will pick. Knows no family by name."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from kerf.engine.explain import sharing as words
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Target
 from kerf.model.gpu import DeviceState, Slice
@@ -15,7 +15,6 @@ from kerf.sharing.family import Family, NoFit, Refused
 
 _NO_QUANTITY = 1 << 40
 """Shortfall of a refusal that no quantity would mend: farther than any that lacks some MiB."""
-_COUNTS = re.compile(r"\d+/\d+ ")
 
 
 def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:
@@ -53,22 +52,21 @@ def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Sh
         return foreign(target, rightful)
     demand = demand_of(shape, target.family)
     if isinstance(demand, Refused):
-        return Misfit(target.name, Stage(demand.stage), demand.reason, shortfall=1)
+        return Misfit(target.name, demand.stage, words.reason(demand.cause), shortfall=1)
     if demand.is_empty:
         return Taken(devices)
     if target.no_devices:
         return _no_devices(target)
     result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
     if isinstance(result, NoFit):
-        codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
         return Misfit(
             target.name,
             Stage.DEVICES,
-            ", ".join(codes),
-            result.missing,
-            result.detail,
+            words.reason(result.cause),
+            words.missing_text(result.missing),
+            words.detail(result.cause),
             result.shortfall or _NO_QUANTITY,
-            result.hint,
+            words.hint(result.cause),
         )
     return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
 

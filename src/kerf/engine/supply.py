@@ -10,6 +10,7 @@ from functools import cached_property
 
 from kerf.engine import overlays
 from kerf.engine.devices import with_parts
+from kerf.engine.explain import sharing as words
 from kerf.engine.fit import admits
 from kerf.engine.offerings import offerings_of
 from kerf.engine.shapes import Shape
@@ -344,7 +345,10 @@ def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], fa
     if not kind.devices:
         return f"{kind.name} has no GPU"
     booked = double_booked(pool.labels, pool.stated_annotations, families)
-    return booked or as_chosen(family.obstacle(kind.devices, pool.labels, pool.stated_annotations), pool.chosen_labels)
+    problem = booked or as_chosen(
+        family.obstacle(kind.devices, pool.labels, pool.stated_annotations), pool.chosen_labels
+    )
+    return "" if problem is None else words.reason(problem)
 
 
 def _empty_room(target: Target, free: Resources, snapshot: ClusterSnapshot) -> Room:

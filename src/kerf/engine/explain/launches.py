@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from kerf.engine.bookings import request_of
 from kerf.engine.devices import demand_of
+from kerf.engine.explain import sharing as words
 from kerf.engine.filling import Load
 from kerf.engine.prewarm import cron_job_of, prewarm_problem, warnings
 from kerf.engine.shapes import Shape
@@ -169,8 +170,8 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
         if prewarm_problem(pool):
             found.append(f"NodePool {pool.name}: {prewarm_problem(pool)}; it counts as absent")
         unknown = unknown_sharing(annotations, families)
-        if unknown:
-            found.append(f"NodePool {pool.name}: {unknown}; it counts as absent")
+        if unknown is not None:
+            found.append(f"NodePool {pool.name}: {words.reason(unknown)}; it counts as absent")
     return found
 
 

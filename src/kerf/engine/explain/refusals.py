@@ -5,13 +5,15 @@ nearest existing node, so that the answer cannot differ from the decision.
 """
 
 import difflib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kerf.engine.devices import demand_of, rightful_family
+from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints import advise
 from kerf.engine.explain.hints.situation import Situation, pod_patch
 from kerf.engine.explain.hints.types import CAP, TYPO
-from kerf.engine.devices import demand_of, rightful_family
 from kerf.engine.fit import fit, nearest
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
@@ -58,7 +60,8 @@ def _refusal(shape: Shape, families: tuple[Family, ...]) -> tuple[Stage, str, st
         return None
     demand = demand_of(shape, rightful)
     if isinstance(demand, Refused):
-        return Stage(demand.stage), demand.reason, demand.hint, demand.patch
+        change = json.dumps(demand.change) if demand.change is not None else ""
+        return demand.stage, words.reason(demand.cause), words.hint(demand.cause), change
     return None
 
 
