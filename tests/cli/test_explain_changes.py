@@ -5,7 +5,7 @@ from kerf.cli.explain_pods import PodAnswers, explain_pods
 from kerf.cli.explain_pools import explain_pool
 from kerf.cli.inputs import World
 from kerf.engine.disruption.pricecaps import propose
-from kerf.engine.provisioning import plan as provision
+from kerf.engine.explain.plan import plan as provision
 from kerf.manifests.decoded import Decoded
 from kerf.model.market import Market
 from kerf.model.plan import Plan

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kerf.engine.provisioning import Options, bounded
-from kerf.engine.provisioning import plan as provision
+from kerf.engine.decide import bounded
+from kerf.engine.explain.plan import plan as provision
+from kerf.engine.options import Options
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.cli.program import (
     CLUSTER,

@@ -265,7 +265,7 @@ def placement_differences(
         if devices is None:
             reasons[name] = "node unregistered"
             continue
-        fit = HAMI.fit(devices, demand, pod, recorded.node, quotas)
+        fit = HAMI.decide(devices, demand, pod, recorded.node, quotas)
         if isinstance(fit, Fit):
             fits[name] = fit
             yield from fit_differences(recorded, fit, demand, pod, want.get("fit", {}).get(name, {}))

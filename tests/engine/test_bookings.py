@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kerf.engine.bookings import advanced, bookings, request_of, verdict
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.model.nodeclaim import TRUE, Condition
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod

@@ -3,7 +3,8 @@
 import pytest
 
 from kerf.engine.bound import lower_bound
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.shapes import group
 from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering

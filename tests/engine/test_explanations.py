@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.provisioning import plan
+from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
 from kerf.manifests.workloads import expand

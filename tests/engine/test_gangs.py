@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.candidates import candidates
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.model.groups import CoschedulingGroup, VolcanoGroup
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import SoldOut

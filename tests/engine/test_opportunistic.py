@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kerf.engine.disruption.candidates import candidates
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition
 from kerf.model.opportunistic import OPPORTUNISTIC, PRIORITY
 from kerf.model.plan import Plan

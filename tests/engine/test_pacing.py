@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.pacing import is_paced, left
-from kerf.engine.provisioning import Options, plan
 from kerf.model.bounds import MAX_LAUNCHES, bounds_of
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod

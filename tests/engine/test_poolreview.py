@@ -1,6 +1,6 @@
 """A pool by what it is used for: limits, their price, and types that serve no pod."""
 
-from kerf.engine.provisioning import plan
+from kerf.engine.explain.plan import plan
 from kerf.engine.sizing.pools import Filled, PoolReview, reviewed
 from kerf.model.market import Market
 from kerf.model.usage import NO_USAGE, NodeUsage, Usage

@@ -1,6 +1,6 @@
 """A ResourceQuota holds inside a batch: nothing is bought for a pod that HAMi will refuse anyway."""
 
-from kerf.engine.provisioning import plan
+from kerf.engine.explain.plan import plan
 from kerf.model.plan import Stage
 from kerf.model.snapshot import ResourceQuota
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards

@@ -9,6 +9,7 @@ from kerf.errors import DecodeError
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
+from kerf.sharing.family import Unreadable
 from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.state import (
@@ -125,9 +126,11 @@ def test_an_unreadable_register_is_a_problem_of_its_node_alone() -> None:
 
     snapshot = seen(broken, a_hami_node(a_node("whole")))
 
-    assert REGISTER in joined(snapshot, "broken").problem
+    problem = joined(snapshot, "broken").problem
+    assert isinstance(problem, Unreadable)
+    assert REGISTER in problem.error
     assert () == joined(snapshot, "broken").devices
-    assert "" == joined(snapshot, "whole").problem
+    assert None is joined(snapshot, "whole").problem
 
 
 def test_the_pool_says_which_family_has_the_cards() -> None:

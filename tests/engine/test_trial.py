@@ -8,6 +8,7 @@ import pytest
 
 from kerf.engine.shapes import group
 from kerf.engine.trial import Trial, is_usable
+from kerf.model.causes import Quoted
 from kerf.model.constraints import Taint
 from kerf.model.market import Market
 from kerf.model.nodeclaim import (
@@ -24,6 +25,7 @@ from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Owner
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.sharing.family import Unreadable
 from kerf.state import devices_annotation
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, cards, resources
 from tests.engine.worlds import G5, HAMI, M5, a_daemon_set, a_hami_pool, bought, planned, port_spec, seen, some
@@ -104,7 +106,8 @@ def test_a_starting_node_need_not_be_ready() -> None:
 
 def test_a_node_with_unreadable_cards_takes_nothing() -> None:
     """Nobody knows what is free there."""
-    assert not is_usable(ClusterNode(a_node(), None, problem="hami.io/node-nvidia-register: expected a JSON list"))
+    problem = Unreadable(Quoted("hami.io/node-nvidia-register: expected a JSON list"))
+    assert not is_usable(ClusterNode(a_node(), None, problem=problem))
 
 
 def test_a_claim_in_flight_holds_the_pods_it_was_bought_for() -> None:

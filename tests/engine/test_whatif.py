@@ -1,6 +1,6 @@
 """002-12: what other requests of the same pods would come to."""
 
-from kerf.engine.provisioning import Options
+from kerf.engine.options import Options
 from kerf.engine.sizing.compare import changed_spec, compared, with_requests
 from kerf.model.pods import Container, PodSpec
 from kerf.model.quantities import Resources

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.provisioning import Options, plan
+from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.virtual import still_needed
 from kerf.engine.windows.phases import Turn, next_change_s, turn_of
 from kerf.model.constraints import Requirements, Toleration

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kerf.engine.explain.plan import plan
 from kerf.engine.fit import Placed, fit
-from kerf.engine.provisioning import COST, Options, plan
+from kerf.engine.options import COST, Options
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate, Supply, supply
 from kerf.model.instancetypes import InstanceType

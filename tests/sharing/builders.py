@@ -53,10 +53,12 @@ def registered(devices: Sequence[DeviceState], name: str = "node", **annotations
 
 
 def verdicts(devices: tuple[DeviceState, ...], pods: Sequence[Pod], family: Hami | None = None) -> list[str]:
-    """What becomes of pods that arrive one after the other: the indices of their cards, or why there are none."""
+    """What becomes of pods that arrive one after the other: the indices of their cards, or HAMi's own reason."""
     hami, found = family or Hami(), []
     for asking in pods:
-        result = decided(devices, asking, hami)
+        demand = hami.demand(asking)
+        assert not isinstance(demand, Refused)
+        result = hami.decide(devices, demand, asking, None, ())
         if isinstance(result, Fit):
             devices = result.devices
             found.append(",".join(str(share.device) for share in result.slices))

@@ -3,14 +3,35 @@
 from dataclasses import replace
 
 import pytest
-import yaml
 
-from kerf.model.gpu import SliceRequest
+from kerf.model.causes import Cause, Lack, Name, Quoted
+from kerf.model.gpu import DeviceState, SliceRequest
+from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodDemand
 from kerf.sharing.family import NoFit, Refused
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import HamiConfig
+from kerf.sharing.hami_fit import (
+    CORDONED,
+    CORES_EXHAUSTED,
+    NO_CORES,
+    NO_MEMORY,
+    NOT_HEALTHY,
+    TOO_FEW,
+    WRONG_ID,
+    WRONG_TYPE,
+)
 from kerf.sharing.hami_options import HamiOptions
+from kerf.sharing.hami_refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami_shortage import (
+    CardRule,
+    CardsNotNamed,
+    CardsOut,
+    CoresShort,
+    MemoryShort,
+    TooFewCards,
+    WrongCards,
+)
 from tests.sharing.builders import cards, container, decided, pod
 
 
@@ -76,30 +97,35 @@ def test_memory_in_bytes_is_refused_because_hami_drops_it() -> None:
     refused = Hami().demand(pod(gpus=1, mib=4 * GI))
 
     assert isinstance(refused, Refused)
-    assert "invalid" == refused.stage
-    assert (
-        "container main: HAMi reads nvidia.com/gpumem as a plain number of MiB; 4Gi = 4294967296 does not fit in 31 "
-        "bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory"
-    ) == refused.reason
-    assert "write nvidia.com/gpumem: 4096" == refused.hint
+    assert Stage.INVALID == refused.stage
+    assert RequestDropped(Name("main"), Name("nvidia.com/gpumem"), 4 * GI, unit_mib=1, meant=4096) == refused.cause
 
 
-def test_the_patch_for_memory_in_bytes_states_it_in_mib() -> None:
+def test_memory_that_no_number_of_mib_states_has_no_change() -> None:
+    """Not even as bytes does it fit in 31 bits."""
+    refused = Hami().demand(pod(gpus=1, mib=2**51))
+
+    assert isinstance(refused, Refused)
+    assert RequestDropped(Name("main"), Name("nvidia.com/gpumem"), 2**51, unit_mib=1, meant=None) == refused.cause
+    assert refused.change is None
+
+
+def test_the_change_for_memory_in_bytes_states_it_in_mib() -> None:
     """Limits and requests both, since they must be equal; the container by its name, init or not."""
     refused = Hami().demand(pod(container("app", gpus=1), init=[container("load", gpus=1, mib=6 * GI)]))
 
     assert isinstance(refused, Refused)
     amounts = {"nvidia.com/gpumem": 6144}
     entry = {"name": "load", "resources": {"limits": amounts, "requests": amounts}}
-    assert {"spec": {"initContainers": [entry]}} == yaml.safe_load(refused.patch)
+    assert {"spec": {"initContainers": [entry]}} == refused.change
 
 
-def test_the_patch_counts_in_units_of_the_memory_factor() -> None:
+def test_the_change_counts_in_units_of_the_memory_factor() -> None:
     """With a factor of 1024 the same is written as 4."""
     refused = Hami(HamiConfig(memory_factor=1024)).demand(pod(gpus=1, mib=4 * GI))
 
     assert isinstance(refused, Refused)
-    assert "write nvidia.com/gpumem: 4" == refused.hint
+    assert RequestDropped(Name("main"), Name("nvidia.com/gpumem"), 4 * GI, unit_mib=1024, meant=4) == refused.cause
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", ""])
@@ -107,13 +133,8 @@ def test_a_live_pod_that_the_webhook_missed_is_refused(scheduler: str) -> None:
     """Another scheduler knows nothing of slices: nothing is bought, and the way out is named."""
     refused = Hami().demand(pod(gpus=1, mib=1000, uid="u-1", scheduler=scheduler))
 
-    assert isinstance(refused, Refused)
-    assert "scheduler" == refused.stage
-    assert (
-        "asks for GPUs of HAMi, but its schedulerName is default-scheduler, not hami-scheduler: HAMi's webhook did not "
-        "take it over (it was not running, or the pod or its namespace has the label hami.io/webhook=ignore)"
-    ) == refused.reason
-    assert {"spec": {"schedulerName": "hami-scheduler"}} == yaml.safe_load(refused.patch)
+    change = {"spec": {"schedulerName": "hami-scheduler"}}
+    assert Refused(Stage.SCHEDULER, ForeignScheduler(Name(scheduler)), change) == refused
 
 
 def test_a_pod_of_another_scheduler_is_refused() -> None:
@@ -121,25 +142,22 @@ def test_a_pod_of_another_scheduler_is_refused() -> None:
     refused = Hami().demand(pod(gpus=1, scheduler="volcano"))
 
     assert isinstance(refused, Refused)
-    assert ("scheduler", True) == (refused.stage, "volcano" in refused.reason)
+    assert (Stage.SCHEDULER, ForeignScheduler(Name("volcano"))) == (refused.stage, refused.cause)
 
 
 def test_a_manifest_that_opts_out_of_the_webhook_is_refused() -> None:
     """The label hami.io/webhook=ignore leaves the pod with the default scheduler."""
     opted_out = replace(pod(gpus=1, mib=10), labels={"hami.io/webhook": "ignore"})
 
-    assert "scheduler" == getattr(Hami().demand(opted_out), "stage", None)
+    assert Stage.SCHEDULER == getattr(Hami().demand(opted_out), "stage", None)
 
 
 def test_the_webhooks_own_refusal_is_passed_on() -> None:
     """A percentage above 100."""
     refused = Hami().demand(pod(percent=101))
 
-    assert isinstance(refused, Refused)
-    assert (
-        "HAMi's webhook refuses the pod: invalid nvidia.com/gpumem-percentage value 101 in container main: must be an "
-        "integer between 0 and 100"
-    ) == refused.reason
+    message = "invalid nvidia.com/gpumem-percentage value 101 in container main: must be an integer between 0 and 100"
+    assert Refused(Stage.INVALID, WebhookRefuses(Quoted(message))) == refused
 
 
 WEIGHTS = [
@@ -155,7 +173,8 @@ def test_unreadable_scoring_weights_are_refused(weights: str, expected: str) -> 
     refused = Hami().demand(pod(mib=10, annotations={"hami.io/device-scoring-weights": weights}))
 
     assert isinstance(refused, Refused)
-    assert ("invalid", True) == (refused.stage, refused.reason.endswith(expected))
+    assert isinstance(refused.cause, WeightsUnreadable)
+    assert (Stage.INVALID, True) == (refused.stage, refused.cause.error.endswith(expected))
 
 
 def test_a_pin_of_kerf_is_no_wish_of_the_user() -> None:
@@ -174,22 +193,27 @@ def test_only_hamis_own_resources_claim_a_pod() -> None:
     assert [True, True, False] == [Hami().claims(asking) for asking in (pod(mib=1), pod(cores=1), pod(gpus=1))]
 
 
+def lacks(amount: int, of: str) -> tuple[Lack, ...]:
+    """One quantity."""
+    return (Lack(amount, Name(of)),)
+
+
 H100 = {"nvidia.com/use-gputype": "H100"}
 SHORTAGES = [
-    (pod(mib=40000), "17112 MiB", 17112, "needs 40000 MiB on one GPU; the largest free is 22888"),
-    (pod(gpus=2, mib=23000), "112 MiB", 112, "needs 23000 MiB on each of 2 GPUs; the largest free is 22888"),
-    (pod(gpus=5, mib=10), "3 GPUs", 3, "needs 5 GPUs on one node; this one has 2"),
-    (pod(mib=10, annotations=H100), "", 0, "asks for a GPU type with H100 in its name; here is NVIDIA-A10G"),
+    (pod(mib=40000), NoFit(MemoryShort((NO_MEMORY,), 40000, 1, 22888), lacks(17112, "MiB"), 17112)),
+    (pod(gpus=2, mib=23000), NoFit(MemoryShort((NO_MEMORY,), 23000, 2, 22888), lacks(112, "MiB"), 112)),
+    (pod(gpus=5, mib=10), NoFit(TooFewCards((TOO_FEW,), 5, 2), lacks(3, "GPU"), 3)),
+    (
+        pod(mib=10, annotations=H100),
+        NoFit(WrongCards((WRONG_TYPE,), CardRule.USE_TYPES, (Name("H100"),), (Name("NVIDIA-A10G"),))),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("asking", "missing", "shortfall", "detail"), SHORTAGES)
-def test_a_refusal_names_what_is_lacking_on_one_card(asking: Pod, missing: str, shortfall: int, detail: str) -> None:
+@pytest.mark.parametrize(("asking", "expected"), SHORTAGES)
+def test_a_refusal_names_what_is_lacking_on_one_card(asking: Pod, expected: NoFit) -> None:
     """The smallest quantity over the cards, never a sum."""
-    found = decided(cards(22888, 22888), asking)
-
-    assert isinstance(found, NoFit)
-    assert (missing, shortfall, detail) == (found.missing, found.shortfall, found.detail)
+    assert expected == decided(cards(22888, 22888), asking)
 
 
 def test_lacking_cores_are_named_by_the_freest_card() -> None:
@@ -197,5 +221,22 @@ def test_lacking_cores_are_named_by_the_freest_card() -> None:
     (card,) = cards(22888)
     found = decided((card.taking(100, 70),), pod(mib=10, cores=50))
 
+    assert NoFit(CoresShort((NO_CORES,), 50, 1, 30), lacks(20, "cores"), 20) == found
+
+
+(CARD,) = cards(22888)
+OUT = [
+    (replace(CARD, cordoned=True), pod(mib=10), CardsOut((CORDONED,), CORDONED)),
+    (replace(CARD, healthy=False), pod(mib=10), CardsOut((NOT_HEALTHY,), NOT_HEALTHY)),
+    (CARD, pod(mib=10, annotations={"nvidia.com/nouse-gpuuuid": "gpu-0"}), CardsNotNamed((WRONG_ID,), ())),
+    (CARD.taking(100, 100), pod(mib=10), CardsOut((CORES_EXHAUSTED,), CORES_EXHAUSTED)),
+]
+
+
+@pytest.mark.parametrize(("card", "asking", "expected"), OUT)
+def test_a_card_that_is_out_is_told_by_hamis_reason(card: DeviceState, asking: Pod, expected: Cause) -> None:
+    """Cordoned, unhealthy, excluded by UUID, all cores taken."""
+    found = decided((card,), asking)
+
     assert isinstance(found, NoFit)
-    assert ("20 cores", "needs 50 cores on one GPU; the most free is 30") == (found.missing, found.detail)
+    assert expected == found.cause

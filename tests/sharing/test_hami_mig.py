@@ -4,10 +4,14 @@ import pytest
 
 from kerf.catalog.gpus import shape_of
 from kerf.errors import DecodeError
+from kerf.model.causes import Name
 from kerf.model.gpu import DeviceShape, DeviceState, Placement
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.family import NoFit
-from kerf.sharing.hami import Hami
+from kerf.sharing.family import Fit, NoFit
+from kerf.sharing.hami import Hami, NoProfileAllowed
+from kerf.sharing.hami_fit import NO_MEMORY, NO_MIG_PLACE
+from kerf.sharing.hami_shortage import MemoryShort, NoFreeStart
+from kerf.sharing.mig_geometry import ProfileStarts
 from tests.sharing.builders import decided, pod, verdicts
 from tests.sharing.nvidia import A10G, A30, A100
 
@@ -51,8 +55,8 @@ def test_the_allowlist_is_by_a_part_of_the_models_name() -> None:
 
     assert ["3g.20gb", "4g.20gb"] == [p.name for p in card(only)[0].profiles]
     assert () == card(hami("1g.5gb", "H100"))
-    assert "kerf.dev/hami-mode: mig, and A10G has no MIG profile that HAMi may cut" == only.obstacle([A10G], {}, MODE)
-    assert "" == only.obstacle([A10G], {}, {})
+    assert NoProfileAllowed(Name("A10G")) == only.obstacle([A10G], {}, MODE)
+    assert None is only.obstacle([A10G], {}, {})
 
 
 @pytest.mark.parametrize(
@@ -73,9 +77,9 @@ def test_what_one_card_holds(profiles: str, amounts: tuple[int, ...], expected: 
 
 @pytest.mark.parametrize(
     ("starts", "expected"),
-    [((0, 2), ""), ((0, 4), "none of these starts is free; free starts: 1g.5gb at 2/3/6, 2g.10gb at 2")],
+    [((0, 2), None), ((0, 4), {"1g.5gb": (2, 3, 6), "2g.10gb": (2,)})],
 )
-def test_a_refusal_names_the_free_starts(starts: tuple[int, int], expected: str) -> None:
+def test_a_refusal_names_the_free_starts(starts: tuple[int, int], expected: dict[str, tuple[int, ...]] | None) -> None:
     """Scenario 51: two 2g at 0 and 2 leave a place for a 3g, at 0 and 4 they do not."""
     family = hami("1g.5gb, 2g.10gb, 3g.20gb")
     (device,) = card(family)
@@ -83,8 +87,11 @@ def test_a_refusal_names_the_free_starts(starts: tuple[int, int], expected: str)
         device = device.taking(9856, 28, 1, Placement("2g.10gb", start, 2))
     found = decided((device,), pod(gpus=1, mib=19968), family)
 
-    assert (expected == "") == (not isinstance(found, NoFit))
-    assert not isinstance(found, NoFit) or found.detail.endswith(expected)
+    assert (expected is None) == isinstance(found, Fit)
+    if expected is not None:
+        free = tuple(ProfileStarts(Name(name), at) for name, at in expected.items())
+        wanted = (ProfileStarts(Name("3g.20gb"), (0, 4)),)
+        assert NoFit(NoFreeStart((NO_MIG_PLACE,), 19968, wanted, free)) == found
 
 
 def test_free_starts_are_said_whatever_hami_looks_at_first() -> None:
@@ -96,7 +103,7 @@ def test_free_starts_are_said_whatever_hami_looks_at_first() -> None:
     found = decided((device,), pod(gpus=1, mib=4864), family)
 
     assert isinstance(found, NoFit)
-    assert "needs 4864 MiB on one GPU; the largest free is 1024; no profile has a free start" == found.detail
+    assert MemoryShort((NO_MEMORY,), 4864, 1, 1024, free_starts=()) == found.cause
 
 
 def test_a_list_of_another_form_is_an_error() -> None:

@@ -4,12 +4,16 @@ import pytest
 
 from kerf.catalog.mig import mig_cards
 from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Name
 from kerf.model.gpu import DeviceShape
 from kerf.model.nodes import Node
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.choice import label_choices
+from kerf.sharing.choice import as_chosen, label_choices
+from kerf.sharing.config_names import UnknownConfig
 from kerf.sharing.family import Family, NoFit
+from kerf.sharing.mig import MpsOnInstances, NoMig, NoPlace, NoSuchProfile
+from kerf.sharing.mig_geometry import ProfileStarts
 from kerf.sharing.registry import configured, family_named, owner_of
 from tests.sharing.nvidia import (
     A10G,
@@ -30,6 +34,8 @@ from tests.sharing.nvidia import (
 )
 
 BALANCED = cut(g1_5=2, g2_10=1, g3_20=1)
+WANTED = Name("wanted")
+OF_A30 = tuple(map(Name, ("1g.6gb", "1g.6gb+me", "2g.12gb", "2g.12gb+me", "4g.24gb")))
 MANY = "[{devices: [0], mig-enabled: true, mig-devices: {1g.5gb: 7}}, {devices: [1], mig-enabled: false}]"
 
 
@@ -83,7 +89,7 @@ def test_how_instances_are_shown(strategy: str, layout: str, expected: dict[str,
     devices = predicted(held, [A100], layout=layout, strategy=strategy)
 
     assert Resources(expected) == held.kubelet_capacity(devices)
-    assert bool(expected) == (held.obstacle([A100], {LAYOUT: layout, STRATEGY: strategy}, {}) == "")
+    assert bool(expected) == (held.obstacle([A100], {LAYOUT: layout, STRATEGY: strategy}, {}) is None)
 
 
 def test_a_strategy_that_nobody_states_is_open() -> None:
@@ -98,21 +104,29 @@ def test_a_strategy_that_nobody_states_is_open() -> None:
 @pytest.mark.parametrize(
     ("shape", "config", "expected"),
     [
-        (A10G, BALANCED, "A10G has no MIG"),
-        (A30, BALANCED, "A30 has no profile 1g.5gb; it has 1g.6gb, 1g.6gb+me, 2g.12gb, 2g.12gb+me, 4g.24gb"),
-        (A100, cut(g3_20=2, g1_5=1), "1g.5gb has no place on A100 beside 2 x 3g.20gb; free: nothing"),
-        (A100, cut(g4_20=2), "4g.20gb has no place on A100 beside 1 x 4g.20gb; free: 1g.5gb at 4/5/6, "),
-        (A100, cut(g1_5=8), "1g.5gb has no place on A100 beside 7 x 1g.5gb; free: nothing"),
-        (A100, cut(g4_20=1, g3_20=1), ""),
-        (A100_80, cut(g7_80=1), ""),
+        (A10G, BALANCED, NoMig(WANTED, Name("A10G"))),
+        (A30, BALANCED, NoSuchProfile(WANTED, Name("A30"), Name("1g.5gb"), OF_A30)),
+        (A100, cut(g3_20=2, g1_5=1), NoPlace(WANTED, Name("A100"), Name("1g.5gb"), ((Name("3g.20gb"), 2),), ())),
+        (A100, cut(g1_5=8), NoPlace(WANTED, Name("A100"), Name("1g.5gb"), ((Name("1g.5gb"), 7),), ())),
+        (A100, cut(g4_20=1, g3_20=1), None),
+        (A100_80, cut(g7_80=1), None),
     ],
 )
-def test_a_layout_that_the_hardware_cannot_have_is_refused(shape: DeviceShape, config: str, expected: str) -> None:
-    """001-25, scenarios 48, 49 and 52: with what has no place, and where there still is one."""
-    said = mig(mig_map(wanted=config)).obstacle([shape], {LAYOUT: "wanted", STRATEGY: "mixed"}, {})
+def test_a_layout_that_the_hardware_cannot_have_is_refused(
+    shape: DeviceShape, config: str, expected: Cause | None
+) -> None:
+    """001-25, scenarios 48, 49 and 52: with what has no place, and beside what."""
+    assert expected == mig(mig_map(wanted=config)).obstacle([shape], {LAYOUT: "wanted", STRATEGY: "mixed"}, {})
 
-    assert said.startswith(f"MIG configuration wanted: {expected}" if expected else "")
-    assert bool(said) == bool(expected)
+
+def test_a_layout_without_room_is_refused_with_the_room_that_is_left() -> None:
+    """Beside one 4g there are starts for smaller profiles, and none for a second 4g."""
+    found = mig(mig_map(wanted=cut(g4_20=2))).obstacle([A100], {LAYOUT: "wanted", STRATEGY: "mixed"}, {})
+
+    assert isinstance(found, NoPlace)
+    assert ("4g.20gb", (("4g.20gb", 1),)) == (found.profile, found.beside)
+    assert ProfileStarts(Name("1g.5gb"), (4, 5, 6)) == found.free[0]
+    assert "4g.20gb" not in {each.profile for each in found.free}
 
 
 def test_instances_are_shared_in_time_but_not_by_mps() -> None:
@@ -124,7 +138,8 @@ def test_instances_are_shared_in_time_but_not_by_mps() -> None:
     assert 6 == sliced.kubelet_capacity(devices)[f"{name}.shared"]
     assert 1 == sliced.kubelet_capacity(devices)["nvidia.com/mig-3g.20gb"]
     mps = mig(mig_map(balanced=BALANCED), plugin_map(sharing("mps")))
-    assert "refuses MPS on MIG instances" in mps.obstacle([A100], {LAYOUT: "balanced", PLUGIN: "shared"}, {})
+    refused = MpsOnInstances(Name("balanced"), Name(PLUGIN), Name("shared"))
+    assert refused == mps.obstacle([A100], {LAYOUT: "balanced", PLUGIN: "shared"}, {})
 
 
 def test_cards_of_one_node_may_be_cut_differently() -> None:
@@ -218,6 +233,16 @@ def test_a_pool_leaves_open_what_its_label_does_not_fix() -> None:
     assert [{PLUGIN: "x"}] == list(label_choices({}, stated, has_mig=False))
     assert [{PLUGIN: "x"}] == list(label_choices({LAYOUT: "c"}, stated, has_mig=True))
     assert [{}] == list(label_choices({}, {}, has_mig=True))
+
+
+def test_a_label_that_was_chosen_is_said_of_the_pools_annotation() -> None:
+    """Only where the label in question was chosen; what concerns no name of a configuration stays as it is."""
+    unknown = UnknownConfig(Name(LAYOUT), Name("a"), ())
+    chosen = UnknownConfig(Name(LAYOUT), Name("a"), (), Name("kerf.dev/mig-configs"))
+    bare = NoMig(WANTED, Name("A10G"))
+
+    assert chosen == as_chosen(unknown, {LAYOUT: "a", PLUGIN: "x"})
+    assert [unknown, bare, None] == [as_chosen(each, {PLUGIN: "x"}) for each in (unknown, bare, None)]
 
 
 def test_every_model_with_mig_is_a_known_card() -> None:

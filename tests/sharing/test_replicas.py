@@ -5,14 +5,18 @@ from dataclasses import replace
 import pytest
 
 from kerf.errors import DecodeError
+from kerf.model.causes import Lack, Name
 from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.config_names import TornConfig, UnknownConfig
 from kerf.sharing.family import Family, Fit, NoFit, Occupant, Refused
-from kerf.sharing.registry import configured, double_booked, family_named, owner_of
+from kerf.sharing.partitions import TooFewParts, TooManyAtOnce
+from kerf.sharing.registry import DoubleBooked, configured, double_booked, family_named, owner_of
 from tests.sharing.nvidia import A10G, PLUGIN, asking, fitted, how_many, plugin_map, predicted, sharing
 
+GPU = Name("nvidia.com/gpu")
 ONE = {"nvidia.com/gpu": 1}
 SHARED = {"nvidia.com/gpu.shared": 1}
 
@@ -54,27 +58,26 @@ def test_a_renamed_resource_is_another_resource() -> None:
 
     assert 4 == how_many(held, cards(held), asking(SHARED))
     assert isinstance(refused, NoFit)
-    assert "Insufficient nvidia.com/gpu" == refused.reason
-    assert "ask for nvidia.com/gpu.shared instead of nvidia.com/gpu" == refused.hint
+    assert TooFewParts(GPU, wanted=1, free=0, there=0, shown=(Name("nvidia.com/gpu.shared"),)) == refused.cause
+    assert (Lack(1, GPU),) == refused.missing
 
 
 @pytest.mark.parametrize(
     ("name", "text", "each"),
     [
-        ("time-slicing", sharing("timeSlicing", failRequestsGreaterThanOne=True), ""),
-        ("mps", sharing("mps"), "; each of 4 is 5722 MiB and 25 cores"),
+        ("time-slicing", sharing("timeSlicing", failRequestsGreaterThanOne=True), (0, 0)),
+        ("mps", sharing("mps"), (5722, 25)),
     ],
 )
-def test_requests_above_one_are_refused_where_the_plugin_refuses_them(name: str, text: str, each: str) -> None:
+def test_requests_above_one_are_refused_where_the_plugin_refuses_them(
+    name: str, text: str, each: tuple[int, int]
+) -> None:
     """By MPS always (001-30: a share of the SMs), by time-slicing if it is set so; one in each container is fine."""
     held = family(name, text)
     refused = fitted(held, cards(held), asking({"nvidia.com/gpu": 2}))
 
     assert isinstance(refused, NoFit)
-    assert "UnexpectedAdmissionError" == refused.reason
-    assert refused.detail == (
-        "asks 2 of nvidia.com/gpu in one container; kubelet refuses more than 1 where it is shared" + each
-    )
+    assert TooManyAtOnce(GPU, 2, 1, 4, *each) == refused.cause
     assert isinstance(fitted(held, cards(held), asking(ONE, ONE)), Fit)
 
 
@@ -125,9 +128,8 @@ def test_a_configuration_that_nobody_knows_is_no_whole_card() -> None:
     whole = owner_of({PLUGIN: "half"}, {}, families)
 
     assert () == predicted(whole, [A10G], plugin="half")
-    assert whole.obstacle([A10G], {PLUGIN: "half"}, {}) == (
-        "label nvidia.com/device-plugin.config: expected a configuration of NVIDIA's device plugin (quarter), got half"
-    )
+    expected = UnknownConfig(Name(PLUGIN), Name("half"), (Name("quarter"),))
+    assert expected == whole.obstacle([A10G], {PLUGIN: "half"}, {})
 
 
 def test_two_maps_that_differ_about_a_name_leave_it_open() -> None:
@@ -136,7 +138,8 @@ def test_two_maps_that_differ_about_a_name_leave_it_open() -> None:
     torn = configured([maps[0], replace(maps[1], namespace="other")])
     agreed = configured([maps[0], replace(maps[0], namespace="other")])
 
-    assert "two ConfigMaps" in owner_of({PLUGIN: "shared"}, {}, torn).obstacle([A10G], {PLUGIN: "shared"}, {})
+    found = owner_of({PLUGIN: "shared"}, {}, torn).obstacle([A10G], {PLUGIN: "shared"}, {})
+    assert TornConfig(Name(PLUGIN), Name("shared")) == found
     assert "mps" == owner_of({PLUGIN: "shared"}, {}, agreed).name
 
 
@@ -144,12 +147,11 @@ def test_two_families_on_a_node_are_refused() -> None:
     """HAMi's label and NVIDIA's would book the same memory twice; one that only might be there is no matter."""
     families = configured([plugin_map(sharing("mps"))])
 
-    assert "" == double_booked({"gpu": "on"}, {}, families)
-    assert "" == double_booked({"gpu": "on", PLUGIN: "shared"}, {"kerf.dev/gpu-sharing": "hami"}, families)
-    assert double_booked({"gpu": "on", PLUGIN: "shared"}, {}, families) == (
-        "its labels give the same cards to HAMi and MPS (gpu=on, nvidia.com/device-plugin.config=shared), "
-        "and each would book them in full: take one away"
-    )
+    assert None is double_booked({"gpu": "on"}, {}, families)
+    assert None is double_booked({"gpu": "on", PLUGIN: "shared"}, {"kerf.dev/gpu-sharing": "hami"}, families)
+    stated = (Name("gpu"), Name("on")), (Name(PLUGIN), Name("shared"))
+    expected = DoubleBooked((Name("HAMi"), Name("MPS")), stated)
+    assert expected == double_booked({"gpu": "on", PLUGIN: "shared"}, {}, families)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from kerf.model.causes import Lack, Name
 from kerf.model.gpu import DeviceShape, DeviceState, GPUModel, SliceRequest
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, NoFit, Occupant, Refused
 from kerf.sharing.registry import configured, family_named, owner_of
-from kerf.sharing.whole import Whole
+from kerf.sharing.whole import TooFewGpus, Whole
 from tests.sharing.builders import container, pod
 
 WHOLE = Whole()
@@ -57,8 +58,8 @@ def test_a_pod_gets_the_idle_cards_of_lowest_index() -> None:
 
 
 def test_too_few_idle_cards_are_counted() -> None:
-    """The number that is lacking, in kube-scheduler's words."""
-    expected = NoFit("Insufficient nvidia.com/gpu", "2 GPUs", 2, "needs 6 whole GPUs; 4 of 4 are idle")
+    """The number that is lacking, and what it is a part of."""
+    expected = NoFit(TooFewGpus(wanted=6, idle=4, there=4), (Lack(2, Name("GPU")),), 2)
 
     assert expected == fitted(pod(gpus=6))
 

@@ -50,7 +50,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "pods": [pod.key for pod in node.pods],
         "coming": coming,
         "devices": [card_object(card) for card in cards_of(node, world.snapshot)],
-        "problem": node.problem,
+        "problem": cause_text(node.problem) if node.problem is not None else "",
         "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
         "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
         "overloaded": [] if load is None else list(load.overloaded()),
@@ -103,8 +103,8 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
         yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
-    if node.problem:
-        yield f"  its cards cannot be planned with: {node.problem}"
+    if node.problem is not None:
+        yield f"  its cards cannot be planned with: {cause_text(node.problem)}"
     yield f"  {future.verdict}: {future.why}"
     for relabel in answers.plan.relabels:
         if relabel.node == node.name:

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ from kerf.kube.recorder import KubeRecorder
 from kerf.kube.resources import OWN, Access, Resource
 from kerf.kube.usage import KubeUsage
 from kerf.kube.writer import KubeWriter
-from kerf.model.plan import Plan
+from kerf.model.plan import Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import KubeReader as Reader
 from kerf.telemetry import LEADING, PENDING_PODS, logger
@@ -72,6 +72,9 @@ def _running_s() -> float:
 
 class LoggedPlans:
     """`kerf.ports.PlanFeed`: one log line a plan that does something."""
+
+    def launching(self, launches: Sequence[Launch]) -> None:
+        """Nothing yet: the plan that follows has the words."""
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """Log what is launched, deleted and left."""

@@ -155,6 +155,7 @@ class PoolStatus:
             return DONE
         resources = self._state.counted(key)
         problem = pool_problem(pool, self._state.node_classes(), assume_ready=self._state.assumes_node_classes)
+        unknown = unknown_sharing(pool.stated_annotations)
         invalid = "; ".join(
             filter(
                 None,
@@ -164,15 +165,16 @@ class PoolStatus:
                     pool.invalid_schedule,
                     pool.bounds.invalid_floor,
                     prewarm_problem(pool),
-                    unknown_sharing(pool.stated_annotations),
+                    cause_text(unknown) if unknown is not None else "",
                 ),
             )
         )
+        not_ready = "" if problem is None else cause_text(problem)
         conditions = (
             _judged(pool, Condition(VALIDATED, TRUE, VALIDATED, invalid, now), "NodePoolValidationFailed"),
             _judged(
                 pool,
-                Condition(READY, TRUE, READY, "" if problem is None else cause_text(problem), now),
+                Condition(READY, TRUE, READY, not_ready, now),
                 "NodePoolNotReady",
             ),
         )

@@ -16,6 +16,7 @@ from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.options import Options
 from kerf.engine.world import World
@@ -69,8 +70,8 @@ class Disruption:
         await self._release_leftovers(self._state.snapshot(now))
         snapshot = self._state.snapshot(now)
         for held in snapshot.nodes:
-            if held.problem:
-                self._ports.recorder.record(events.cards_not_understood(held.name, held.problem))
+            if held.problem is not None:
+                self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
         command = await self._first_command(snapshot)
         if command is None:
             self._resting = None

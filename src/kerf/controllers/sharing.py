@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from kerf.controllers.conditions import complaint
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.supply import supply
 from kerf.model.nodepool import GPU_SHARING_MISCONFIGURED, NodePool
 from kerf.model.snapshot import ConfigMap, Event, Synced, Watched
@@ -43,7 +44,8 @@ class SharingStatus:
             unreadable = unreadable_for(
                 pool.labels, pool.stated_annotations, offered.families, self._state.unreadable_config_maps()
             )
-            problems = (*unreadable, *(text for name, text in offered.sharing_problems if name == pool.name))
+            unshown = (cause_text(problem) for name, problem in offered.sharing_problems if name == pool.name)
+            problems = (*(cause_text(problem) for problem in unreadable), *unshown)
             told = complaint(pool, GPU_SHARING_MISCONFIGURED, _message(problems), "AsConfigured", now)
             if told is not None:
                 await self._ports.writer.update_node_pool_status(pool.name, None, (told,))

@@ -4,8 +4,8 @@ A refusal carries its evidence as it stood when the pods were refused, so an exp
 another thread, shows the figures that the decision was made from.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kerf.engine.filling import Purchase
 from kerf.engine.following import Bought
@@ -54,6 +54,7 @@ class Refusal:
     misfits: tuple[Misfit, ...] = ()
     evidence: Evidence | None = None
     first: "Refusal | None" = None
+    change: Mapping[str, object] | None = None
 
     @property
     def innermost(self) -> "Refusal":
@@ -73,7 +74,7 @@ class Decision:
     world: World
     options: Options
     cost: Cost
-    gpus: GpuUse = GpuUse()
+    gpus: GpuUse = field(default_factory=GpuUse)
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
     placements: tuple[NodePlacement, ...] = ()

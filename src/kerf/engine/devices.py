@@ -1,12 +1,11 @@
 """Asks a pod's sharing family which devices it gets, and what the real scheduler will pick. Knows no family by name."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Target
-from kerf.model.causes import Cause, ForeignFamily, Lack, Name
+from kerf.model.causes import Cause, ForeignFamily, Name
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import PodDemand
@@ -16,7 +15,6 @@ from kerf.sharing.family import Family, NoFit, Refused
 
 _NO_QUANTITY = 1 << 40
 """Shortfall of a refusal that no quantity would mend: farther than any that lacks some MiB."""
-_COUNTS = re.compile(r"\d+/\d+ ")
 
 
 def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:
@@ -39,25 +37,6 @@ def asks_devices(shape: Shape, target: Target) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyText(Cause):
-    """Interim: what a family says in words."""
-
-    reason: str
-    detail: str = ""
-    hint: str = ""
-    missing: str = ""
-
-
-def refused_cause(refused: Refused) -> Cause:
-    return FamilyText(refused.reason, hint=refused.hint)
-
-
-def no_fit_cause(result: NoFit) -> tuple[Cause, tuple[Lack, ...]]:
-    codes = sorted(set(_COUNTS.sub("", result.reason).split(", ")))
-    return FamilyText(", ".join(codes), result.detail, result.hint, result.missing), ()
-
-
-@dataclass(frozen=True, slots=True)
 class Taken:
     """The devices after a pod was placed, its slices, and the real scheduler's order among nodes (least first)."""
 
@@ -73,15 +52,14 @@ def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Sh
         return foreign(target, rightful)
     demand = demand_of(shape, target.family)
     if isinstance(demand, Refused):
-        return Misfit(target.name, Stage(demand.stage), refused_cause(demand), shortfall=1)
+        return Misfit(target.name, demand.stage, demand.cause, shortfall=1)
     if demand.is_empty:
         return Taken(devices)
     if target.no_devices is not None:
         return _no_devices(target, target.no_devices)
     result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
     if isinstance(result, NoFit):
-        cause, missing = no_fit_cause(result)
-        return Misfit(target.name, Stage.DEVICES, cause, missing, result.shortfall or _NO_QUANTITY)
+        return Misfit(target.name, Stage.DEVICES, result.cause, result.missing, result.shortfall or _NO_QUANTITY)
     return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
 
 

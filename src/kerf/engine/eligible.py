@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from kerf.engine.decision import Refusal
-from kerf.engine.devices import demand_of, refused_cause, rightful_family
+from kerf.engine.devices import demand_of, rightful_family
 from kerf.engine.shapes import Shape
-from kerf.model.causes import Cause, Gated, InvalidPod, Name, Quoted
+from kerf.model.causes import Gated, InvalidPod, Name, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
 from kerf.sharing.family import Family, Refused
@@ -22,16 +22,19 @@ def refused_early(
         if found is None:
             left.append(shape)
         else:
-            refusals.append(Refusal(shape.pods, *found))
+            refusals.append(found)
     return tuple(refusals), tuple(left)
 
 
-def _refusal(shape: Shape, families: tuple[Family, ...]) -> tuple[Stage, Cause] | None:
+def _refusal(shape: Shape, families: tuple[Family, ...]) -> Refusal | None:
     if shape.pod.invalid:
-        return Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid))
+        return Refusal(shape.pods, Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid)))
     gates = shape.spec.scheduling_gates
     if gates:
-        return Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue=any(gate in KUEUE_GATES for gate in gates))
+        by_kueue = any(gate in KUEUE_GATES for gate in gates)
+        return Refusal(shape.pods, Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue))
     rightful = rightful_family(shape, families)
     demand = None if rightful is None else demand_of(shape, rightful)
-    return (Stage(demand.stage), refused_cause(demand)) if isinstance(demand, Refused) else None
+    if not isinstance(demand, Refused):
+        return None
+    return Refusal(shape.pods, demand.stage, demand.cause, change=demand.change)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.engine import overlays
-from kerf.engine.devices import FamilyText, with_parts
+from kerf.engine.devices import with_parts
 from kerf.engine.fit import admits
 from kerf.engine.offerings import offerings_of
 from kerf.engine.shapes import Shape
@@ -359,11 +359,11 @@ def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], fa
     """Why nodes of the type show no GPU in this pool; None where they do."""
     if not kind.devices:
         return NoCards(Name(kind.name))
-    booked = double_booked(pool.labels, pool.stated_annotations, families)
-    problem = booked or as_chosen(
-        family.obstacle(kind.devices, pool.labels, pool.stated_annotations), pool.chosen_labels
-    )
-    return CardsNeverShown(FamilyText(problem)) if problem else None
+    problem: Cause | None = double_booked(pool.labels, pool.stated_annotations, families)
+    if problem is None:
+        problem = family.obstacle(kind.devices, pool.labels, pool.stated_annotations)
+    chosen = as_chosen(problem, pool.chosen_labels)
+    return None if chosen is None else CardsNeverShown(chosen)
 
 
 def _empty_room(target: Target, free: Resources, snapshot: ClusterSnapshot) -> Room:

@@ -216,7 +216,7 @@ def placed_pod(pod: Pod, result: Placed) -> PlacedPod:
 
 def is_usable(node: ClusterNode) -> bool:
     """Whether new pods may be planned on it."""
-    if node.is_deleting or node.problem:
+    if node.is_deleting or node.problem is not None:
         return False
     held = node.node
     if held is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
@@ -111,8 +112,8 @@ class ClusterNode:
     """A node with its claim, either of which may be missing, the pods on it, and its cards with what is used of them.
 
     A claim without a node is capacity on its way: `node` is None, and the devices are those predicted at its launch.
-    `family` is the sharing family that owns the cards; empty when there are none. `problem` says why its cards cannot
-    be planned with (two families on one node, a register that cannot be read); empty when they can.
+    `family` is the sharing family that owns the cards; empty when there are none. `problem` is why its cards cannot
+    be planned with (two families on one node, a register that cannot be read); None when they can.
     `reserved` maps pods that hold devices here without being bound (HAMi writes before it binds).
     """
 
@@ -121,7 +122,7 @@ class ClusterNode:
     pods: tuple[Pod, ...] = ()
     devices: tuple[DeviceState, ...] = ()
     family: str = ""
-    problem: str = ""
+    problem: Cause | None = None
     devices_observed: bool = False
 
     @property

@@ -5,14 +5,19 @@ decides between equal prices.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 
+from kerf.model.causes import Cause, Name
+from kerf.sharing.config_names import TornConfig, UnknownConfig
 from kerf.sharing.device_plugin import CONFIG_LABEL
+from kerf.sharing.mig import MpsOnInstances
 from kerf.sharing.mig_parted import MIG_CONFIG
 
 MIG_CONFIGS, PLUGIN_CONFIGS = "kerf.dev/mig-configs", "kerf.dev/device-plugin-configs"
 """Annotations of a NodePool: names of configurations, separated by commas."""
-_LABELS = {MIG_CONFIGS: MIG_CONFIG, PLUGIN_CONFIGS: CONFIG_LABEL}
+_LABELS: Mapping[str, str] = {MIG_CONFIGS: MIG_CONFIG, PLUGIN_CONFIGS: CONFIG_LABEL}
+_ANNOTATIONS = {label: Name(annotation) for annotation, label in _LABELS.items()}
 CHOICES = tuple(_LABELS)
 CONFIGURATION_LABELS = tuple(_LABELS.values())
 """The labels that a choice sets."""
@@ -34,12 +39,11 @@ def label_choices(
     return tuple(dict(zip(open_, names, strict=True)) for names in product(*open_.values()))
 
 
-def as_chosen(problem: str, labels: Mapping[str, str]) -> str:
-    """What a family says of a label, said of the annotation where the label was chosen from one."""
-    for annotation, label in _LABELS.items():
-        if label in labels:
-            problem = problem.replace(f"label {label}:", f"annotation {annotation}:")
-    return problem
+def as_chosen(problem: Cause | None, labels: Mapping[str, str]) -> Cause | None:
+    """What a family says of a label, said of the annotation where the label is one of these, chosen from one."""
+    if not isinstance(problem, UnknownConfig | TornConfig | MpsOnInstances) or problem.label not in labels:
+        return problem
+    return replace(problem, annotation=_ANNOTATIONS[problem.label])
 
 
 def named(text: str) -> tuple[str, ...]:

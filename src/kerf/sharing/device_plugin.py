@@ -9,8 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kerf.model.causes import Cause
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.config_names import name_problem
 from kerf.sharing.config_yaml import Field, documents
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
@@ -61,15 +63,10 @@ class PluginConfigs:
             return self.by_name[_DEFAULT]
         return next(iter(self.by_name.values())) if len(self.by_name) == 1 else None
 
-    def problem(self, labels: Mapping[str, str]) -> str:
-        """Why the configuration that the labels name cannot be used; empty when it can, or when none is named."""
+    def problem(self, labels: Mapping[str, str]) -> Cause | None:
+        """Why the configuration that the labels name cannot be used; None when it can, or when none is named."""
         named = labels.get(CONFIG_LABEL)
-        if named is None or (named in self.by_name and named not in self.torn):
-            return ""
-        if named in self.torn:
-            return f"label {CONFIG_LABEL}: two ConfigMaps have different configurations of the name {named}"
-        known = ", ".join(sorted(self.by_name)) or "none is known"
-        return f"label {CONFIG_LABEL}: expected a configuration of NVIDIA's device plugin ({known}), got {named}"
+        return None if named is None else name_problem(CONFIG_LABEL, named, self.by_name, self.torn)
 
 
 def find_plugin_configs(config_maps: Sequence[ConfigMap]) -> PluginConfigs:

@@ -6,11 +6,13 @@ prices or plans. Everything here is pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from kerf.model.causes import Cause, Lack, Quoted
 from kerf.model.gpu import DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
+from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
@@ -23,14 +25,13 @@ SHARING = "kerf.dev/gpu-sharing"
 class Refused:
     """A pod that the family will never serve as it is written; nothing is bought for it.
 
-    `stage` is `invalid` (its admission refuses it, or drops what it asks for) or `scheduler` (it is not its
-    scheduler's). `patch` is a merge patch of the pod, as YAML, that mends it; empty when none does.
+    `stage` is INVALID (its admission refuses it, or drops what it asks for) or SCHEDULER (it is not its scheduler's).
+    `change` is a merge patch of the pod that fixes it, its containers merged by name; None when none does.
     """
 
-    stage: str
-    reason: str
-    hint: str = ""
-    patch: str = ""
+    stage: Stage
+    cause: Cause
+    change: Mapping[str, object] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,22 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class NoFit:
-    """The pod does not fit. `reason` as the real scheduler words it (`1/1 CardInsufficientMemory`).
+    """The pod does not fit.
 
-    `missing` is the smallest quantity that is lacking on any one card, in words (`17112 MiB`); empty when no quantity
-    would help. `shortfall` is the same as a number; `detail` one sentence with both figures; `hint` what the pod should
-    ask instead, where the family knows.
+    `missing` is the smallest quantity that is lacking on any one card; empty when no quantity would help. `shortfall`
+    is the same as a plain number, 0 for none.
     """
 
-    reason: str
-    missing: str = ""
+    cause: Cause
+    missing: tuple[Lack, ...] = ()
     shortfall: int = 0
-    detail: str = ""
-    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable(Cause):
+    """What a node or a ConfigMap states of GPUs cannot be read; `error` is the decoder's."""
+
+    error: Quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +132,10 @@ class Family(Protocol):
         """Labels, each set of which gives a node a configuration that might serve the pod, in order; for advice."""
         ...
 
-    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-        """Why a new node with these cards, labels and annotations would never register them; empty when it will."""
+    def obstacle(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Cause | None:
+        """Why a new node with these cards, labels and annotations would never register them; None when it will."""
         ...
 
     def predict(

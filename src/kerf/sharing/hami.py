@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
+from kerf.model.plan import Stage
 from kerf.model.pods import HAMI_SCHEDULER, Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
@@ -22,9 +24,16 @@ from kerf.sharing.hami_mig import HAMI_MODE, allowed_profiles
 from kerf.sharing.hami_occupancy import booked, recorded_use, with_occupant
 from kerf.sharing.hami_options import MIG_MODE, HamiOptions, WeightsError, read_options
 from kerf.sharing.hami_records import NODE, node_devices, node_pair_scores
-from kerf.sharing.hami_refusals import dropped_request, foreign_scheduler
-from kerf.sharing.hami_shortage import explain
+from kerf.sharing.hami_refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
+from kerf.sharing.hami_shortage import unfit
 from kerf.sharing.mig_geometry import most_of
+
+
+@dataclass(frozen=True, slots=True)
+class NoProfileAllowed(Cause):
+    """The pool's HAMi runs in MIG mode, and its allowlist has no profile for a GPU model of the node."""
+
+    model: Name
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class Hami:
         try:
             options = read_options(pod.annotations, self.config, honours_pins=self.honours_pins)
         except WeightsError as error:
-            return Refused("invalid", f"HAMi's scheduler answers with an error whatever the node: {error}")
+            return Refused(Stage.INVALID, WeightsUnreadable(Quoted(str(error))))
         return PodDemand(self.name, containers, options)
 
     def _admitted(self, pod: Pod) -> Admitted | Refused:
@@ -100,7 +109,7 @@ class Hami:
             return Admitted(spec.init_containers, spec.containers, spec.scheduler_name)
         admitted = admit(spec.init_containers, spec.containers, spec.scheduler_name, self.config)
         if isinstance(admitted, Denied):
-            return Refused("invalid", f"HAMi's webhook refuses the pod: {admitted.message}")
+            return Refused(Stage.INVALID, WebhookRefuses(admitted.message))
         return admitted
 
     def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
@@ -113,19 +122,21 @@ class Hami:
         del pod
         return ()
 
-    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    def obstacle(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Cause | None:
         """That cards are to be cut by MIG and have no profile that HAMi is allowed."""
         del labels
         if annotations.get(HAMI_MODE) != MIG_MODE:
-            return ""
+            return None
         bare = next((s for s in shapes if not allowed_profiles(s, self.config)), None)
-        return f"{HAMI_MODE}: mig, and {bare.model.name} has no MIG profile that HAMi may cut" if bare else ""
+        return None if bare is None else NoProfileAllowed(Name(bare.model.name))
 
     def predict(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> tuple[DeviceState, ...]:
         """One idle card a shape, as HAMi's device plugin will register it without NUMA."""
-        if self.obstacle(shapes, labels, annotations):
+        if self.obstacle(shapes, labels, annotations) is not None:
             return ()
         predicted = self._cut if annotations.get(HAMI_MODE) == MIG_MODE else self._predicted
         return tuple(predicted(index, shape) for index, shape in enumerate(shapes))
@@ -189,14 +200,26 @@ class Hami:
         node: Node | None,
         quotas: Sequence[ResourceQuota],
     ) -> Fit | NoFit:
-        """The cards that HAMi's scheduler would take on this node, or its reason for taking none."""
-        options = demand.options if isinstance(demand.options, HamiOptions) else HamiOptions()
+        """The cards that HAMi's scheduler would take on this node, or what is lacking."""
+        decided = self.decide(devices, demand, pod, node, quotas)
+        return decided if isinstance(decided, Fit) else unfit(decided, _options(demand))
+
+    def decide(
+        self,
+        devices: Sequence[DeviceState],
+        demand: PodDemand,
+        pod: Pod,
+        node: Node | None,
+        quotas: Sequence[ResourceQuota],
+    ) -> Fit | Shortage:
+        """`fit` as HAMi's own scheduler answers it: a shortage has its codes and their counts."""
+        options = _options(demand)
         needs_pairs = options.is_topology_aware and node is not None
         pairs = node_pair_scores(node, devices) if needs_pairs and node is not None else None
         headroom = self._headroom(pod.namespace, quotas) if quotas else None
         placed = place(devices, demand.containers, Request(options, headroom, pairs))
         if isinstance(placed, Shortage):
-            return explain(placed, options)
+            return placed
         slices = _slices(devices, demand, pod, placed)
         init_count = sum(c.is_init for c in demand.containers)
         return Fit(slices, booked(devices, placed, init_count), node_score(devices))
@@ -231,8 +254,12 @@ class Hami:
 
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """HAMi takes the node with the highest score, or with the lowest where the policy is exactly `spread`."""
-        options = demand.options if isinstance(demand.options, HamiOptions) else HamiOptions()
+        options = _options(demand)
         return score if options.node_policy == "spread" else -score
+
+
+def _options(demand: PodDemand) -> HamiOptions:
+    return demand.options if isinstance(demand.options, HamiOptions) else HamiOptions()
 
 
 def _asks_any(pod: Pod, names: frozenset[str]) -> bool:

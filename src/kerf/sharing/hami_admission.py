@@ -8,6 +8,7 @@ v2.10.0 as its webhook showed them (tests/data/hami). This module says what HAMi
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kerf.model.causes import Quoted
 from kerf.model.gpu import SliceRequest
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER, Container, ContainerDemand
 from kerf.model.quantities import NOTHING, Resources
@@ -21,10 +22,10 @@ _INT32 = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The webhook refuses the pod, with this HTTP status and text."""
+    """The webhook refuses the pod, with this HTTP status and its own text."""
 
     code: int
-    message: str
+    message: Quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def admit(
     everything = (*init, *apps)
     wrong = next((c for c in everything if not 0 <= c.limits.get(config.memory_percent, 0) <= 100), None)
     if wrong is not None:
-        return Denied(500, _wrong_percent(wrong, config))
+        return Denied(500, Quoted(_wrong_percent(wrong, config)))
     changes = tuple((c.name, *change) for c in everything for change in _additions(c.limits, config).items())
     environment = tuple(
         (c.name, PRIORITY_VARIABLE, str(c.limits[config.priority])) for c in everything if config.priority in c.limits
@@ -71,9 +72,9 @@ def admit(
         return Admitted(*after, scheduler_name, changes, environment)
     privileged = next((c.name for c in everything if c.is_privileged), None)
     if privileged is not None:
-        return Denied(403, f"container {privileged} is privileged")
+        return Denied(403, Quoted(f"container {privileged} is privileged"))
     if has_node:
-        return Denied(403, "pod has node assigned")
+        return Denied(403, Quoted("pod has node assigned"))
     return Admitted(*after, HAMI_SCHEDULER, changes, environment)
 
 
@@ -166,7 +167,7 @@ def quota_refusal(admitted: Admitted, config: HamiConfig, quotas: Sequence[Resou
         for quota in quotas:
             for key, limit in limits_of(quota, resource, config):
                 if need + quota.used.get(key, 0) > limit:
-                    return Denied(403, "exceeding resource quota")
+                    return Denied(403, Quoted("exceeding resource quota"))
     return None
 
 

@@ -8,22 +8,23 @@ v2.10.0 (commit 4707fb02), as 10,588 recorded verdicts of its scheduler show the
 
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 
+from kerf.model.causes import Name
 from kerf.model.gpu import DeviceState, Placement, SliceRequest
 from kerf.model.pods import ContainerDemand
 from kerf.sharing.hami_mig import place_profile
 from kerf.sharing.hami_options import MIG_MODE, HamiOptions
 
-NOT_HEALTHY, CORDONED, WRONG_TYPE = "CardNotHealth", "CardCordoned", "CardTypeMismatch"
-OTHER_NUMA, WRONG_ID, NO_SLOT = "NumaNotFit", "CardUuidMismatch", "CardTimeSlicingExhausted"
-EXCLUSIVE, OVER_QUOTA = "ExclusiveDeviceAllocateConflict", "ResourceQuotaNotFit"
-NO_MEMORY, NO_CORES = "CardInsufficientMemory", "CardInsufficientCore"
-CORES_EXHAUSTED, NO_MIG_PLACE = "CardComputeUnitsExhausted", "CardMigTopologyInfeasible"
-TOO_FEW, TOO_FEW_TAKERS = "NodeInsufficientDevice", "AllocatedCardsInsufficientRequest"
+NOT_HEALTHY, CORDONED, WRONG_TYPE = Name("CardNotHealth"), Name("CardCordoned"), Name("CardTypeMismatch")
+OTHER_NUMA, WRONG_ID, NO_SLOT = Name("NumaNotFit"), Name("CardUuidMismatch"), Name("CardTimeSlicingExhausted")
+EXCLUSIVE, OVER_QUOTA = Name("ExclusiveDeviceAllocateConflict"), Name("ResourceQuotaNotFit")
+NO_MEMORY, NO_CORES = Name("CardInsufficientMemory"), Name("CardInsufficientCore")
+CORES_EXHAUSTED, NO_MIG_PLACE = Name("CardComputeUnitsExhausted"), Name("CardMigTopologyInfeasible")
+TOO_FEW, TOO_FEW_TAKERS = Name("NodeInsufficientDevice"), Name("AllocatedCardsInsufficientRequest")
 
 VENDOR = "NVIDIA"
 PairScores = Sequence[Sequence[int]]
@@ -60,12 +61,29 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why a container gets no card: HAMi's text, and the cards as they were when it was refused."""
+    """Why a container gets no card, and the cards as they were when it was refused.
 
-    reason: str
+    `counts` is how many of `total` cards gave each of HAMi's codes; a `total` of 0 means that HAMi counts none.
+    `refusals` are the cards that were looked at, by position, each with its code.
+    """
+
+    counts: tuple[tuple[Name, int], ...]
+    total: int
     request: SliceRequest
     devices: tuple[DeviceState, ...]
-    refusals: tuple[tuple[int, str], ...] = ()
+    refusals: tuple[tuple[int, Name], ...] = ()
+
+    @property
+    def codes(self) -> tuple[Name, ...]:
+        """HAMi's codes, sorted."""
+        return tuple(sorted(code for code, _ in self.counts))
+
+    @property
+    def reason(self) -> str:
+        """As HAMi's extender answers: `1/2 CardInsufficientMemory, 1/2 CardTypeMismatch`."""
+        if not self.total:
+            return ", ".join(self.codes)
+        return ", ".join(sorted(f"{count}/{self.total} {code}" for code, count in self.counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +173,7 @@ class _Walk:
     ask: SliceRequest
     request: Request
     taken: list[Share] = field(default_factory=list)
-    refusals: list[tuple[int, str]] = field(default_factory=list)
+    refusals: list[tuple[int, Name]] = field(default_factory=list)
     dropped: int = 0
 
     def take(self) -> Segment | Shortage:
@@ -163,27 +181,27 @@ class _Walk:
         cards, options, wanted = self.cards, self.request.options, self.ask.count
         self._rank()
         if wanted > len(cards.order) and not self._may_repeat():
-            return self._shortage(TOO_FEW)
+            return self._shortage({TOO_FEW: 0}, 0)
         collects_all = options.is_topology_aware
         numa = -1
         for position in reversed(cards.order):
             device = cards.devices[position]
             reason = self._unusable(device)
-            if reason == "" and options.numa_bind and device.numa != numa:
+            if reason is None and options.numa_bind and device.numa != numa:
                 self.dropped += 0 if collects_all else len(self.taken)
                 self.taken.clear()
                 numa = device.numa
-            while not reason:
+            while reason is None:
                 reason = self._offer(position, device)
                 if not collects_all and len(self.taken) == wanted:
                     return tuple(self.taken)
                 if device.mode != MIG_MODE:
                     break
-            if reason:
+            if reason is not None:
                 self.refusals.append((position, reason))
         if collects_all and len(self.taken) >= wanted:
             return self._best_linked()
-        return self._shortage(self._summary())
+        return self._shortage(self._counts(), len(cards.order))
 
     def _rank(self) -> None:
         """Sort the cards by HAMi's score, keeping the previous order among equals."""
@@ -207,15 +225,15 @@ class _Walk:
         """Whether one card may give more than one instance, so that the number of cards is no limit."""
         return self.request.options.allows_mig and any(d.mode == MIG_MODE for d in self.cards.devices)
 
-    def _unusable(self, device: DeviceState) -> str:
-        """Why the card is out of the question whatever is used of it; empty when it is not."""
+    def _unusable(self, device: DeviceState) -> Name | None:
+        """Why the card is out of the question whatever is used of it; None when it is not."""
         if not device.healthy:
             return NOT_HEALTHY
         if device.cordoned:
             return CORDONED
-        return "" if self.request.options.accepts_type(device) else WRONG_TYPE
+        return None if self.request.options.accepts_type(device) else WRONG_TYPE
 
-    def _offer(self, position: int, device: DeviceState) -> str:
+    def _offer(self, position: int, device: DeviceState) -> Name | None:
         """Take a share of the card; or why not."""
         options, cards = self.request.options, self.cards
         if not options.accepts_id(device):
@@ -226,20 +244,20 @@ class _Walk:
             return EXCLUSIVE
         cores, memory = min(self.ask.cores, 100), self.ask.memory_on(device)
         reason = self._overload(position, device, memory, cores)
-        if reason:
+        if reason is not None:
             return reason
         if device.mode != MIG_MODE:
             self.taken.append(Share(position, memory, cores))
-            return ""
+            return None
         here = tuple(s.placement for s in self.taken if s.position == position and s.placement is not None)
         found = place_profile(device, memory, cards.placements[position] + here)
         if found is None:
             return NO_MIG_PLACE
         self.taken.append(Share(position, found[0].memory_mib, found[0].cores, found[1]))
-        return ""
+        return None
 
-    def _overload(self, position: int, device: DeviceState, memory: int, cores: int) -> str:
-        """Which limit of quota or card the share would break; empty when none."""
+    def _overload(self, position: int, device: DeviceState, memory: int, cores: int) -> Name | None:
+        """Which limit of quota or card the share would break; None when none."""
         cards = self.cards
         if self.request.headroom is not None and not self._within_quota(self.request.headroom, memory, cores):
             return OVER_QUOTA
@@ -251,7 +269,7 @@ class _Walk:
             return EXCLUSIVE
         if device.cores != 0 and cards.cores[position] == device.cores and cores == 0:
             return CORES_EXHAUSTED
-        return ""
+        return None
 
     def _within_quota(self, headroom: Headroom, memory: int, cores: int) -> bool:
         memory += self.cards.booked_memory + sum(share.memory_mib for share in self.taken)
@@ -267,18 +285,17 @@ class _Walk:
             return (min(taken, key=lambda one: sum(pairs[one.position][other.position] for other in taken)),)
         return max(combinations(taken, wanted), key=lambda group: _linkage(group, pairs))
 
-    def _summary(self) -> str:
-        """HAMi's text: how many cards of how many gave which reason."""
+    def _counts(self) -> Mapping[Name, int]:
+        """How many cards gave which code."""
         counts = Counter(reason for _, reason in self.refusals)
         if self.dropped:
             counts[OTHER_NUMA] += self.dropped
         if self.taken:
             counts[TOO_FEW_TAKERS] += len(self.taken)
-        total = len(self.cards.order)
-        return ", ".join(sorted(f"{count}/{total} {reason}" for reason, count in counts.items()))
+        return counts
 
-    def _shortage(self, reason: str) -> Shortage:
-        return Shortage(reason, self.ask, self.cards.frozen(), tuple(self.refusals))
+    def _shortage(self, counts: Mapping[Name, int], total: int) -> Shortage:
+        return Shortage(tuple(counts.items()), total, self.ask, self.cards.frozen(), tuple(self.refusals))
 
 
 def _column(word: str, cards: _Cards, scores: Sequence[float]) -> Sequence[float]:

@@ -1,50 +1,69 @@
-"""Pods that HAMi accepts and that would still not get what they ask for: Kerf's judgement, in words, with the mend.
+"""Pods that HAMi refuses, or accepts and would still not give what they ask for: Kerf's judgement, with the fix.
 
-HAMi itself lets them pass without a word, and they run without limits or wait for ever. Buying a node for them would
-be money for nothing.
+HAMi itself lets the latter pass without a word, and they run without limits or wait for ever. Buying a node for them
+would be money for nothing.
 """
 
-from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER, Container
-from kerf.model.quantities import MEMORY, MIB, quantity_text
+from dataclasses import dataclass
+
+from kerf.model.causes import Cause, Name, Quoted
+from kerf.model.plan import Stage
+from kerf.model.pods import HAMI_SCHEDULER, Container
+from kerf.model.quantities import MIB
 from kerf.sharing.family import Refused
-from kerf.sharing.hami_admission import IGNORE_LABEL, asked
+from kerf.sharing.hami_admission import asked
 from kerf.sharing.hami_config import HamiConfig
 
 
-def dropped_request(container: Container, config: HamiConfig, *, is_init: bool) -> Refused:
-    """The container's GPU memory is no number of 31 bits, so that HAMi drops its whole request.
+@dataclass(frozen=True, slots=True)
+class WebhookRefuses(Cause):
+    """HAMi's webhook refuses the pod, with this message."""
 
-    The patch takes the number as bytes, which is what `4Gi` means everywhere else. Its list of containers has one entry
-    by name, to be merged by that name.
+    message: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsUnreadable(Cause):
+    """HAMi's scheduler answers with this error whatever the node."""
+
+    error: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDropped(Cause):
+    """The container's GPU memory is no number of 31 bits, so HAMi drops its whole request.
+
+    `amount` is counted in `unit_mib`. `meant` is the number that states it if it was meant as bytes; None where that
+    does not fit either.
     """
+
+    container: Name
+    resource: Name
+    amount: int
+    unit_mib: int
+    meant: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignScheduler(Cause):
+    """The pod asks for GPUs of HAMi, and another scheduler will place it, which knows nothing of slices."""
+
+    scheduler: Name
+
+
+def dropped_request(container: Container, config: HamiConfig, *, is_init: bool) -> Refused:
+    """The refusal of a container's GPU memory; the change takes the number as bytes, as `4Gi` means everywhere else."""
     name, amount = config.memory, asked(container, config)[config.memory]
-    written = quantity_text(MEMORY, amount)
-    equals = f" = {amount}" if written != str(amount) else ""
-    unit = "MiB" if config.memory_factor == 1 else f"{config.memory_factor} MiB"
-    reason = (
-        f"container {container.name}: HAMi reads {name} as a plain number of {unit}; {written}{equals} does not fit in "
-        f"31 bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory"
-    )
     meant = max(1, -(-amount // (MIB * config.memory_factor)))
-    if amount < 0 or meant * config.memory_factor >= 2**31:
-        return Refused("invalid", reason)
-    patch = (
-        f"spec:\n  {'initContainers' if is_init else 'containers'}:\n  - name: {container.name}\n    resources:\n"
-        f"      limits: {{{name}: {meant}}}\n      requests: {{{name}: {meant}}}\n"
-    )
-    return Refused("invalid", reason, f"write {name}: {meant}", patch)
+    is_bytes = amount >= 0 and meant * config.memory_factor < 2**31
+    cause = RequestDropped(Name(container.name), Name(name), amount, config.memory_factor, meant if is_bytes else None)
+    if not is_bytes:
+        return Refused(Stage.INVALID, cause)
+    resources = {"limits": {name: meant}, "requests": {name: meant}}
+    part = "initContainers" if is_init else "containers"
+    return Refused(Stage.INVALID, cause, {"spec": {part: [{"name": container.name, "resources": resources}]}})
 
 
 def foreign_scheduler(scheduler: str) -> Refused:
-    """The pod asks for GPUs of a HAMi node, and another scheduler will place it, which knows nothing of slices."""
-    what, label = "asks for GPUs of HAMi, but its schedulerName is", "=".join(IGNORE_LABEL)
-    patch = f"spec:\n  schedulerName: {HAMI_SCHEDULER}\n"
-    if scheduler not in (DEFAULT_SCHEDULER, ""):
-        reason = f"{what} {scheduler}, and HAMi's webhook leaves such a pod alone"
-        return Refused("scheduler", reason, f"set schedulerName: {HAMI_SCHEDULER}, or leave it out", patch)
-    reason = (
-        f"{what} {DEFAULT_SCHEDULER}, not {HAMI_SCHEDULER}: HAMi's webhook did not take it over (it was not running, "
-        f"or the pod or its namespace has the label {label})"
-    )
-    hint = f"create the pod again while HAMi's webhook runs, without {label}, or set schedulerName: {HAMI_SCHEDULER}"
-    return Refused("scheduler", reason, hint, patch)
+    """The refusal of a pod that names this scheduler; the change names HAMi's."""
+    return Refused(Stage.SCHEDULER, ForeignScheduler(Name(scheduler)), {"spec": {"schedulerName": HAMI_SCHEDULER}})

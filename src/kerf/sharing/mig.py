@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.model.causes import Cause, Name
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition, Profile
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
@@ -17,7 +18,7 @@ from kerf.sharing.device_plugin import CONFIG_LABEL, MIXED, MPS, NO_STRATEGY, SI
 from kerf.sharing.device_plugin import find_plugin_configs as plugin_configs
 from kerf.sharing.family import SHARING
 from kerf.sharing.kubelet import PRODUCT_LABELS, demanded, first_label, stated_memory, stated_number
-from kerf.sharing.mig_geometry import arranged, free_starts, most_of
+from kerf.sharing.mig_geometry import ProfileStarts, arranged, free_starts, most_of
 from kerf.sharing.mig_parted import MIG_CONFIG, MIG_DONE, MIG_STATE, Layout, MigConfigs, find_mig_configs
 from kerf.sharing.partitions import Partitioned
 
@@ -26,6 +27,73 @@ PREFIX, _SHARED = "nvidia.com/mig-", ".shared"
 _COMPUTE = re.compile(r"(\d+)g\.")
 _FOUR_SLICES = ("A30", "RTX PRO")
 _NO_CONFIG = PluginConfig("")
+
+
+@dataclass(frozen=True, slots=True)
+class NoLayoutNamed(Cause):
+    """MIG without the label that names a layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRefused(Cause):
+    """The card, or the device plugin, does not take the layout of this name."""
+
+    layout: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NoMig(LayoutRefused):
+    """The GPU model cannot be cut."""
+
+    model: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchProfile(LayoutRefused):
+    """The GPU model has no such profile; `known` are those that it has, in the card's order."""
+
+    model: Name
+    profile: Name
+    known: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlace(LayoutRefused):
+    """An instance has no place beside those before it, by profile and number; `free` is what still has one."""
+
+    model: Name
+    profile: Name
+    beside: tuple[tuple[Name, int], ...]
+    free: tuple[ProfileStarts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstancesTooMany(LayoutRefused):
+    """The instances do not fit a card of the model together."""
+
+    model: Name
+
+
+@dataclass(frozen=True, slots=True)
+class MpsOnInstances(LayoutRefused):
+    """The device plugin refuses MPS on MIG instances, which the configuration `got` asks for.
+
+    `label` names the configuration; `annotation` is the pool's, where the label was chosen from one, else None.
+    """
+
+    label: Name
+    got: Name
+    annotation: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstancesHidden(LayoutRefused):
+    """The device plugin's `migStrategy` is `none`: it shows no instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnequalInstances(LayoutRefused):
+    """With the `migStrategy` `single` no GPU is shown, because the instances of the node have several profiles."""
 
 
 @dataclass(frozen=True)
@@ -69,38 +137,40 @@ class Mig(Partitioned):
         known = [name for name in sorted(self.mig.by_name) if self.mig.cuts(name)]
         return tuple({MIG_CONFIG: name} for name in (*known, *(f"all-{_profile_of(name, '')}" for name in asked)))
 
-    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    def obstacle(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Cause | None:
         """What keeps the layout from these cards: no MIG, no such profile, no room, or a strategy that shows none."""
         del annotations
         named = labels.get(MIG_CONFIG)
         if named is None:
-            return f"no layout is named; label {MIG_CONFIG} names one"
+            return NoLayoutNamed()
         problem = self.mig.problem(named) or self.plugin.problem(labels)
-        if problem:
+        if problem is not None:
             return problem
         layouts = self.mig.layouts(named, shapes)
         for shape, layout in zip(shapes, layouts, strict=True):
-            problem = _layout_problem(shape, layout)
-            if problem:
-                return f"MIG configuration {named}: {problem}"
-        return f"MIG configuration {named}: {problem}" if (problem := self._shown_problem(layouts, labels)) else ""
+            problem = _layout_problem(Name(named), shape, layout)
+            if problem is not None:
+                return problem
+        return self._shown_problem(Name(named), layouts, labels)
 
-    def _shown_problem(self, layouts: Sequence[Layout], labels: Mapping[str, str]) -> str:
+    def _shown_problem(self, named: Name, layouts: Sequence[Layout], labels: Mapping[str, str]) -> Cause | None:
         config = self.plugin.of(labels) or _NO_CONFIG
         if config.sharing == MPS:
-            return f"NVIDIA's device plugin refuses MPS on MIG instances (label {CONFIG_LABEL}: {config.name})"
+            return MpsOnInstances(named, Name(CONFIG_LABEL), Name(config.name))
         strategy = _strategy(config, labels)
         if strategy == NO_STRATEGY:
-            return "the device plugin's migStrategy is none, so that it shows no instance"
+            return InstancesHidden(named)
         if strategy == SINGLE and not _is_uniform(layouts):
-            return "with migStrategy single all instances of a node must have one profile, else no GPU is shown"
-        return ""
+            return UnequalInstances(named)
+        return None
 
     def predict(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> tuple[DeviceState, ...]:
         """One idle card a shape with the instances of the layout; none where there is an obstacle."""
-        if self.obstacle(shapes, labels, annotations):
+        if self.obstacle(shapes, labels, annotations) is not None:
             return ()
         config = self.plugin.of(labels) or _NO_CONFIG
         layouts = self.mig.layouts(labels[MIG_CONFIG], shapes)
@@ -151,22 +221,22 @@ def _is_uniform(layouts: Sequence[Layout]) -> bool:
     return len(kinds) < 2 and all(len(layout.counts) < 2 for layout in layouts)
 
 
-def _layout_problem(shape: DeviceShape, layout: Layout) -> str:
-    """Why the card cannot have the layout; empty when it can."""
+def _layout_problem(named: Name, shape: DeviceShape, layout: Layout) -> Cause | None:
+    """Why the card cannot have the layout; None when it can."""
     if not layout.is_enabled:
-        return ""
-    if not shape.profiles:
-        return f"{shape.model.name} has no MIG"
-    known = [profile.name for profile in shape.profiles]
+        return None
+    model, known = Name(shape.model.name), tuple(Name(profile.name) for profile in shape.profiles)
+    if not known:
+        return NoMig(named, model)
     unknown = next((name for name in (*layout.counts, layout.fills) if name and name not in known), None)
     if unknown is not None:
-        return f"{shape.model.name} has no profile {unknown}; it has {', '.join(known)}"
+        return NoSuchProfile(named, model, Name(unknown), known)
     if layout.fills or arranged(shape.profiles, layout.counts) is not None:
-        return ""
-    return _no_room(shape, layout)
+        return None
+    return _no_room(named, shape, layout)
 
 
-def _no_room(shape: DeviceShape, layout: Layout) -> str:
+def _no_room(named: Name, shape: DeviceShape, layout: Layout) -> Cause:
     """The first instance that has no place beside those before it, largest first, and what would have one."""
     fitting: dict[str, int] = {}
     order = {profile.name: -profile.size for profile in shape.profiles}
@@ -174,13 +244,12 @@ def _no_room(shape: DeviceShape, layout: Layout) -> str:
         for _ in range(layout.counts[name]):
             more = {**fitting, name: fitting.get(name, 0) + 1}
             if arranged(shape.profiles, more) is None:
-                placed = arranged(shape.profiles, fitting) or ()
-                starts = free_starts(shape.profiles, placed)
-                free = ", ".join(f"{n} at {'/'.join(map(str, at))}" for n, at in starts.items()) or "nothing"
-                held = " + ".join(f"{count} x {n}" for n, count in sorted(fitting.items())) or "an empty card"
-                return f"{name} has no place on {shape.model.name} beside {held}; free: {free}"
+                starts = free_starts(shape.profiles, arranged(shape.profiles, fitting) or ())
+                free = tuple(ProfileStarts(Name(n), at) for n, at in starts.items())
+                beside = tuple((Name(n), count) for n, count in sorted(fitting.items()))
+                return NoPlace(named, Name(shape.model.name), Name(name), beside, free)
             fitting = more
-    return f"the instances do not fit {shape.model.name} together"
+    return InstancesTooMany(named, Name(shape.model.name))
 
 
 def _parts(shape: DeviceShape, layout: Layout, strategy: str, config: PluginConfig) -> tuple[Partition, ...]:

@@ -5,8 +5,18 @@ so that free slices in sum say nothing: two 2g at 0 and 4 leave four slices and 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from kerf.model.causes import Name
 from kerf.model.gpu import Placement, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileStarts:
+    """A profile and memory slices of a card at which it starts, lowest first."""
+
+    profile: Name
+    starts: tuple[int, ...]
 
 
 def places(profile: Profile, profiles: Sequence[Profile], placed: Sequence[Placement]) -> Iterator[Placement]:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kerf.model.causes import Cause
 from kerf.model.gpu import DeviceShape
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.config_names import name_problem
 from kerf.sharing.config_yaml import Field, documents
 
 MIG_CONFIG = "nvidia.com/mig.config"
@@ -65,14 +67,10 @@ class MigConfigs:
         """Whether it makes MIG instances on any card."""
         return any(entry.layout.is_enabled for entry in self.by_name.get(name) or _shipped(name))
 
-    def problem(self, name: str) -> str:
-        """Why the name cannot be used; empty when it can."""
-        if name in self.torn:
-            return f"label {MIG_CONFIG}: two ConfigMaps have different configurations of the name {name}"
-        if self.knows(name):
-            return ""
-        known = ", ".join(sorted(self.by_name)) or "no ConfigMap of mig-parted is known"
-        return f"label {MIG_CONFIG}: expected a configuration of mig-parted ({known}), got {name}"
+    def problem(self, name: str) -> Cause | None:
+        """Why the name cannot be used; None when it can."""
+        is_shipped = name not in self.torn and bool(_shipped(name))
+        return None if is_shipped else name_problem(MIG_CONFIG, name, self.by_name, self.torn)
 
 
 def _shipped(name: str) -> tuple[_Entry, ...]:

@@ -6,8 +6,9 @@ card; it cannot be read anywhere.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from kerf.model.causes import Cause, Lack, Name
 from kerf.model.gpu import DeviceState, Partition, Slice
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -18,6 +19,35 @@ from kerf.sharing.kubelet import KubeletCounted, asked_resources, dealt, peak, s
 
 ADMISSION_ERROR = "UnexpectedAdmissionError"
 """How kubelet fails a pod that asks more replicas than the plugin gives to one container."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooFewParts(Cause):
+    """Fewer parts of the resource are free than are wanted. `shown` are the names of all the cards' parts, sorted.
+
+    `there` is 0 where the cards have no such part at all: they are shown by other names, or not.
+    """
+
+    resource: Name
+    wanted: int
+    free: int
+    there: int
+    shown: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyAtOnce(Cause):
+    """One container asks more of a shared resource than kubelet gives to one: `most`.
+
+    The card has `parts` of it, each with that much memory and percent of its cores; 0 MiB where nothing is promised.
+    """
+
+    resource: Name
+    asked: int
+    most: int
+    parts: int
+    part_mib: int
+    part_cores: int
 
 
 class Partitioned(KubeletCounted):
@@ -116,24 +146,15 @@ def _too_many_at_once(devices: Sequence[DeviceState], demand: PodDemand, resourc
     part = next((p for d in devices for p in d.partitions if p.resource == resource and 0 < p.most < asked), None)
     if part is None:
         return None
-    each = f"; each of {part.count} is {part.memory_mib} MiB and {part.cores} cores" if part.memory_mib else ""
-    detail = f"asks {asked} of {resource} in one container; kubelet refuses more than {part.most} where it is shared"
-    hint = f"ask for {part.most} of {resource} in each container: several replicas may be of one GPU anyway"
-    return NoFit(ADMISSION_ERROR, detail=detail + each, hint=hint)
+    return NoFit(TooManyAtOnce(Name(resource), asked, part.most, part.count, part.memory_mib, part.cores))
 
 
 def _too_few(devices: Sequence[DeviceState], resource: str, wanted: int) -> NoFit:
     usable = [device for device in devices if device.healthy and not device.cordoned]
     free = sum(part.free for device in usable for part in device.partitions if part.resource == resource)
-    there = shown(devices).get(resource, 0)
-    lacks = wanted - free
-    if there:
-        detail, hint = f"needs {wanted} {resource}; {free} of {there} are free", ""
-    else:
-        names = ", ".join(sorted(shown(devices))) or "nothing"
-        detail = f"needs {wanted} {resource}; these GPUs are shown as {names}"
-        hint = f"ask for {names.replace(', ', ' or ')} instead of {resource}"
-    return NoFit(f"Insufficient {resource}", f"{lacks} {resource}", lacks, detail, hint)
+    there, name = shown(devices), Name(resource)
+    cause = TooFewParts(name, wanted, free, there.get(resource, 0), tuple(map(Name, sorted(there))))
+    return NoFit(cause, (Lack(wanted - free, name),), wanted - free)
 
 
 def missing_parts(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> str:

@@ -1,14 +1,16 @@
 """The families Kerf knows, in the order in which they are asked whether a node's cards are theirs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.choice import CHOICES, CONFIGURATION_LABELS
 from kerf.sharing.device_plugin import CONFIG_LABEL
-from kerf.sharing.family import SHARING, Family, Refused
+from kerf.sharing.family import SHARING, Family, Refused, Unreadable
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import CONFIG_MAP as HAMI_CONFIG_MAP
 from kerf.sharing.mig import Mig
@@ -61,26 +63,41 @@ def owner_of(
 
     An annotation that names no family counts as absent; `unknown_sharing` says so.
     """
-    if unknown_sharing(annotations, families):
+    if unknown_sharing(annotations, families) is not None:
         annotations = {key: value for key, value in annotations.items() if key != SHARING}
     return next(family for family in families if family.selects(labels, annotations))
 
 
+@dataclass(frozen=True, slots=True)
+class DoubleBooked(Cause):
+    """Labels of a node give the same cards to several families, as people call them; each would book them in full."""
+
+    families: tuple[Name, ...]
+    labels: tuple[tuple[Name, Name], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownSharing(Cause):
+    """The annotation that names a pool's family has another word than one of these, sorted."""
+
+    known: tuple[Name, ...]
+    got: Quoted
+
+
 def double_booked(
     labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES
-) -> str:
-    """Why nobody can plan with a node whose cards two device plugins would give out; empty for any other node.
+) -> DoubleBooked | None:
+    """Why nobody can plan with a node whose cards two device plugins would give out; None for any other node.
 
     A label for each is needed: what NVIDIA's plugin does without one, it does not do where HAMi's has taken its place.
     """
     if SHARING in annotations or not any(label in labels for label in (CONFIG_LABEL, MIG_CONFIG)):
-        return ""
+        return None
     own = [family for family in families[:-1] if family.selects(labels, annotations)]
     if len(own) < 2 or all(family.selector is None for family in own):
-        return ""
-    names = " and ".join(family.title for family in own)
-    stated = ", ".join(f"{key}={labels[key]}" for key in sorted(labels) if key in _selectors(own))
-    return f"its labels give the same cards to {names} ({stated}), and each would book them in full: take one away"
+        return None
+    stated = tuple((Name(key), Name(labels[key])) for key in sorted(labels) if key in _selectors(own))
+    return DoubleBooked(tuple(Name(family.title) for family in own), stated)
 
 
 def _selectors(families: Sequence[Family]) -> frozenset[str]:
@@ -92,7 +109,7 @@ def unreadable_for(
     annotations: Mapping[str, str],
     families: Sequence[Family],
     config_maps: Sequence[ConfigMap],
-) -> tuple[str, ...]:
+) -> tuple[Unreadable, ...]:
     """What is wrong in those of the ConfigMaps that nodes with these labels and annotations depend on.
 
     They do where the map is their own family's, or where they name a configuration that may be in it. Cards that nobody
@@ -107,17 +124,17 @@ def unreadable_for(
                 family.configured((config_map,))
             except DecodeError as error:
                 if names_one or family.name == owner.name:
-                    found.append(str(error))
+                    found.append(Unreadable(Quoted(str(error))))
     return tuple(dict.fromkeys(found))
 
 
-def unknown_sharing(annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES) -> str:
-    """Why the annotation of a pool that names its family is not followed; empty where it is, or where none is."""
+def unknown_sharing(annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES) -> UnknownSharing | None:
+    """Why the annotation of a pool that names its family is not followed; None where it is, or where none is."""
     stated = annotations.get(SHARING)
     known = {NO_FAMILY, *(family.name for family in families)}
     if stated is None or stated in known:
-        return ""
-    return f"annotation {SHARING}: expected one of {', '.join(sorted(known))}, got {stated}"
+        return None
+    return UnknownSharing(tuple(map(Name, sorted(known))), Quoted(stated))
 
 
 def family_named(name: str, families: Sequence[Family] = FAMILIES) -> Family:

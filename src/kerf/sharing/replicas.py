@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from kerf.model.causes import Cause, Name
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -17,6 +18,13 @@ from kerf.sharing.partitions import Partitioned
 STRATEGY_LABEL, REPLICAS_LABEL = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas"
 """Labels of NVIDIA's feature discovery on nodes that run: how cards are shared, and how often each is shown."""
 _SHARED_GPU = f"{NVIDIA_GPU}.shared"
+
+
+@dataclass(frozen=True, slots=True)
+class NoConfig(Cause):
+    """No configuration of the device plugin is known that shares cards in this way, as people call it."""
+
+    way: Name
 
 
 @dataclass(frozen=True)
@@ -55,13 +63,15 @@ class Replicated(Partitioned):
         known = self.plugin.by_name.items()
         return tuple({CONFIG_LABEL: name} for name, config in sorted(known) if config.sharing == self.name)
 
-    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    def obstacle(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Cause | None:
         """That no configuration says how often the cards are shown."""
         del shapes, annotations
         problem = self.plugin.problem(labels)
-        if problem or self._config(labels) is not None:
+        if problem is not None or self._config(labels) is not None:
             return problem
-        return f"no configuration of NVIDIA's device plugin with {self.title} is known; label {CONFIG_LABEL} names one"
+        return NoConfig(Name(self.title))
 
     def _config(self, labels: Mapping[str, str]) -> PluginConfig | None:
         config = self.plugin.of(labels)

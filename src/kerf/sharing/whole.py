@@ -6,6 +6,7 @@ Kerf counts from the lowest index; since whole cards of a node are alike, any ot
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.model.causes import Cause, Lack, Name
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -23,6 +24,15 @@ from kerf.sharing.kubelet import (
     shared_out,
     stated_memory,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TooFewGpus(Cause):
+    """More whole GPUs are wanted than are idle, of those that are there."""
+
+    wanted: int
+    idle: int
+    there: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,9 @@ class Whole(KubeletCounted):
         """The `nvidia.com/gpu` of each container; every other GPU resource is some other family's."""
         return demanded(pod, self.name, (NVIDIA_GPU,), 100)
 
-    def obstacle(self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    def obstacle(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Cause | None:
         """That the label names a configuration of the plugin that nobody knows: how cards are shared then is open."""
         del shapes, annotations
         return self.plugin.problem(labels)
@@ -55,7 +67,7 @@ class Whole(KubeletCounted):
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> tuple[DeviceState, ...]:
         """One idle card a shape; none where it is open how they are shared."""
-        if self.obstacle(shapes, labels, annotations):
+        if self.obstacle(shapes, labels, annotations) is not None:
             return ()
         return tuple(
             DeviceState(f"gpu-{i}", i, shape.model.registered_as or shape.model.name, shape.memory_mib)
@@ -104,7 +116,8 @@ class Whole(KubeletCounted):
         idle = sorted((d for d in devices if d.is_idle and d.healthy and not d.cordoned), key=lambda d: d.index)
         wanted = peak(demand, NVIDIA_GPU, init_done=False)
         if wanted > len(idle):
-            return _too_few(wanted, len(idle), len(devices))
+            more = wanted - len(idle)
+            return NoFit(TooFewGpus(wanted, len(idle), len(devices)), (Lack(more, Name("GPU")),), more)
         slices = [
             Slice(pod.key, container, idle[at].index, idle[at].id, idle[at].memory_mib, 100)
             for container, held in dealt(demand, NVIDIA_GPU)
@@ -116,13 +129,3 @@ class Whole(KubeletCounted):
 
 def _taken(device: DeviceState) -> DeviceState:
     return device.taking(device.memory_mib, device.cores)
-
-
-def _too_few(wanted: int, idle: int, there: int) -> NoFit:
-    more = wanted - idle
-    return NoFit(
-        f"Insufficient {NVIDIA_GPU}",
-        f"{more} GPU" if more == 1 else f"{more} GPUs",
-        more,
-        f"needs {wanted} whole {'GPU' if wanted == 1 else 'GPUs'}; {idle} of {there} are idle",
-    )

@@ -91,7 +91,7 @@ def _fit(
         return UNREGISTERED
     # HAMi knows only pods that carry its own record, so a pod without one holds nothing here.
     others = [Occupant(holder, None) for holder in holders if holder.key != pod.key]
-    answer = family.fit(family.occupied(devices, others), demand, pod, node, quotas)
+    answer = family.decide(family.occupied(devices, others), demand, pod, node, quotas)
     return answer if isinstance(answer, Fit) else answer.reason
 
 

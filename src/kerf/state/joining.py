@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Quoted
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import DeviceShape, DeviceState, GPUModel, Profile
 from kerf.model.nodeclaim import OBSERVED_DEVICES, PREDICTED_DEVICES, NodeClaim
@@ -13,7 +14,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ClusterNode
-from kerf.sharing.family import Family, Occupant
+from kerf.sharing.family import Family, Occupant, Unreadable
 from kerf.sharing.partitions import missing_parts, shown
 
 _MOST_MIB = 2**40
@@ -21,25 +22,25 @@ _MOST_MIB = 2**40
 
 @dataclass(frozen=True)
 class Parts:
-    """What belongs to one node; `problem` says why it cannot be planned with, where that is known beforehand."""
+    """What belongs to one node; `problem` is why it cannot be planned with, where that is known beforehand."""
 
     node: Node | None
     claim: NodeClaim | None
     pool: NodePool | None
     pods: tuple[Pod, ...]
     booked: tuple[Pod, ...]
-    problem: str = ""
+    problem: Cause | None = None
 
 
 def joined(parts: Parts, family: Family) -> ClusterNode:
     """The node as decisions see it; `family` owns its cards. What cannot be read of them is said in `problem`."""
     node, claim = parts.node, parts.claim
     problem, observed = parts.problem, None
-    if node is not None and not problem:
+    if node is not None and problem is None:
         try:
             observed = family.inventory(node)
         except DecodeError as error:
-            problem = str(error)
+            problem = Unreadable(Quoted(str(error)))
     waiting = claim is not None and not claim.is_true("Initialized")
     predicted: tuple[DeviceState, ...] = ()
     is_cut = any(device.partitions for device in observed or ())

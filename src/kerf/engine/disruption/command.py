@@ -1,6 +1,6 @@
 """Command: nodes to take away, or one to buy in the place of another; what each method proposes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kerf.engine.pricing import cards_in_use, cluster_price
 from kerf.model.market import Market
@@ -13,7 +13,7 @@ class Command:
     """What one method does at once, without its words. `cost` and `gpus` are those of the cluster after it."""
 
     cost: Cost
-    gpus: GpuUse = GpuUse()
+    gpus: GpuUse = field(default_factory=GpuUse)
     deletions: tuple[Deletion, ...] = ()
     launches: tuple[Launch, ...] = ()
 

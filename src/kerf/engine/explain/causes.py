@@ -6,7 +6,7 @@ is a mistake, and a test finds it.
 
 from functools import singledispatch
 
-from kerf.engine.devices import FamilyText
+from kerf.engine.explain import sharing
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
@@ -17,7 +17,7 @@ from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
 
 _GPU_HOUR = 36_000_000
-_UNITS = ("MiB", "cores")
+_OF_DEVICES = ("GPU", "MiB", "cores")
 
 
 def counted(number: int, noun: str) -> str:
@@ -27,8 +27,8 @@ def counted(number: int, noun: str) -> str:
 
 @singledispatch
 def cause_text(cause: Cause) -> str:
-    """The cause as one sentence without its end. Raises NotImplementedError for one that has no words."""
-    raise NotImplementedError(type(cause).__name__)
+    """The cause as one sentence without its end. Raises TypeError for one that has no words."""
+    return sharing.reason(cause)
 
 
 @cause_text.register
@@ -74,11 +74,6 @@ def _(cause: causes.NoCards) -> str:
 @cause_text.register
 def _(cause: causes.NoneRegistered) -> str:
     return f"{cause.node} has registered no GPU"
-
-
-@cause_text.register
-def _(cause: FamilyText) -> str:
-    return cause.reason
 
 
 @cause_text.register
@@ -372,8 +367,6 @@ def missing_text(misfit: Misfit) -> str:
     """What is lacking, such as `2 cpu, 8Gi memory`; empty where no quantity would help."""
     cause = misfit.cause
     match cause:
-        case FamilyText():
-            return cause.missing
         case causes.LimitReached():
             return quantity_text(cause.resource, cause.more)
         case causes.WindowClosed():
@@ -384,9 +377,9 @@ def missing_text(misfit: Misfit) -> str:
 
 
 def _lack_text(lack: Lack) -> str:
-    if lack.of == "GPU":
-        return counted(lack.amount, lack.of)
-    return f"{lack.amount} {lack.of}" if lack.of in _UNITS else f"{quantity_text(lack.of, lack.amount)} {lack.of}"
+    if lack.of in _OF_DEVICES:
+        return sharing.missing_text((lack,))
+    return f"{quantity_text(lack.of, lack.amount)} {lack.of}"
 
 
 def misfit_sentence(misfit: Misfit) -> str:
@@ -415,4 +408,4 @@ _NAMING_THEIR_TARGET = (
 
 def _device_detail(misfit: Misfit) -> str:
     """What a family knows beside its codes; empty where it knows no more."""
-    return misfit.cause.detail if misfit.stage == Stage.DEVICES and isinstance(misfit.cause, FamilyText) else ""
+    return sharing.detail(misfit.cause) if misfit.stage == Stage.DEVICES else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kerf.engine.explain.causes import counted
+from kerf.engine.explain.causes import cause_text, counted
 from kerf.engine.prewarm import prewarm_problem, warnings
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
@@ -77,8 +77,8 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
         if prewarm_problem(pool):
             found.append(f"NodePool {pool.name}: {prewarm_problem(pool)}; it counts as absent")
         unknown = unknown_sharing(annotations, families)
-        if unknown:
-            found.append(f"NodePool {pool.name}: {unknown}; it counts as absent")
+        if unknown is not None:
+            found.append(f"NodePool {pool.name}: {cause_text(unknown)}; it counts as absent")
     return found
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from kerf.engine.explain import sharing as words
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.requests import amounts
@@ -10,6 +11,7 @@ from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.lint.world import Held, World, asks_cards, held_by, some_names
 from kerf.manifests.schema import Path, is_quantity
+from kerf.model.causes import Cause
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import InstanceType, NodeOverlay
 from kerf.model.nodepool import NodePool
@@ -224,24 +226,26 @@ def sharing_shows_no_card(subject: Subject, world: World) -> Notes:
     if not kinds or (is_mig and not any(map(_can_mig, kinds))):
         return
     obstacles = {kind.name: _obstacle(pool, kind, world) for kind in kinds}
-    if all(obstacles.values()):
-        name, why = min(obstacles.items())
+    name = min(obstacles)
+    why = obstacles[name]
+    if why is not None and all(obstacles.values()):
         more = f" (and {len(kinds) - 1} more types)" if len(kinds) > 1 else ""
         path: Path = ("spec", "template", "metadata", "labels")
         stated = [at for at, _ in _mig_asked(subject)]
-        yield Note(stated[0] if stated else path, f"{name}{more}: {why}", "its nodes would show no GPU", at_key=True)
+        says = f"{name}{more}: {words.reason(why)}"
+        yield Note(stated[0] if stated else path, says, "its nodes would show no GPU", at_key=True)
 
 
-def _obstacle(pool: NodePool, kind: InstanceType, world: World) -> str:
-    """What keeps every choice of labels that the pool leaves from the cards of a type; empty when one is possible."""
+def _obstacle(pool: NodePool, kind: InstanceType, world: World) -> Cause | None:
+    """What keeps every choice of labels that the pool leaves from the cards of a type; None when one is possible."""
     annotations = pool.stated_annotations
-    found = ""
+    found = None
     for choice in label_choices(pool.labels, annotations, has_mig=_can_mig(kind)):
         labels = {**pool.labels, **choice}
         family = owner_of(labels, annotations, world.families)
         why = family.obstacle(kind.devices, labels, annotations)
-        if not why or (not world.of_kind("ConfigMap") and _names_unknown(family, labels)):
-            return ""
+        if why is None or (not world.of_kind("ConfigMap") and _names_unknown(family, labels)):
+            return None
         found = found or why
     return found
 
@@ -262,11 +266,13 @@ def unknown_family(subject: Subject, world: World) -> Notes:
     """
     pool = subject.value
     if isinstance(pool, NodePool):
-        why = unknown_sharing(pool.stated_annotations, world.families)
-        for at in _annotations(subject, SHARING) if why else ():
+        unknown = unknown_sharing(pool.stated_annotations, world.families)
+        if unknown is None:
+            return
+        for at in _annotations(subject, SHARING):
             known = [*(family.name for family in world.families), "none"]
             close = nearest(subject.text(*at), known, 0.6)
-            yield Note(at, why, f"is {close} meant?" if close else "")
+            yield Note(at, words.reason(unknown), f"is {close} meant?" if close else "")
             return
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from kerf.engine.devices import FamilyText, rightful_family
+from kerf.engine.devices import rightful_family
+from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
 from kerf.engine.shapes import Shape
 from kerf.model.causes import CardsNeverShown, Insufficient
@@ -44,8 +45,8 @@ def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Adv
 
 def ask_otherwise(misfit: Misfit) -> Advice | None:
     """What the family itself says that the pod should ask."""
-    cause = misfit.cause
-    return Advice(cause.hint) if isinstance(cause, FamilyText) and cause.hint else None
+    hint = words.hint(misfit.cause)
+    return Advice(hint) if hint else None
 
 
 def as_the_reason_says(pool: NodePool, misfit: Misfit) -> Advice | None:

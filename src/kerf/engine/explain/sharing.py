@@ -1,0 +1,354 @@
+"""Words of what sharing families refuse: each kind of cause has its own, found by its type.
+
+A pod that no device takes has a short `reason` for a row, as the real scheduler words it, and a `detail` with the
+figures. Every other cause of a family is one sentence, its `reason`. All of it is for people, and no code reads it.
+"""
+
+from collections.abc import Iterable
+from functools import singledispatch
+
+from kerf.model.causes import Cause, Lack, Name
+from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER
+from kerf.model.quantities import MEMORY, quantity_text
+from kerf.sharing import hami_fit as hami
+from kerf.sharing.config_names import TornConfig, UnknownConfig
+from kerf.sharing.device_plugin import CONFIG_LABEL
+from kerf.sharing.family import SHARING, Unreadable
+from kerf.sharing.hami import NoProfileAllowed
+from kerf.sharing.hami_admission import IGNORE_LABEL
+from kerf.sharing.hami_mig import HAMI_MODE
+from kerf.sharing.hami_refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami_shortage import (
+    CardRule,
+    CardsNotNamed,
+    CardsOut,
+    CoresShort,
+    MemoryShort,
+    NoCardTakes,
+    NoFreeStart,
+    ProfilesTooSmall,
+    TooFewCards,
+    WrongCards,
+)
+from kerf.sharing.mig import (
+    InstancesHidden,
+    InstancesTooMany,
+    LayoutRefused,
+    MpsOnInstances,
+    NoLayoutNamed,
+    NoMig,
+    NoPlace,
+    NoSuchProfile,
+    UnequalInstances,
+)
+from kerf.sharing.mig_geometry import ProfileStarts
+from kerf.sharing.mig_parted import MIG_CONFIG
+from kerf.sharing.partitions import ADMISSION_ERROR, TooFewParts, TooManyAtOnce
+from kerf.sharing.registry import DoubleBooked, UnknownSharing
+from kerf.sharing.replicas import NoConfig
+from kerf.sharing.whole import TooFewGpus
+
+_CARDS_OUT = {
+    hami.NO_SLOT: "needs a free slot of a GPU; every slot is taken",
+    hami.EXCLUSIVE: "needs a GPU for itself; none is idle",
+    hami.CORES_EXHAUSTED: "needs a GPU with cores left; all of them are booked",
+    hami.OVER_QUOTA: "the ResourceQuota of its namespace does not leave that much",
+    hami.CORDONED: "every GPU that would do is cordoned",
+    hami.NOT_HEALTHY: "every GPU that would do is unhealthy",
+}
+_CONFIGS = {
+    CONFIG_LABEL: ("NVIDIA's device plugin", "none is known"),
+    MIG_CONFIG: ("mig-parted", "no ConfigMap of mig-parted is known"),
+}
+"""Whose configurations a label names, and what is said where none is known."""
+
+
+@singledispatch
+def reason(cause: Cause) -> str:
+    """In short: the real scheduler's codes, else one sentence. Raises TypeError for a cause that is no family's."""
+    raise TypeError(f"no words for {type(cause).__name__}")
+
+
+@singledispatch
+def detail(cause: Cause) -> str:
+    """The sentence with the figures, for a cause whose `reason` is a code; empty for every other."""
+    del cause
+    return ""
+
+
+@singledispatch
+def hint(cause: Cause) -> str:
+    """What the pod should ask instead, where the family knows; else empty."""
+    del cause
+    return ""
+
+
+def missing_text(lacks: Iterable[Lack]) -> str:
+    """Quantities of devices: `17112 MiB`, `2 GPUs`; empty for none."""
+    return ", ".join(gpus(lack.amount) if lack.of == "GPU" else f"{lack.amount} {lack.of}" for lack in lacks)
+
+
+def gpus(count: int) -> str:
+    """`1 GPU`, `2 GPUs`."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+# Pods that no card of a HAMi node takes.
+
+
+@reason.register
+def _(cause: NoCardTakes) -> str:
+    return ", ".join(cause.codes)
+
+
+@detail.register
+def _(cause: TooFewCards) -> str:
+    return f"needs {gpus(cause.wanted)} on one node; this one has {cause.there}"
+
+
+@detail.register
+def _(cause: MemoryShort) -> str:
+    needs = f"needs {cause.need_mib} MiB {_each(cause.gpus)}; the largest free is {cause.largest_free_mib}"
+    return needs + _besides(cause.free_starts)
+
+
+@detail.register
+def _(cause: CoresShort) -> str:
+    needs = f"needs {cause.need} cores {_each(cause.gpus)}; the most free is {cause.most_free}"
+    return needs + _besides(cause.free_starts)
+
+
+@detail.register
+def _(cause: CardsOut) -> str:
+    return _CARDS_OUT[cause.code] + _besides(cause.free_starts)
+
+
+@detail.register
+def _(cause: WrongCards) -> str:
+    asked, here = " or ".join(cause.asked), ", ".join(cause.here)
+    match cause.rule:
+        case CardRule.USE_TYPES:
+            return f"asks for a GPU type with {asked or 'nothing'} in its name; here is {here}"
+        case CardRule.MODE:
+            return f"asks for the sharing mode {asked or 'nothing'}; here is {here}"
+        case CardRule.AVOID_TYPES:
+            return f"excludes GPU types with {asked} in their name; here is {here}"
+
+
+@detail.register
+def _(cause: CardsNotNamed) -> str:
+    if not cause.asked:
+        return "excludes each of these GPUs by its UUID"
+    return f"asks for the GPU {', '.join(cause.asked)}, which is not here"
+
+
+@detail.register
+def _(cause: ProfilesTooSmall) -> str:
+    return f"needs {cause.need_mib} MiB in one MIG instance; the largest profile has {cause.largest_mib}"
+
+
+@detail.register
+def _(cause: NoFreeStart) -> str:
+    needs = f"needs {cause.need_mib} MiB in one MIG instance ({_starts(cause.profiles)})"
+    return f"{needs}: none of these starts is free{_besides(cause.free_starts)}"
+
+
+def _each(count: int) -> str:
+    return "on one GPU" if count == 1 else f"on each of {count} GPUs"
+
+
+def _besides(free: tuple[ProfileStarts, ...] | None) -> str:
+    if free is None:
+        return ""
+    return f"; free starts: {_starts(free)}" if free else "; no profile has a free start"
+
+
+def _starts(profiles: Iterable[ProfileStarts]) -> str:
+    return ", ".join(f"{each.profile} at {'/'.join(map(str, each.starts))}" for each in profiles)
+
+
+# Pods that HAMi would never serve as they are written.
+
+
+@reason.register
+def _(cause: WebhookRefuses) -> str:
+    return f"HAMi's webhook refuses the pod: {cause.message}"
+
+
+@reason.register
+def _(cause: WeightsUnreadable) -> str:
+    return f"HAMi's scheduler answers with an error whatever the node: {cause.error}"
+
+
+@reason.register
+def _(cause: RequestDropped) -> str:
+    written = quantity_text(MEMORY, cause.amount)
+    equals = f" = {cause.amount}" if written != str(cause.amount) else ""
+    unit = "MiB" if cause.unit_mib == 1 else f"{cause.unit_mib} MiB"
+    return (
+        f"container {cause.container}: HAMi reads {cause.resource} as a plain number of {unit}; {written}{equals} does "
+        "not fit in 31 bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory"
+    )
+
+
+@hint.register
+def _(cause: RequestDropped) -> str:
+    return "" if cause.meant is None else f"write {cause.resource}: {cause.meant}"
+
+
+@reason.register
+def _(cause: ForeignScheduler) -> str:
+    what = "asks for GPUs of HAMi, but its schedulerName is"
+    if not _is_default(cause.scheduler):
+        return f"{what} {cause.scheduler}, and HAMi's webhook leaves such a pod alone"
+    return (
+        f"{what} {DEFAULT_SCHEDULER}, not {HAMI_SCHEDULER}: HAMi's webhook did not take it over (it was not running, "
+        f"or the pod or its namespace has the label {'='.join(IGNORE_LABEL)})"
+    )
+
+
+@hint.register
+def _(cause: ForeignScheduler) -> str:
+    named = f"set schedulerName: {HAMI_SCHEDULER}"
+    if not _is_default(cause.scheduler):
+        return f"{named}, or leave it out"
+    return f"create the pod again while HAMi's webhook runs, without {'='.join(IGNORE_LABEL)}, or {named}"
+
+
+def _is_default(scheduler: Name) -> bool:
+    return scheduler in (DEFAULT_SCHEDULER, "")
+
+
+# Pods for which kubelet shows too few cards, or parts of them.
+
+
+@reason.register
+def _(cause: TooFewGpus) -> str:
+    del cause
+    return f"Insufficient {NVIDIA_GPU}"
+
+
+@detail.register
+def _(cause: TooFewGpus) -> str:
+    what = "GPU" if cause.wanted == 1 else "GPUs"
+    return f"needs {cause.wanted} whole {what}; {cause.idle} of {cause.there} are idle"
+
+
+@reason.register
+def _(cause: TooFewParts) -> str:
+    return f"Insufficient {cause.resource}"
+
+
+@detail.register
+def _(cause: TooFewParts) -> str:
+    if cause.there:
+        return f"needs {cause.wanted} {cause.resource}; {cause.free} of {cause.there} are free"
+    return f"needs {cause.wanted} {cause.resource}; these GPUs are shown as {', '.join(cause.shown) or 'nothing'}"
+
+
+@hint.register
+def _(cause: TooFewParts) -> str:
+    return "" if cause.there else f"ask for {' or '.join(cause.shown) or 'nothing'} instead of {cause.resource}"
+
+
+@reason.register
+def _(cause: TooManyAtOnce) -> str:
+    del cause
+    return ADMISSION_ERROR
+
+
+@detail.register
+def _(cause: TooManyAtOnce) -> str:
+    asks = f"asks {cause.asked} of {cause.resource} in one container"
+    refuses = f"{asks}; kubelet refuses more than {cause.most} where it is shared"
+    if not cause.part_mib:
+        return refuses
+    return f"{refuses}; each of {cause.parts} is {cause.part_mib} MiB and {cause.part_cores} cores"
+
+
+@hint.register
+def _(cause: TooManyAtOnce) -> str:
+    return f"ask for {cause.most} of {cause.resource} in each container: several replicas may be of one GPU anyway"
+
+
+# Nodes whose cards would never be shown.
+
+
+@reason.register
+def _(cause: UnknownConfig) -> str:
+    whose, none = _CONFIGS[cause.label]
+    known = ", ".join(cause.known) or none
+    return f"{_named_by(cause)}: expected a configuration of {whose} ({known}), got {cause.got}"
+
+
+@reason.register
+def _(cause: TornConfig) -> str:
+    return f"{_named_by(cause)}: two ConfigMaps have different configurations of the name {cause.got}"
+
+
+@reason.register
+def _(cause: NoConfig) -> str:
+    return f"no configuration of NVIDIA's device plugin with {cause.way} is known; label {CONFIG_LABEL} names one"
+
+
+@reason.register
+def _(cause: NoProfileAllowed) -> str:
+    return f"{HAMI_MODE}: mig, and {cause.model} has no MIG profile that HAMi may cut"
+
+
+@reason.register
+def _(cause: NoLayoutNamed) -> str:
+    del cause
+    return f"no layout is named; label {MIG_CONFIG} names one"
+
+
+@reason.register
+def _(cause: LayoutRefused) -> str:
+    return f"MIG configuration {cause.layout}: {_layout_problem(cause)}"
+
+
+def _layout_problem(cause: LayoutRefused) -> str:
+    match cause:
+        case NoMig():
+            return f"{cause.model} has no MIG"
+        case NoSuchProfile():
+            return f"{cause.model} has no profile {cause.profile}; it has {', '.join(cause.known)}"
+        case NoPlace():
+            beside = " + ".join(f"{count} x {name}" for name, count in cause.beside) or "an empty card"
+            free = _starts(cause.free) or "nothing"
+            return f"{cause.profile} has no place on {cause.model} beside {beside}; free: {free}"
+        case InstancesTooMany():
+            return f"the instances do not fit {cause.model} together"
+        case MpsOnInstances():
+            return f"NVIDIA's device plugin refuses MPS on MIG instances ({_named_by(cause)}: {cause.got})"
+        case InstancesHidden():
+            return "the device plugin's migStrategy is none, so that it shows no instance"
+        case UnequalInstances():
+            return "with migStrategy single all instances of a node must have one profile, else no GPU is shown"
+        case _:
+            raise TypeError(f"no words for {type(cause).__name__}")
+
+
+def _named_by(cause: UnknownConfig | TornConfig | MpsOnInstances) -> str:
+    """What names the configuration, as people can change it."""
+    return f"label {cause.label}" if cause.annotation is None else f"annotation {cause.annotation}"
+
+
+# Nodes and pools of which nobody can tell who owns their cards.
+
+
+@reason.register
+def _(cause: DoubleBooked) -> str:
+    names, stated = " and ".join(cause.families), ", ".join(f"{key}={value}" for key, value in cause.labels)
+    return f"its labels give the same cards to {names} ({stated}), and each would book them in full: take one away"
+
+
+@reason.register
+def _(cause: UnknownSharing) -> str:
+    return f"annotation {SHARING}: expected one of {', '.join(cause.known)}, got {cause.got}"
+
+
+@reason.register
+def _(cause: Unreadable) -> str:
+    return cause.error

@@ -1,0 +1,317 @@
+"""The words of what sharing families refuse."""
+
+import pytest
+
+from kerf.engine.explain.sharing import detail, hint, missing_text, reason
+from kerf.model.causes import Cause, Lack, Name, Quoted
+from kerf.sharing.config_names import TornConfig, UnknownConfig
+from kerf.sharing.family import Unreadable
+from kerf.sharing.hami import NoProfileAllowed
+from kerf.sharing.hami_fit import (
+    CORDONED,
+    CORES_EXHAUSTED,
+    EXCLUSIVE,
+    NO_CORES,
+    NO_MEMORY,
+    NO_MIG_PLACE,
+    NO_SLOT,
+    NOT_HEALTHY,
+    OVER_QUOTA,
+    TOO_FEW,
+    WRONG_ID,
+    WRONG_TYPE,
+)
+from kerf.sharing.hami_refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami_shortage import (
+    CardRule,
+    CardsNotNamed,
+    CardsOut,
+    CoresShort,
+    MemoryShort,
+    NoCardTakes,
+    NoFreeStart,
+    ProfilesTooSmall,
+    TooFewCards,
+    WrongCards,
+)
+from kerf.sharing.mig import (
+    InstancesHidden,
+    InstancesTooMany,
+    LayoutRefused,
+    MpsOnInstances,
+    NoLayoutNamed,
+    NoMig,
+    NoPlace,
+    NoSuchProfile,
+    UnequalInstances,
+)
+from kerf.sharing.mig_geometry import ProfileStarts
+from kerf.sharing.partitions import TooFewParts, TooManyAtOnce
+from kerf.sharing.registry import DoubleBooked, UnknownSharing
+from kerf.sharing.replicas import NoConfig
+from kerf.sharing.whole import TooFewGpus
+from tests.sharing.test_causes import causes
+
+GPU, SHARED, GPUMEM = Name("nvidia.com/gpu"), Name("nvidia.com/gpu.shared"), Name("nvidia.com/gpumem")
+PLUGIN, MIG = Name("nvidia.com/device-plugin.config"), Name("nvidia.com/mig.config")
+A100, WANTED, ONE_G, TWO_G = Name("A100"), Name("wanted"), Name("1g.5gb"), Name("2g.10gb")
+LEFT = (ProfileStarts(ONE_G, (2, 3, 6)), ProfileStarts(TWO_G, (2,)))
+HERE = (Name("NVIDIA-A10G"), Name("NVIDIA-L4"))
+
+DETAILS: list[tuple[Cause, str, str]] = [
+    (NoCardTakes((NO_MEMORY, NO_SLOT)), "CardInsufficientMemory, CardTimeSlicingExhausted", ""),
+    (TooFewCards((TOO_FEW,), 5, 1), "NodeInsufficientDevice", "needs 5 GPUs on one node; this one has 1"),
+    (TooFewCards((TOO_FEW,), 1, 0), "NodeInsufficientDevice", "needs 1 GPU on one node; this one has 0"),
+    (
+        MemoryShort((NO_MEMORY,), 40000, 1, 22888),
+        "CardInsufficientMemory",
+        "needs 40000 MiB on one GPU; the largest free is 22888",
+    ),
+    (
+        MemoryShort((NO_MEMORY,), 4864, 2, 1024, ()),
+        "CardInsufficientMemory",
+        "needs 4864 MiB on each of 2 GPUs; the largest free is 1024; no profile has a free start",
+    ),
+    (
+        CoresShort((NO_CORES,), 50, 1, 30, LEFT),
+        "CardInsufficientCore",
+        "needs 50 cores on one GPU; the most free is 30; free starts: 1g.5gb at 2/3/6, 2g.10gb at 2",
+    ),
+    (
+        CardsOut((NO_SLOT,), NO_SLOT),
+        "CardTimeSlicingExhausted",
+        "needs a free slot of a GPU; every slot is taken",
+    ),
+    (
+        CardsOut((EXCLUSIVE,), EXCLUSIVE, ()),
+        "ExclusiveDeviceAllocateConflict",
+        "needs a GPU for itself; none is idle; no profile has a free start",
+    ),
+    (
+        CardsOut((CORES_EXHAUSTED,), CORES_EXHAUSTED),
+        "CardComputeUnitsExhausted",
+        "needs a GPU with cores left; all of them are booked",
+    ),
+    (
+        CardsOut((OVER_QUOTA,), OVER_QUOTA),
+        "ResourceQuotaNotFit",
+        "the ResourceQuota of its namespace does not leave that much",
+    ),
+    (CardsOut((CORDONED,), CORDONED), "CardCordoned", "every GPU that would do is cordoned"),
+    (CardsOut((NOT_HEALTHY,), NOT_HEALTHY), "CardNotHealth", "every GPU that would do is unhealthy"),
+    (
+        WrongCards((WRONG_TYPE,), CardRule.USE_TYPES, (Name("H100"), Name("A100")), HERE),
+        "CardTypeMismatch",
+        "asks for a GPU type with H100 or A100 in its name; here is NVIDIA-A10G, NVIDIA-L4",
+    ),
+    (
+        WrongCards((WRONG_TYPE,), CardRule.USE_TYPES, (), HERE[:1]),
+        "CardTypeMismatch",
+        "asks for a GPU type with nothing in its name; here is NVIDIA-A10G",
+    ),
+    (
+        WrongCards((WRONG_TYPE,), CardRule.MODE, (Name("mps"),), (Name("hami-core"), Name("mig"))),
+        "CardTypeMismatch",
+        "asks for the sharing mode mps; here is hami-core, mig",
+    ),
+    (
+        WrongCards((WRONG_TYPE,), CardRule.MODE, (), (Name("mig"),)),
+        "CardTypeMismatch",
+        "asks for the sharing mode nothing; here is mig",
+    ),
+    (
+        WrongCards((WRONG_TYPE,), CardRule.AVOID_TYPES, (Name("A10G"), Name("L4")), HERE),
+        "CardTypeMismatch",
+        "excludes GPU types with A10G or L4 in their name; here is NVIDIA-A10G, NVIDIA-L4",
+    ),
+    (
+        CardsNotNamed((WRONG_ID,), (Name("GPU-1"), Name("GPU-2"))),
+        "CardUuidMismatch",
+        "asks for the GPU GPU-1, GPU-2, which is not here",
+    ),
+    (CardsNotNamed((WRONG_ID,), ()), "CardUuidMismatch", "excludes each of these GPUs by its UUID"),
+    (
+        ProfilesTooSmall((NO_MIG_PLACE,), 41000, 40192),
+        "CardMigTopologyInfeasible",
+        "needs 41000 MiB in one MIG instance; the largest profile has 40192",
+    ),
+    (
+        NoFreeStart((NO_MIG_PLACE,), 19968, (ProfileStarts(Name("3g.20gb"), (0, 4)),), LEFT),
+        "CardMigTopologyInfeasible",
+        "needs 19968 MiB in one MIG instance (3g.20gb at 0/4): none of these starts is free; "
+        "free starts: 1g.5gb at 2/3/6, 2g.10gb at 2",
+    ),
+    (TooFewGpus(6, 4, 4), "Insufficient nvidia.com/gpu", "needs 6 whole GPUs; 4 of 4 are idle"),
+    (TooFewGpus(1, 0, 2), "Insufficient nvidia.com/gpu", "needs 1 whole GPU; 0 of 2 are idle"),
+    (
+        TooFewParts(SHARED, 3, 1, 4, (SHARED,)),
+        "Insufficient nvidia.com/gpu.shared",
+        "needs 3 nvidia.com/gpu.shared; 1 of 4 are free",
+    ),
+    (
+        TooFewParts(GPU, 1, 0, 0, (SHARED,)),
+        "Insufficient nvidia.com/gpu",
+        "needs 1 nvidia.com/gpu; these GPUs are shown as nvidia.com/gpu.shared",
+    ),
+    (
+        TooManyAtOnce(GPU, 2, 1, 4, 5722, 25),
+        "UnexpectedAdmissionError",
+        "asks 2 of nvidia.com/gpu in one container; kubelet refuses more than 1 where it is shared; "
+        "each of 4 is 5722 MiB and 25 cores",
+    ),
+    (
+        TooManyAtOnce(GPU, 2, 1, 4, 0, 0),
+        "UnexpectedAdmissionError",
+        "asks 2 of nvidia.com/gpu in one container; kubelet refuses more than 1 where it is shared",
+    ),
+]
+
+SENTENCES: list[tuple[Cause, str]] = [
+    (WebhookRefuses(Quoted("container a is privileged")), "HAMi's webhook refuses the pod: container a is privileged"),
+    (WeightsUnreadable(Quoted("no")), "HAMi's scheduler answers with an error whatever the node: no"),
+    (
+        RequestDropped(Name("main"), GPUMEM, 4 * 2**30, 1, 4096),
+        "container main: HAMi reads nvidia.com/gpumem as a plain number of MiB; 4Gi = 4294967296 does not fit in 31 "
+        "bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory",
+    ),
+    (
+        RequestDropped(Name("main"), GPUMEM, -1, 1024, None),
+        "container main: HAMi reads nvidia.com/gpumem as a plain number of 1024 MiB; -1 does not fit in 31 "
+        "bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory",
+    ),
+    (
+        ForeignScheduler(Name("")),
+        "asks for GPUs of HAMi, but its schedulerName is default-scheduler, not hami-scheduler: HAMi's webhook did not "
+        "take it over (it was not running, or the pod or its namespace has the label hami.io/webhook=ignore)",
+    ),
+    (
+        ForeignScheduler(Name("volcano")),
+        "asks for GPUs of HAMi, but its schedulerName is volcano, and HAMi's webhook leaves such a pod alone",
+    ),
+    (
+        UnknownConfig(PLUGIN, Name("half"), (Name("fifth"), Name("quarter"))),
+        "label nvidia.com/device-plugin.config: expected a configuration of NVIDIA's device plugin (fifth, quarter), "
+        "got half",
+    ),
+    (
+        UnknownConfig(PLUGIN, Name("half"), ()),
+        "label nvidia.com/device-plugin.config: expected a configuration of NVIDIA's device plugin (none is known), "
+        "got half",
+    ),
+    (
+        UnknownConfig(MIG, Name("half"), (), Name("kerf.dev/mig-configs")),
+        "annotation kerf.dev/mig-configs: expected a configuration of mig-parted (no ConfigMap of mig-parted is "
+        "known), got half",
+    ),
+    (
+        TornConfig(MIG, Name("half")),
+        "label nvidia.com/mig.config: two ConfigMaps have different configurations of the name half",
+    ),
+    (
+        NoConfig(Name("MPS")),
+        "no configuration of NVIDIA's device plugin with MPS is known; label nvidia.com/device-plugin.config names one",
+    ),
+    (NoProfileAllowed(Name("A10G")), "kerf.dev/hami-mode: mig, and A10G has no MIG profile that HAMi may cut"),
+    (NoLayoutNamed(), "no layout is named; label nvidia.com/mig.config names one"),
+    (NoMig(WANTED, Name("A10G")), "MIG configuration wanted: A10G has no MIG"),
+    (
+        NoSuchProfile(WANTED, A100, Name("1g.6gb"), (ONE_G, TWO_G)),
+        "MIG configuration wanted: A100 has no profile 1g.6gb; it has 1g.5gb, 2g.10gb",
+    ),
+    (
+        NoPlace(WANTED, A100, ONE_G, ((ONE_G, 1), (Name("3g.20gb"), 2)), ()),
+        "MIG configuration wanted: 1g.5gb has no place on A100 beside 1 x 1g.5gb + 2 x 3g.20gb; free: nothing",
+    ),
+    (
+        NoPlace(WANTED, A100, Name("7g.40gb"), (), LEFT),
+        "MIG configuration wanted: 7g.40gb has no place on A100 beside an empty card; "
+        "free: 1g.5gb at 2/3/6, 2g.10gb at 2",
+    ),
+    (InstancesTooMany(WANTED, A100), "MIG configuration wanted: the instances do not fit A100 together"),
+    (
+        MpsOnInstances(WANTED, PLUGIN, Name("shared")),
+        "MIG configuration wanted: NVIDIA's device plugin refuses MPS on MIG instances "
+        "(label nvidia.com/device-plugin.config: shared)",
+    ),
+    (
+        MpsOnInstances(WANTED, PLUGIN, Name("shared"), Name("kerf.dev/device-plugin-configs")),
+        "MIG configuration wanted: NVIDIA's device plugin refuses MPS on MIG instances "
+        "(annotation kerf.dev/device-plugin-configs: shared)",
+    ),
+    (
+        InstancesHidden(WANTED),
+        "MIG configuration wanted: the device plugin's migStrategy is none, so that it shows no instance",
+    ),
+    (
+        UnequalInstances(WANTED),
+        "MIG configuration wanted: with migStrategy single all instances of a node must have one profile, else no GPU "
+        "is shown",
+    ),
+    (
+        DoubleBooked((Name("HAMi"), Name("MPS")), ((Name("gpu"), Name("on")), (PLUGIN, Name("shared")))),
+        "its labels give the same cards to HAMi and MPS (gpu=on, nvidia.com/device-plugin.config=shared), "
+        "and each would book them in full: take one away",
+    ),
+    (
+        UnknownSharing((Name("hami"), Name("none")), Quoted("kai")),
+        "annotation kerf.dev/gpu-sharing: expected one of hami, none, got kai",
+    ),
+    (Unreadable(Quoted("a: expected b, got c")), "a: expected b, got c"),
+]
+
+HINTS: list[tuple[Cause, str]] = [
+    (RequestDropped(Name("main"), GPUMEM, 4 * 2**30, 1, 4096), "write nvidia.com/gpumem: 4096"),
+    (RequestDropped(Name("main"), GPUMEM, -1, 1, None), ""),
+    (ForeignScheduler(Name("volcano")), "set schedulerName: hami-scheduler, or leave it out"),
+    (
+        ForeignScheduler(Name("default-scheduler")),
+        "create the pod again while HAMi's webhook runs, without hami.io/webhook=ignore, or set schedulerName: "
+        "hami-scheduler",
+    ),
+    (TooFewParts(GPU, 1, 0, 0, (SHARED, Name("x"))), "ask for nvidia.com/gpu.shared or x instead of nvidia.com/gpu"),
+    (TooFewParts(SHARED, 3, 1, 4, (SHARED,)), ""),
+    (
+        TooManyAtOnce(GPU, 2, 1, 4, 0, 0),
+        "ask for 1 of nvidia.com/gpu in each container: several replicas may be of one GPU anyway",
+    ),
+    (TooFewGpus(6, 4, 4), ""),
+]
+
+
+@pytest.mark.parametrize(("cause", "short", "long"), DETAILS)
+def test_a_refusal_of_devices_has_a_code_and_a_sentence(cause: Cause, short: str, long: str) -> None:
+    """The code as the real scheduler words it, and the figures that it does not say."""
+    assert (short, long) == (reason(cause), detail(cause))
+
+
+@pytest.mark.parametrize(("cause", "expected"), SENTENCES)
+def test_every_other_cause_is_one_sentence(cause: Cause, expected: str) -> None:
+    """What is wrong, where, and what was expected."""
+    assert (expected, "") == (reason(cause), detail(cause))
+
+
+@pytest.mark.parametrize(("cause", "expected"), HINTS)
+def test_what_the_pod_should_ask_instead(cause: Cause, expected: str) -> None:
+    """Where the family knows; else nothing."""
+    assert expected == hint(cause)
+
+
+def test_quantities_of_devices_have_their_unit() -> None:
+    """Only GPUs have a plural."""
+    lacks = [Lack(17112, Name("MiB")), Lack(1, Name("GPU")), Lack(2, Name("GPU")), Lack(2, SHARED)]
+
+    assert "17112 MiB, 1 GPU, 2 GPUs, 2 nvidia.com/gpu.shared" == missing_text(lacks)
+    assert "" == missing_text([])
+
+
+def test_every_cause_of_a_family_has_words() -> None:
+    """The tables above have each of them, and the base of refused layouts alone is never given."""
+    shown = {type(row[0]) for row in (*DETAILS, *SENTENCES)}
+
+    assert set(causes()) - {LayoutRefused} == shown
+
+
+def test_a_cause_without_words_is_an_error() -> None:
+    """Of another room: it is not passed over in silence."""
+    with pytest.raises(TypeError, match="no words for Cause"):
+        reason(Cause())
