@@ -4,7 +4,10 @@ from kerf.cli.explain_nodes import explain_node
 from kerf.cli.explain_pods import PodAnswers, explain_pods
 from kerf.cli.explain_pools import explain_pool
 from kerf.cli.inputs import World
+from kerf.engine import world as engine
+from kerf.engine.decide import decide
 from kerf.engine.disruption.pricecaps import propose
+from kerf.engine.explain.disruption import explained
 from kerf.engine.explain.plan import plan as provision
 from kerf.manifests.decoded import Decoded
 from kerf.model.market import Market
@@ -19,13 +22,15 @@ from tests.engine.test_configuration_choice import LONE, config_map, pods
 
 def answers(snapshot: ClusterSnapshot, market: Market, plan: Plan) -> PodAnswers:
     """What `kerf explain` looks answers up in."""
-    return PodAnswers(World(Decoded(), snapshot.pending, snapshot, market), plan)
+    decision = decide(engine.World(snapshot, market))
+    return PodAnswers(World(Decoded(), snapshot.pending, snapshot, market), decision, plan)
 
 
 def test_a_node_above_its_cap_names_its_successor_and_so_does_the_pool() -> None:
     """The node goes once its pods have moved."""
     snapshot = caps.with_pods(caps.capped())
-    (plan, *_) = propose(snapshot, MARKET, may_go(snapshot))
+    (command, *_) = propose(snapshot, MARKET, may_go(snapshot))
+    plan = explained(command)
     known = answers(snapshot, MARKET, plan)
 
     node = explain_node("Node", snapshot.nodes[0], known)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kerf.engine.decide import bounded
-from kerf.engine.explain.plan import plan as provision
+from kerf.engine.decide import bounded, decide
 from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.cli.program import (
     CLUSTER,
@@ -189,10 +189,10 @@ def test_kinds_that_are_not_read_are_counted_on_stderr(tmp_path: Path) -> None:
 
 
 def test_a_bound_that_comes_later_is_the_same() -> None:
-    """`bounded` gives a plan the bound that it would have had at once."""
+    """`bounded` gives a decision the bound that it would have had at once."""
     market = a_market(an_instance_type("small", cpu=2, price="0.50"), an_instance_type("large", cpu=8, price="1.10"))
     snapshot = a_snapshot(pools=[a_pool()], pods=[a_pod(f"p-{i}", cpu=1 + i % 2) for i in range(7)])
-    later = provision(snapshot, market, Options(with_bound=False))
+    later = decide(World(snapshot, market), Options(with_bound=False))
 
-    assert provision(snapshot, market) == bounded(later, snapshot, market)
+    assert decide(World(snapshot, market)).cost == bounded(later).cost
     assert later.cost.bound_micro is None

@@ -21,9 +21,9 @@ def test_percentages_are_rounded_up(part: int, whole: int, text: str) -> None:
 @pytest.mark.parametrize(
     "patch, command",
     [
-        (Patch("NodePool", "g5", "{}"), "kubectl patch nodepool g5 --type merge -p '{}'"),
-        (Patch("Deployment", "web", "{}", "a"), "kubectl patch deployment web -n a --type strategic -p '{}'"),
-        (Patch("Pod", "web", "{}", "a"), "kubectl patch --local -f MANIFEST --type strategic -p '{}' -o yaml"),
+        (Patch("NodePool", "g5", {}), "kubectl patch nodepool g5 --type merge -p '{}'"),
+        (Patch("Deployment", "web", {}, "a"), "kubectl patch deployment web -n a --type strategic -p '{}'"),
+        (Patch("Pod", "web", {}, "a"), "kubectl patch --local -f MANIFEST --type strategic -p '{}' -o yaml"),
     ],
 )
 def test_a_patch_is_a_ready_command(patch: Patch, command: str) -> None:

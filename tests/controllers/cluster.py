@@ -28,7 +28,7 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodes import Node
-from kerf.model.plan import Plan
+from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Synced
 from kerf.sim.adapter import SimReader, SimRecorder, SimWriter
@@ -49,6 +49,9 @@ class Feed:
 
     def __init__(self) -> None:
         self.plans: list[tuple[float, Plan]] = []
+
+    def launching(self, launches: Sequence[Launch]) -> None:
+        """See PlanFeed."""
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """Take note of a decision."""

@@ -3,20 +3,24 @@
 import pytest
 
 from kerf.controllers.actuator import planned_pods
+from kerf.engine.decision import Decision
+from kerf.engine.disruption.causes import EmptyFor
+from kerf.engine.options import DEFAULT
+from kerf.engine.world import World
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import DISRUPTED_TAINT
-from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan
+from kerf.model.plan import Cost, Deletion, Launch, PlacedPod
 from kerf.model.quantities import Resources
 from kerf.sim.objects import Json
-from kerf.testing.builders import a_claim, cards
+from kerf.testing.builders import a_claim, a_market, cards
 from tests.controllers.cluster import Cluster, pod, pool
 from tests.sim.world import START_S
 
 OFFERING = OfferingKey("g5.xlarge", "us-east-1a", "on-demand")
 TYPES = Requirements([Requirement.of("node.kubernetes.io/instance-type", "In", ["g5.12xlarge", "g5.xlarge"])])
-GONE = Deletion("node-1", "gpu-1", "gpu", 4_000_000, "Empty", "empty for 10m")
+GONE = Deletion("node-1", "gpu-1", "gpu", 4_000_000, "Empty", EmptyFor(600), why="empty for 10m")
 
 
 def launch(*pods: str, name: str = "launch-0") -> Launch:
@@ -28,9 +32,8 @@ def launch(*pods: str, name: str = "launch-0") -> Launch:
 
 def act(cluster: Cluster, *launches: Launch) -> None:
     """Carry out a plan of these launches, decided on the cluster as it was last read."""
-    plan = Plan("cost", Cost("USD", 0, 0), launches=launches)
-    snapshot = cluster.state.snapshot(START_S)
-    cluster.done(cluster.actuator.launch(plan, snapshot))
+    world = World(cluster.state.snapshot(START_S), a_market())
+    cluster.done(cluster.actuator.launch(Decision(world, DEFAULT, Cost("USD", 0, 0), launches=launches)))
 
 
 def created(cluster: Cluster) -> Json:
@@ -149,7 +152,7 @@ def test_a_deletion_of_a_claim_that_goes_is_skipped(cluster: Cluster) -> None:
     cluster.read()
     before = len(cluster.api.events)
     cluster.done(cluster.actuator.delete(GONE))
-    cluster.done(cluster.actuator.delete(Deletion("node-2", "gpu-2", "gpu", 1, "Empty", "")))
+    cluster.done(cluster.actuator.delete(Deletion("node-2", "gpu-2", "gpu", 1, "Empty", EmptyFor(600))))
 
     assert before == len(cluster.api.events)
 

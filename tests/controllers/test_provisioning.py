@@ -6,9 +6,8 @@ import pytest
 
 from kerf.controllers.actuator import Actuator
 from kerf.controllers.provisioning import Provisioning
+from kerf.engine.decision import Decision
 from kerf.errors import ApiError
-from kerf.model.plan import Plan
-from kerf.model.snapshot import ClusterSnapshot
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -221,12 +220,12 @@ class Unlucky(Actuator):
 
     tries = 0
 
-    async def launch(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    async def launch(self, decision: Decision) -> None:
         """Fail once."""
         self.tries += 1
         if self.tries == 1:
             raise ApiError("no answer")
-        await super().launch(plan, snapshot)
+        await super().launch(decision)
 
 
 def test_a_plan_that_could_not_be_carried_out_is_made_again(cluster: Cluster) -> None:

@@ -1,25 +1,27 @@
 """A pin of ours that keeps its pod from the place that it could have is taken away at once, and no other."""
 
-from dataclasses import replace
-
 import pytest
 
 from kerf.controllers.pins import Pins
+from kerf.engine.decision import Decision
+from kerf.engine.options import DEFAULT
+from kerf.engine.world import World
 from kerf.model.gpu import Slice
-from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
+from kerf.model.plan import Cost, NodePlacement, PlacedPod
+from kerf.testing.builders import a_market
 from tests.controllers.cluster import Cluster, pod
 from tests.sim.world import START_S
 
 USE, PINNED = "nvidia.com/use-gpuuuid", "kerf.dev/pinned"
-PLAN = Plan("cost", Cost("USD", 0, 0))
 
 
 def placed(cluster: Cluster, card: str) -> None:
     """A plan finds a place for the pod on a card, and is acted on."""
     snapshot = cluster.read()
     part = Slice(pod="default/p", container="main", device=0, device_id=card, memory_mib=1000, cores=0)
-    plan = replace(PLAN, placements=(NodePlacement(PlacedPod("default/p", (part,)), "node-1"),))
-    cluster.done(cluster.actuator.launch(plan, snapshot))
+    placements = (NodePlacement(PlacedPod("default/p", (part,)), "node-1"),)
+    decision = Decision(World(snapshot, a_market()), DEFAULT, Cost("USD", 0, 0), placements=placements)
+    cluster.done(cluster.actuator.launch(decision))
 
 
 @pytest.mark.parametrize("card, is_kept", [("GPU-a", True), ("GPU-b", False)], ids=["its own", "another"])

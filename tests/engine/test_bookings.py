@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.bookings import advanced, bookings, request_of, verdict
+from kerf.engine.bookings import bookings
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.explain.plan import plan
+from kerf.engine.explain.requests import advanced, verdict
 from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.model.nodeclaim import TRUE, Condition
+from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import (
@@ -54,10 +59,15 @@ def made(snapshot: ClusterSnapshot) -> Plan:
     return plan(snapshot, MARKET, Options(with_bound=False))
 
 
+def decided(snapshot: ClusterSnapshot) -> Decision:
+    """What is decided for it."""
+    return decide(World(snapshot, MARKET), Options(with_bound=False))
+
+
 def told(snapshot: ClusterSnapshot) -> dict[str, tuple[str, str, str]]:
     """The conditions of its first request."""
     booking = bookings(snapshot)[0]
-    seen = verdict(booking, made(snapshot), snapshot)
+    seen = verdict(booking, decided(snapshot))
     found = advanced(booking, seen, snapshot.taken_at_s).conditions
     return {each.type: (each.status, each.reason, each.message) for each in found}
 
@@ -231,7 +241,7 @@ def test_a_plan_says_at_once_that_a_template_is_missing() -> None:
     assert {"ProvisioningRequest team/r: there is no PodTemplate team/big"} == {
         each.reason for each in made(snapshot).unplaced
     }
-    assert "there is no PodTemplate team/big" == verdict(bookings(snapshot)[0], made(snapshot), snapshot).refusal
+    assert "there is no PodTemplate team/big" == verdict(bookings(snapshot)[0], decided(snapshot)).refusal
 
 
 @pytest.mark.parametrize(
@@ -269,4 +279,4 @@ def test_older_requests_come_first_and_pods_before_them() -> None:
 
     placed = {each.pod.pod for each in found.placements}
     assert {"default/p", "provisioningrequest:team.b/0-0"} == placed
-    assert ["team/a"] == [request_of(each.pod) for each in found.unplaced]
+    assert [Placeholder(Keeper.REQUEST, "team/a")] == [Placeholder.of(each.pod) for each in found.unplaced]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.explain.causes import misfit_reason, missing_text
 from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
@@ -85,7 +86,7 @@ def patched(objects: list[Object], patch: Patch | None) -> list[Object]:
     assert patch is not None
     hit = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (patch.kind, patch.name)]
     assert 1 == len(hit)
-    return [merged(o, json.loads(patch.text)) if o is hit[0] else o for o in objects]
+    return [merged(o, patch.change) if o is hit[0] else o for o in objects]
 
 
 HAMI_POOL = a_pool_manifest("g5.xlarge", labels={"gpu": "on"})
@@ -222,7 +223,7 @@ def test_one_row_a_pool_and_one_for_the_nearest_node() -> None:
 
     unplaced = only_unplaced(planned([pod], pools, [M5, G5], nodes=[a_node("n-1"), a_node("n-2", taints=())]))
 
-    assert {"NodePool slices/g5.xlarge", "NodePool tainted/m5.xlarge"} < {m.target for m in unplaced.misfits}
+    assert {"NodePool slices/g5.xlarge", "NodePool tainted/m5.xlarge"} < {str(m.target) for m in unplaced.misfits}
     assert 3 == len(unplaced.misfits)
     assert "needs 40000 MiB on one GPU" in unplaced.reason
     assert Stage.DEVICES == unplaced.stage
@@ -238,7 +239,7 @@ def test_missing_quantity_of_a_card() -> None:
     """40000 of 22888: 17112 MiB are missing on one GPU."""
     misfit = the_misfit(only_unplaced(planned([a_slice(gpumem=40000)], [a_hami_pool()], [G5, G5_12X])))
 
-    assert ("CardInsufficientMemory", "17112 MiB") == (misfit.reason, misfit.missing)
+    assert ("CardInsufficientMemory", "17112 MiB") == (misfit_reason(misfit), missing_text(misfit))
 
 
 def test_without_a_pool_every_pod_says_so() -> None:

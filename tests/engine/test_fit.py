@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.explain.causes import misfit_reason, misfit_sentence, missing_text
 from kerf.engine.fit import Placed, fit, nearest, take
 from kerf.engine.target import Room
+from kerf.model.causes import Name, NothingOffered, TargetKind, TargetName
 from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
 from kerf.model.plan import Misfit, Stage
 from kerf.testing.builders import a_pod, a_pool, resources
@@ -65,7 +67,7 @@ def test_an_untolerated_taint_is_shown_whole() -> None:
     """Key, value and effect of the taint are in the reason."""
     misfit = refusal(a_pod(), offer(a_pool(taints=(DEDICATED,)), M5))
 
-    assert "did not tolerate taint dedicated=gpu:NoSchedule" == misfit.reason
+    assert "did not tolerate taint dedicated=gpu:NoSchedule" == misfit_reason(misfit)
 
 
 def test_a_soft_taint_keeps_nobody_off() -> None:
@@ -79,9 +81,12 @@ def test_missing_quantities_of_every_resource_are_told() -> None:
     """The reason names the resource that lacks most of its share, `missing` has them all."""
     misfit = refusal(a_pod(cpu=5, memory="64Gi"), offer(a_pool(), M5))
 
-    assert "Insufficient memory" == misfit.reason
-    assert "1 cpu, 48Gi memory" == misfit.missing
-    assert "needs 64Gi memory, 16Gi free" == misfit.detail
+    assert "Insufficient memory" == misfit_reason(misfit)
+    assert "1 cpu, 48Gi memory" == missing_text(misfit)
+    assert (
+        "Insufficient memory: needs 64Gi memory, 16Gi free, 1 cpu, 48Gi memory missing (NodePool pool/m5.xlarge)"
+        == misfit_sentence(misfit)
+    )
 
 
 def test_a_host_port_is_taken_once() -> None:
@@ -94,7 +99,7 @@ def test_a_host_port_is_taken_once() -> None:
     other = fit(candidate.target, first.room, shape_of(a_pod("c", spec=port_spec(8081))))
 
     assert isinstance(second, Misfit)
-    assert (Stage.RESOURCES, "host port 8080/TCP is taken") == (second.stage, second.reason)
+    assert (Stage.RESOURCES, "host port 8080/TCP is taken") == (second.stage, misfit_reason(second))
     assert isinstance(other, Placed)
 
 
@@ -102,8 +107,7 @@ def test_a_label_that_no_node_gets_is_named() -> None:
     """A selector on a label that neither pool nor type defines refuses, and says so."""
     misfit = refusal(a_pod(selector={"team": "a"}), offer(a_pool("blue"), M5))
 
-    assert "the pod asks team In [a], NodePool blue has no label team" == misfit.reason
-    assert "team" == misfit.detail
+    assert "the pod asks team In [a], NodePool blue has no label team" == misfit_reason(misfit)
 
 
 @pytest.mark.parametrize("operator, values", [("DoesNotExist", ()), ("NotIn", ("a",))])
@@ -120,7 +124,7 @@ def test_both_values_of_a_label_conflict_are_shown() -> None:
 
     misfit = refusal(a_pod(selector={"team": "a"}), offer(pool, M5))
 
-    assert "the pod asks team In [a], NodePool blue has team In [b, c]" == misfit.reason
+    assert "the pod asks team In [a], NodePool blue has team In [b, c]" == misfit_reason(misfit)
 
 
 def test_a_pod_narrows_what_the_pool_leaves_open() -> None:
@@ -168,7 +172,7 @@ def test_nothing_is_bought_for_a_node_name() -> None:
     misfit = refusal(a_pod(selector={HOSTNAME: "node-7"}), offer(a_pool("blue"), M5))
 
     assert "the pod asks kubernetes.io/hostname In [node-7], NodePool blue has no label kubernetes.io/hostname" == (
-        misfit.reason
+        misfit_reason(misfit)
     )
 
 
@@ -176,7 +180,11 @@ def test_a_slice_never_sums_over_cards() -> None:
     """Four cards of 22888 MiB do not hold one slice of 40000."""
     misfit = refusal(a_slice(gpumem=40000), offer(a_hami_pool(), G5_12X))
 
-    assert (Stage.DEVICES, "CardInsufficientMemory", "17112 MiB") == (misfit.stage, misfit.reason, misfit.missing)
+    assert (Stage.DEVICES, "CardInsufficientMemory", "17112 MiB") == (
+        misfit.stage,
+        misfit_reason(misfit),
+        missing_text(misfit),
+    )
 
 
 def test_two_gpus_of_one_container_are_two_cards() -> None:
@@ -199,8 +207,7 @@ def test_slices_on_a_pool_without_hami_name_its_selector() -> None:
     """Nobody gives slices where HAMi's device plugin does not run."""
     misfit = refusal(a_slice(gpumem=1000), offer(a_pool(), G5))
 
-    assert 'whose device plugin does not select these nodes (selector: label gpu: "on")' in misfit.reason
-    assert "family:hami" == misfit.detail
+    assert 'whose device plugin does not select these nodes (selector: label gpu: "on")' in misfit_reason(misfit)
 
 
 def test_taking_skips_the_sum_and_asks_the_devices_only() -> None:
@@ -215,9 +222,15 @@ def test_taking_skips_the_sum_and_asks_the_devices_only() -> None:
 
 def test_the_nearest_misfit_came_furthest_and_lacks_least() -> None:
     """Stage first, then the smallest shortfall, then the name."""
-    early = Misfit("a", Stage.TAINTS, "", shortfall=1)
-    far, near = (Misfit(n, Stage.DEVICES, "", shortfall=s) for n, s in (("b", 9), ("c", 2)))
-    twin = Misfit("d", Stage.DEVICES, "", shortfall=2)
+    early, far, near, twin = (
+        Misfit(TargetName(TargetKind.NODE, Name(name)), stage, NothingOffered(), shortfall=shortfall)
+        for name, stage, shortfall in (
+            ("a", Stage.TAINTS, 1),
+            ("b", Stage.DEVICES, 9),
+            ("c", Stage.DEVICES, 2),
+            ("d", Stage.DEVICES, 2),
+        )
+    )
 
     assert near == nearest([twin, far, early, near])
 
@@ -226,4 +239,4 @@ def test_a_daemon_takes_the_port_first() -> None:
     """A DaemonSet's host port is taken on every node that it runs on."""
     candidate = offer(a_pool(), M5, daemon_sets=(a_daemon_set(spec=port_spec(9100)),))
 
-    assert "host port 9100/TCP is taken" == refusal(a_pod(spec=port_spec(9100)), candidate).reason
+    assert "host port 9100/TCP is taken" == misfit_reason(refusal(a_pod(spec=port_spec(9100)), candidate))

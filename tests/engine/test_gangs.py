@@ -1,5 +1,6 @@
 """Groups of pods get nodes together or not at all."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
@@ -307,7 +308,7 @@ def test_every_group_is_placed_whole_or_not_at_all(
 
 def hints(made: Plan) -> set[tuple[str, str]]:
     """The hints of the pods that get no place, each with the text of its patch."""
-    return {(each.hint, each.patch.text if each.patch is not None else "") for each in made.unplaced}
+    return {(each.hint, json.dumps(each.patch.change) if each.patch is not None else "") for each in made.unplaced}
 
 
 def test_a_hint_on_limits_counts_the_groups_that_come_back() -> None:

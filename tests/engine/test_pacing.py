@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kerf.engine.explain.plan import plan
 from kerf.engine.options import Options
-from kerf.engine.pacing import is_paced, left
+from kerf.engine.pacing import left
 from kerf.model.bounds import MAX_LAUNCHES, bounds_of
+from kerf.model.causes import Paced
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_pod, a_pool, a_snapshot, an_instance_type
@@ -43,7 +44,7 @@ def test_the_first_in_the_queue_are_served_and_the_others_say_when() -> None:
     assert ["launch-0", "launch-1", "launch-2"] == [launch.name for launch in made.launches]
     assert {"paced: NodePool pool makes 3 launches a minute; next in 20s"} == {u.reason for u in made.unplaced}
     assert ["default/p0", "default/p3", "default/p4"] == [u.pod for u in made.unplaced]
-    assert is_paced(made)
+    assert Paced in {type(each.innermost) for each in made.unplaced}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_group_that_waits_for_the_pace_says_so() -> None:
     assert [] == launched(made)
     text = "group g: 0 of 4 have room: paced: NodePool pool makes 3 launches a minute; next in 20s"
     assert {text} == {unplaced.reason for unplaced in made.unplaced}
-    assert is_paced(made)
+    assert Paced in {type(each.innermost) for each in made.unplaced}
 
 
 def test_floors_keep_the_pace_and_come_after_pods() -> None:
@@ -90,7 +91,6 @@ def test_floors_keep_the_pace_and_come_after_pods() -> None:
 
     assert [1, 1, 0] == [len(launch.pods) for launch in made.launches]
     assert (("pool", "paced: NodePool pool makes 3 launches a minute; next in 20s"),) == made.unmet_floors
-    assert is_paced(made)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "", "1e3"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.explain.causes import cause_text
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
@@ -108,7 +109,7 @@ def test_a_type_that_is_sold_out_everywhere_is_kept_with_its_reason() -> None:
 
     assert () == offered.candidates
     assert [("m5.xlarge is sold out (on-demand), tried again at 2026-01-05T12:03:00Z", NOON_S + 180)] == [
-        (c.refused, c.retry_at_s) for c in offered.unavailable
+        (c.refused and cause_text(c.refused), c.retry_at_s) for c in offered.unavailable
     ]
 
 
@@ -116,7 +117,9 @@ def test_an_unavailable_offering_counts_as_sold_out() -> None:
     """The catalogue itself may say that an offering cannot be had."""
     kind = replace(M5, offerings=(replace(M5.offerings[0], is_available=False),))
 
-    assert ["m5.xlarge is sold out (on-demand)"] == [c.refused for c in wares(a_pool(), types=[kind]).unavailable]
+    assert ["m5.xlarge is sold out (on-demand)"] == [
+        c.refused and cause_text(c.refused) for c in wares(a_pool(), types=[kind]).unavailable
+    ]
 
 
 def test_a_back_off_holds_for_its_pool_alone() -> None:
@@ -127,7 +130,7 @@ def test_a_back_off_holds_for_its_pool_alone() -> None:
 
     assert ["b"] == [c.pool.name for c in offered.candidates]
     assert ["m5.xlarge backs off in NodePool a until 2026-01-05T12:05:00Z: never registered"] == [
-        c.refused for c in offered.unavailable
+        c.refused and cause_text(c.refused) for c in offered.unavailable
     ]
 
 
@@ -170,7 +173,7 @@ def test_a_pool_needs_its_node_class(classes: tuple[NodeClass, ...], assumed: bo
     """A missing or unready NodeClass stops a pool, unless missing ones are taken to be ready."""
     offered = wares(a_pool(), types=[M5], node_classes=classes, assume_node_classes=assumed)
 
-    assert [problem] * bool(problem) == [why for _, why in offered.pool_problems]
+    assert [problem] * bool(problem) == [cause_text(why) for _, why in offered.pool_problems]
     assert (not problem) == bool(offered.candidates)
 
 
@@ -243,5 +246,5 @@ def test_an_invalid_pool_takes_no_nodes() -> None:
 
     assert ((), (("pool", "it is invalid: spec.limits.cpu: expected a quantity, got '1e1.5'"),)) == (
         offered.candidates,
-        offered.pool_problems,
+        tuple((name, cause_text(problem)) for name, problem in offered.pool_problems),
     )

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.explain.launches import asked, counted
+from kerf.engine.explain.causes import counted
+from kerf.engine.explain.launches import asked
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering, OfferingKey
 from kerf.model.market import SoldOut
 from kerf.model.pods import Owner

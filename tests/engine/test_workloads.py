@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from kerf.engine.explain.causes import misfit_reason, missing_text
 from kerf.engine.sizing.orchestrators import batches
 from kerf.engine.sizing.workloads import Fitting, fitting, openings, standing
 from kerf.model.market import Market
@@ -133,8 +134,8 @@ def test_a_pool_that_does_not_take_the_pod_says_why() -> None:
 
     assert by_label.misfit is not None
     assert by_size.misfit is not None
-    assert "the pod asks disk In [ssd], NodePool pool has no label disk" == by_label.misfit.reason
-    assert ("Insufficient cpu", "2080m cpu") == (by_size.misfit.reason, by_size.misfit.missing)
+    assert "the pod asks disk In [ssd], NodePool pool has no label disk" == misfit_reason(by_label.misfit)
+    assert ("Insufficient cpu", "2080m cpu") == (misfit_reason(by_size.misfit), missing_text(by_size.misfit))
 
 
 def test_runs_of_orchestrators_are_known_by_their_labels() -> None:

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from kerf.kube.recorder import KubeRecorder, Limits
 from kerf.model import events
+from kerf.model.causes import NotBought
 from kerf.model.events import Occurrence
 from kerf.ports import Recorder
 from kerf.sim.objects import Json
@@ -70,7 +71,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def why(text: str) -> Occurrence:
     """An event that differs by its text."""
-    return events.failed_scheduling(POD, text)
+    return events.failed_scheduling(POD, text, NotBought())
 
 
 def unready() -> web.Response:

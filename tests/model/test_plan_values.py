@@ -2,6 +2,7 @@
 
 import pytest
 
+from kerf.model.causes import NotBought
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Cost, Deletion, GpuUse, Plan, Stage
 from kerf.testing.builders import a_pool
@@ -55,7 +56,7 @@ def test_prices_are_exact_to_six_decimals(micro: int, text: str, number: float) 
 
 def test_a_plan_without_launches_and_deletions_does_nothing() -> None:
     """Pods that are left are no action."""
-    deletion = Deletion("node", "claim", a_pool().name, 0, "Empty", "")
+    deletion = Deletion("node", "claim", a_pool().name, 0, "Empty", NotBought())
 
     assert Plan("cost", NOTHING_SPENT).is_empty
     assert not Plan("cost", NOTHING_SPENT, deletions=(deletion,)).is_empty

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kerf.model import events as people
+from kerf.model.causes import NotBought
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.nodes import Node
@@ -298,8 +299,8 @@ def test_an_event_is_posted_once_within_its_period(world: World) -> None:
     world.api.create(pod())
     recorder = SimRecorder(world.api, world.clock)
     for after_s in (0, 299, 300):
-        world.at(after_s, lambda: recorder.record(people.failed_scheduling("default/web-0", "no pool")))
-    recorder.record(people.failed_scheduling("default/web-0", "limit reached"))
+        world.at(after_s, lambda: recorder.record(people.failed_scheduling("default/web-0", "no pool", NotBought())))
+    recorder.record(people.failed_scheduling("default/web-0", "limit reached", NotBought()))
 
     assert [0, 300, 300] == [posted.at_s - START_S for posted in recorder.posted]
     assert 3 == len(world.api.list("Event"))

@@ -7,6 +7,7 @@ from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.disruption.first import METHODS
 from kerf.engine.disruption.relocation import relocation
+from kerf.engine.explain.disruption import explained
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY, Budget
 from kerf.model.nodes import Node
@@ -22,7 +23,7 @@ from tests.engine.worlds import a_hami_node
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:
     """All plans of the method."""
-    return list(propose(snapshot, MARKET, may_go(snapshot)))
+    return [explained(command) for command in propose(snapshot, MARKET, may_go(snapshot))]
 
 
 def order(snapshot: ClusterSnapshot) -> list[str]:

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
+from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.emptiness import propose
+from kerf.engine.explain.disruption import explained
 from kerf.model.nodepool import EMPTY, WHEN_EMPTY, Budget, Disruption
 from kerf.model.plan import Deletion, Plan
 from kerf.model.pods import Owner
@@ -14,7 +16,7 @@ from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_g
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:
     """All plans of the method."""
-    return list(propose(snapshot, MARKET, may_go(snapshot)))
+    return [explained(command) for command in propose(snapshot, MARKET, may_go(snapshot))]
 
 
 def test_all_empty_nodes_go_in_one_plan() -> None:
@@ -37,7 +39,8 @@ def test_a_deletion_says_how_long_and_how_much() -> None:
 
     deletion = proposed(a_cluster([free_pool()], [node]))[0].deletions[0]
 
-    assert Deletion("a", "a", "pool", 192_000, EMPTY, "empty for 10m, saves 0.192 USD/h") == deletion
+    why = "empty for 10m, saves 0.192 USD/h"
+    assert Deletion("a", "a", "pool", 192_000, EMPTY, EmptyFor(600), why=why) == deletion
 
 
 def test_a_node_that_never_had_a_pod_is_empty_since_it_was_initialised() -> None:

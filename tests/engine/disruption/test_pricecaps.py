@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.disruption.pricecaps import kept_for, propose
+from kerf.engine.explain.disruption import explained
 from kerf.model.bounds import MAX_PRICE
 from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import WHEN_EMPTY, Budget, Disruption, NodePool
@@ -25,7 +26,7 @@ def capped(price: str = "0.25", **given: Any) -> NodePool:
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:
     """All plans of the method."""
-    return list(propose(snapshot, MARKET, may_go(snapshot)))
+    return [explained(command) for command in propose(snapshot, MARKET, may_go(snapshot))]
 
 
 def with_pods(pool: NodePool, *nodes: Any, cpu: int = 3, **given: Any) -> ClusterSnapshot:

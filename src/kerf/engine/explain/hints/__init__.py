@@ -4,7 +4,7 @@ A patch is only given when planning again with it places the pod.
 """
 
 from kerf.engine.decision import Refusal
-from kerf.engine.explain import sharing
+from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.labels import agree, tolerate
 from kerf.engine.explain.hints.limits import raise_limit
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
@@ -42,7 +42,7 @@ def hint_of(refusal: Refusal) -> Advice | None:
             )
         case causes.Paced(pool):
             return Advice(f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {pool} lets it come sooner")
-    return Advice(_window_hint(refusal.cause) or sharing.hint(refusal.cause), change=refusal.change or {})
+    return Advice(_window_hint(refusal.cause) or words.hint(refusal.cause), change=refusal.change or {})
 
 
 def _window_hint(cause: causes.Cause) -> str:
