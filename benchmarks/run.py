@@ -104,19 +104,20 @@ def apart(module: str, what: str, most_s: int = 1200) -> dict[str, float]:
     After `most_s` seconds it is stopped: then an infinite figure says so, beside those that came in time.
     """
     arguments = [sys.executable, "-m", f"benchmarks.{module}", what]
-    figures: dict[str, float] = {}
+    late: dict[str, float] = {}
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             printed, errors = process.communicate(timeout=most_s)
         except subprocess.TimeoutExpired:
             process.terminate()
             printed, errors = process.communicate()
-            figures[f"{what}_rest_after_{most_s}_s"] = math.inf
+            late[f"{what}_rest_after_{most_s}_s"] = math.inf
     if process.returncode > 0:
         raise SystemExit(f"{' '.join(arguments)} exited with {process.returncode}: {errors}")
+    figures: dict[str, float] = {}
     for line in printed.splitlines():
-        figures = {**json.loads(line), **figures}
-    return figures
+        figures |= json.loads(line)
+    return figures | late
 
 
 def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
