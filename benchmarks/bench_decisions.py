@@ -13,20 +13,21 @@ from dataclasses import replace
 
 from benchmarks import clusters
 from kerf.engine import provisioning
-from kerf.engine.disruption import METHODS
+from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]
 Decision = Callable[[ClusterSnapshot], object]
 _RUNS, _ENOUGH_S = 3, 5.0
+_METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
 _OPTIONS = provisioning.Options(with_bound=False)
 
 
 def disruption(snapshot: ClusterSnapshot) -> None:
-    """One pass over all nodes, as the controller makes it."""
+    """One pass over all nodes: each method is asked, and none has a plan."""
     found, _ = candidates(snapshot)
-    plan = next((plan for method in METHODS for plan in method(snapshot, clusters.MARKET, found)), None)
+    plan = next((plan for method in _METHODS for plan in method(snapshot, clusters.MARKET, found)), None)
     assert plan is None, "a cluster that is not settled measures the way to its first plan only"
 
 
