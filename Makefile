@@ -31,9 +31,11 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_words.py
 
+# ROWS="disruption groups": some of them only.
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.run $(ROWS)
 
 # kube-apiserver, etcd and what else a cluster needs, from source into a cache of the user; prints the folder. Before
 # that, what manifests of ours are tried with: definitions of other projects, promtool, and metrics-server.

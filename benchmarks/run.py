@@ -1,16 +1,18 @@
-"""Runs every benchmark and holds its figures to `ranges.toml`.
+"""Runs every benchmark, or the rows that are named, and holds their figures to `ranges.toml`.
 
 Each figure comes from a process of its own; of repeated runs the best counts, since a shared machine only ever adds.
-Exit 1 when a figure is out of its range.
+Exit 1 when a figure is out of its range or does not come in time, 2 for a name that no row has.
 """
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,45 +98,95 @@ def lint(folder: Path, count: int = 1000) -> dict[str, float]:
     return {"lint_1000_s": min(_run("lint", "-f", str(place), "-o", "json")[0] for _ in range(3))}
 
 
-def apart(module: str, what: str) -> dict[str, float]:
-    """A set of figures that `bench_live`, `bench_server` or `bench_usage` prints."""
+def apart(module: str, what: str, most_s: int = 1200) -> dict[str, float]:
+    """The figures that a set of a `bench_` module prints as JSON, on one line or several.
+
+    After `most_s` seconds it is stopped: then an infinite figure says so, beside those that came in time.
+    """
     arguments = [sys.executable, "-m", f"benchmarks.{module}", what]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=1200)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(arguments)} exited with {done.returncode}: {done.stderr}")
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
+    late: dict[str, float] = {}
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            printed, errors = process.communicate(timeout=most_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            printed, errors = process.communicate()
+            late[f"{what}_rest_after_{most_s}_s"] = math.inf
+    if process.returncode > 0:
+        raise SystemExit(f"{' '.join(arguments)} exited with {process.returncode}: {errors}")
+    figures: dict[str, float] = {}
+    for line in printed.splitlines():
+        figures |= json.loads(line)
+    return figures | late
 
 
-def main() -> int:
-    """Run all, print each figure beside its range."""
+def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
+    """Every benchmark by name, in the order in which they run; inputs go into `folder`."""
+    return {
+        "help": help_,
+        "plan-10000": partial(plan, folder, 10_000),
+        "plan-100000": partial(plan, folder, 100_000),
+        "day": partial(day, folder),
+        "week": week,
+        "burst": partial(bursts, folder),
+        "case": case,
+        "lint": partial(lint, folder),
+        "disruption-budget": partial(apart, "bench_decisions", "budget", 300),
+        "disruption-waiting": partial(apart, "bench_decisions", "waiting", 300),
+        "groups": partial(apart, "bench_decisions", "groups", 300),
+        "refused": partial(apart, "bench_decisions", "refused", 300),
+        "commands": partial(apart, "bench_commands", "commands", 300),
+        "live-pods": partial(apart, "bench_live", "pods"),
+        "live-cluster": partial(apart, "bench_live", "cluster"),
+        "usage": partial(apart, "bench_usage", "history"),
+        "server-response": partial(apart, "bench_server", "response"),
+        "server-start": partial(apart, "bench_server", "start"),
+    }
+
+
+def chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The rows of these names in the order in which they run, all for none; `plan` is each row that begins `plan-`.
+
+    Raises LookupError with the rows there are.
+    """
+
+    def is_named(row: str, name: str) -> bool:
+        return row == name or row.startswith(f"{name}-")
+
+    for name in names:
+        if not any(is_named(row, name) for row in known):
+            raise LookupError(f"expected rows of {', '.join(known)}, got {name}")
+    return [row for row in known if not names or any(is_named(row, name) for name in names)]
+
+
+def verdict(value: float, most: float | None) -> str:
+    """What is said of a figure; nothing where it has no range and came in time."""
+    if math.isinf(value):
+        return "OUT OF TIME"
+    if most is None:
+        return ""
+    return "ok" if value <= most else "OUT OF RANGE"
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the rows and print each figure beside its range."""
     ranges = tomllib.loads((Path(__file__).parent / "ranges.toml").read_text(encoding="utf-8"))
     failed = 0
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        benchmarks: tuple[Callable[[], dict[str, float]], ...] = (
-            help_,
-            lambda: plan(folder, 10_000),
-            lambda: plan(folder, 100_000),
-            lambda: day(folder),
-            week,
-            lambda: bursts(folder),
-            case,
-            lambda: lint(folder),
-            lambda: apart("bench_live", "pods"),
-            lambda: apart("bench_live", "cluster"),
-            lambda: apart("bench_usage", "history"),
-            lambda: apart("bench_server", "response"),
-            lambda: apart("bench_server", "start"),
-        )
-        for benchmark in benchmarks:
-            for figure, value in benchmark().items():
+        benchmarks = rows(Path(name))
+        try:
+            wanted = chosen(names, tuple(benchmarks))
+        except LookupError as error:
+            print(error, file=sys.stderr)
+            return 2
+        for row in wanted:
+            for figure, value in benchmarks[row]().items():
                 most = ranges.get(figure, {}).get("max")
-                verdict = "" if most is None else ("ok" if value <= most else "OUT OF RANGE")
-                failed += verdict == "OUT OF RANGE"
-                print(f"{figure:34} {value:10.3f}  {'' if most is None else f'max {most}':10} {verdict}", flush=True)
+                said = verdict(value, most)
+                failed += said.startswith("OUT")
+                print(f"{figure:34} {value:10.3f}  {'' if most is None else f'max {most}':10} {said}", flush=True)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.usage.history import SHARD_LABEL, WorkloadName, entries_of, entry_key, shard_of
+from kerf.engine.usage.history import WorkloadName, entries_of, entry_key, shard_of
+from kerf.model.usage import SHARD_LABEL
 from kerf.testing.controlplane import Binaries
 from kerf.testing.controlplane_process import Ports, Program
 from kerf.testing.installation import NAMESPACE, Replica

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kerf.engine.usage.history import SHARD_LABEL
 from kerf.errors import ApiError
 from kerf.kube.resources import NODE_METRICS, POD_METRICS
 from kerf.kube.usage import KubeUsage
-from kerf.model.usage import Usage
+from kerf.model.usage import SHARD_LABEL, Usage
 from kerf.ports import Conflict
 from kerf.sim.objects import Json
 from tests.kube.fake_objects import FakeObjects, Seen

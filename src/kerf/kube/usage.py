@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kerf.engine.usage.history import FORM, SHARD_LABEL
 from kerf.errors import ApiError, DecodeError
 from kerf.kube.client import Forbidden, KubeClient, Params, Unreachable
 from kerf.kube.resources import CONFIG_MAPS, DRY_RUN, NODE_METRICS, OWN, POD_METRICS, READER, RUN, access
 from kerf.manifests.decode_usage import age_order, newest
 from kerf.manifests.live import decode_list, samples_of
-from kerf.model.usage import Usage
+from kerf.model.usage import SHARD_FORM, SHARD_LABEL, Usage
 from kerf.ports import AlreadyExists, Conflict, NotFound
 
 _METRICS = tuple(access("list", resource, by=(READER, RUN, DRY_RUN)) for resource in (POD_METRICS, NODE_METRICS))
@@ -132,11 +131,11 @@ class KubeUsage:
         except NotFound:
             await self._create(shard, changes)
             return
-        this = {"uid": held.uid, "resourceVersion": held.resource_version, "labels": {SHARD_LABEL: FORM}}
+        this = {"uid": held.uid, "resourceVersion": held.resource_version, "labels": {SHARD_LABEL: SHARD_FORM}}
         await call(_PATCH, namespace=namespace, name=shard, body={"metadata": this, "data": changes})
 
     async def _create(self, shard: str, changes: Mapping[str, str | None]) -> None:
-        metadata = {"name": shard, "namespace": self._namespace, "labels": {SHARD_LABEL: FORM}}
+        metadata = {"name": shard, "namespace": self._namespace, "labels": {SHARD_LABEL: SHARD_FORM}}
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
         body["data"] = {key: text for key, text in changes.items() if text is not None}
         try:

@@ -6,6 +6,10 @@ kube-scheduler and every decision here go by requests; usage is what metrics.k8s
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+SHARD_LABEL = "kerf.dev/usage-history"
+"""On each ConfigMap with checkpoints of usage; its value is the version of their form."""
+SHARD_FORM = "v1"
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerUsage:

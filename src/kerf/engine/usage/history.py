@@ -16,7 +16,7 @@ from kerf.engine.usage.sketch import DAY_S, DAYS, Sketch
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
 from kerf.model.times import instant_s, instant_text
-from kerf.model.usage import PodUsage
+from kerf.model.usage import SHARD_FORM, PodUsage
 
 RESOURCES = (CPU, MEMORY)
 """What is kept: cpu in milli, memory in bytes."""
@@ -109,9 +109,6 @@ def pruned(histories: Mapping[WorkloadName, History], now_s: float) -> dict[Work
 
 SHARDS = 32
 SHARD_NAME = "kerf-usage-"
-SHARD_LABEL = "kerf.dev/usage-history"
-"""Of each ConfigMap with checkpoints: the version of their form."""
-FORM = "v1"
 
 
 def shard_of(name: WorkloadName) -> str:
@@ -154,7 +151,9 @@ def entry_of(text: str) -> tuple[WorkloadName, History]:
         }
         first_s, last_s = (int(instant_s(_text(raw[key]))) for key in ("first", "last"))
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
-        raise ValueError(f"expected a checkpoint of usage, form {FORM}, got {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"expected a checkpoint of usage, form {SHARD_FORM}, got {type(error).__name__}: {error}"
+        ) from error
     return name, History(sketches, first_s, last_s)
 
 

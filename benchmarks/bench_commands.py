@@ -1,0 +1,153 @@
+"""Figures of commands that look at a live cluster: wall seconds and peak memory of the whole process.
+
+Run as `python -m benchmarks.bench_commands commands [PODS]`. The API server is a process of its own that only knows
+lists in pages, on loopback and without TLS; the real one is slower, which is none of Kerf's doing.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from benchmarks import generate, live_objects
+
+_KERF = str(Path(sys.executable).with_name("kerf"))
+_PODS_ON_NODE, _SHAPES = 20, 50
+_WAITING = 20
+_RUNS = 3
+_MOST_BYTES = 4 << 30
+_GROUPS = ("apps", "batch", "policy", "karpenter.sh")
+
+
+def _lists(pods: int) -> dict[str, list[live_objects.Json]]:
+    """Objects by the path of their collection; the last pods wait."""
+    nodes = range(-(-pods // _PODS_ON_NODE))
+    made = [live_objects.pod(n, _SHAPES, is_bound=n < pods - _WAITING) for n in range(pods)]
+    return {
+        "/api/v1/pods": made,
+        "/api/v1/nodes": [live_objects.node(n) for n in nodes],
+        "/apis/karpenter.sh/v1/nodeclaims": [live_objects.claim(n) for n in nodes],
+        "/apis/karpenter.sh/v1/nodepools": [generate.pool()],
+    }
+
+
+class _Server(BaseHTTPRequestHandler):
+    """Answers lists; every other kind is one that the cluster does not have."""
+
+    protocol_version = "HTTP/1.1"
+    lists: dict[str, list[live_objects.Json]]
+
+    def do_GET(self) -> None:
+        """See `http.server`."""
+        url = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        if url.path == "/apis":
+            self._send(200, {"groups": [{"name": name} for name in _GROUPS]})
+        elif url.path not in self.lists:
+            self._send(404, {"kind": "Status", "status": "Failure", "message": "not found", "code": 404})
+        else:
+            self._send(200, self._page(self.lists[url.path], query))
+
+    def _page(self, items: list[live_objects.Json], query: dict[str, str]) -> live_objects.Json:
+        start = int(query.get("continue", 0))
+        end = start + int(query.get("limit", len(items)))
+        further = {"continue": str(end)} if end < len(items) else {}
+        return {"metadata": {"resourceVersion": "1", **further}, "items": items[start:end]}
+
+    def _send(self, status: int, value: live_objects.Json) -> None:
+        body = json.dumps(value, separators=(",", ":")).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: a line for each request would be noise among the figures."""
+
+
+def serve(pods: int) -> None:
+    """Serve until terminated; the first line printed is the port."""
+    _Server.lists = _lists(pods)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+@contextmanager
+def _kubeconfig(pods: int) -> Iterator[Path]:
+    """The configuration of a client of a server that runs meanwhile."""
+    arguments = [sys.executable, "-m", "benchmarks.bench_commands", "serve", str(pods)]
+    with (
+        subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        assert process.stdout is not None
+        try:
+            server = f"http://127.0.0.1:{int(process.stdout.readline())}"
+            path = Path(folder) / "kubeconfig"
+            path.write_text(
+                yaml.safe_dump(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Config",
+                        "clusters": [{"name": "bench", "cluster": {"server": server}}],
+                        "users": [{"name": "bench", "user": {"token": "bench"}}],
+                        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+                        "current-context": "bench",
+                    }
+                ),
+                encoding="utf-8",
+            )
+            yield path
+        finally:
+            process.terminate()
+
+
+def _limit() -> None:
+    # A command that writes out what it has read takes gigabytes, and must not take the machine with it.
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+
+
+def _measured(arguments: list[str]) -> tuple[float, float]:
+    """(wall seconds, peak MiB) of one run of `kerf`."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen([_KERF, *arguments], stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=_limit)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in (0, 3):
+            errors.seek(0)
+            told = errors.read()[-2_000:].decode(errors="replace")
+            raise SystemExit(f"kerf {' '.join(arguments)} exited with {process.returncode}: {told}")
+    return seconds, used.ru_maxrss / 1024
+
+
+def commands(pods: int = 1_000) -> Iterator[tuple[str, float]]:
+    """`kerf nodes` and `kerf plan` of a cluster of `pods` pods of 8 KB; the best of three."""
+    with _kubeconfig(pods) as path:
+        for command in ("nodes", "plan"):
+            runs = [_measured([command, "--kubeconfig", str(path)]) for _ in range(_RUNS)]
+            yield f"live_{command}_{pods}_s", min(seconds for seconds, _ in runs)
+            yield f"live_{command}_{pods}_mib", min(mib for _, mib in runs)
+
+
+SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"commands": commands}
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(int(sys.argv[2]))
+    else:
+        for name, value in SETS[sys.argv[1]](*map(int, sys.argv[2:])):
+            print(json.dumps({name: value}), flush=True)

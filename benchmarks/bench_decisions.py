@@ -1,0 +1,109 @@
+"""Figures of single decisions on clusters in which one of them was quadratic: CPU seconds, and how they grow.
+
+Run as `python -m benchmarks.bench_decisions SET [SIZE ...]`: a process of its own for each set, which prints each
+figure as a line of JSON once it is known. A `_growth` is the time of twice the size over the time of the size: 2 for
+what is linear, 4 for what is quadratic.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from benchmarks import clusters
+from kerf.engine import provisioning
+from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption.candidates import candidates
+from kerf.model.snapshot import ClusterSnapshot
+
+Figures = Iterator[tuple[str, float]]
+Decision = Callable[[ClusterSnapshot], object]
+_RUNS, _ENOUGH_S = 3, 5.0
+_METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
+_OPTIONS = provisioning.Options(with_bound=False)
+
+
+def disruption(snapshot: ClusterSnapshot) -> None:
+    """One pass over all nodes: each method is asked, and none has a plan."""
+    found, _ = candidates(snapshot)
+    plan = next((plan for method in _METHODS for plan in method(snapshot, clusters.MARKET, found)), None)
+    assert plan is None, "a cluster that is not settled measures the way to its first plan only"
+
+
+def provision(snapshot: ClusterSnapshot) -> None:
+    """One plan for the pods that wait, as the controller makes it."""
+    plan = provisioning.plan(snapshot, clusters.MARKET, _OPTIONS)
+    assert plan.unplaced
+
+
+def seconds(decide: Decision, snapshot: ClusterSnapshot) -> float:
+    """The best of three in CPU seconds; the first alone where it takes long."""
+    best, spent = float("inf"), 0.0
+    for _ in range(_RUNS):
+        # What a decision has worked out about a snapshot is kept on it, and every cluster is new to the controller.
+        fresh = replace(snapshot)
+        start = time.process_time()
+        decide(fresh)
+        taken = time.process_time() - start
+        best, spent = min(best, taken), spent + taken
+        if spent > _ENOUGH_S:
+            break
+    return best
+
+
+def growth(decide: Decision, made: Callable[[int], ClusterSnapshot], size: int) -> float:
+    """The time of twice the size over the time of the size."""
+    single = seconds(decide, made(size))
+    return seconds(decide, made(2 * size)) / single
+
+
+def budget(size: int = 1_000, small: int = 250, large: int = 5_000) -> Figures:
+    """A pass over pools whose budget is 0."""
+    for nodes in (small, size):
+        yield f"disruption_budget_{nodes}_s", seconds(disruption, clusters.without_budget(nodes))
+    yield "disruption_budget_growth", growth(disruption, clusters.without_budget, size)
+    yield f"disruption_budget_{large}_s", seconds(disruption, clusters.without_budget(large))
+
+
+def waiting(shapes: int = 400, small: int = 1_000) -> Figures:
+    """A pass while pods wait: of five shapes on `shapes` nodes, and two small ones for each of `small` nodes."""
+
+    def with_shapes(nodes: int) -> ClusterSnapshot:
+        return clusters.with_waiting(nodes, clusters.waiting_shapes())
+
+    def with_small(nodes: int) -> ClusterSnapshot:
+        return clusters.with_waiting(nodes, clusters.waiting_small(2 * nodes))
+
+    yield f"disruption_waiting_{shapes}_s", seconds(disruption, with_shapes(shapes))
+    yield "disruption_waiting_growth", growth(disruption, with_shapes, shapes)
+    yield f"disruption_small_{small}_s", seconds(disruption, with_small(small))
+    yield "disruption_small_growth", growth(disruption, with_small, small)
+
+
+def groups(size: int = 80, large: int = 400) -> Figures:
+    """A plan for groups of which a limit allows half."""
+    for count in (size, large):
+        yield f"groups_{count}_s", seconds(provision, clusters.groups(count))
+        if count == size:
+            yield f"groups_equal_{count}_s", seconds(provision, clusters.groups(count, equal=True))
+    yield "groups_growth", growth(provision, clusters.groups, large // 2)
+
+
+def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:
+    """A plan for pods that nothing can hold, each of another shape."""
+    yield f"refused_{shapes}_s", seconds(provision, clusters.refused(nodes, shapes))
+    yield "refused_growth", growth(provision, lambda count: clusters.refused(nodes, count), shapes)
+    yield "refused_nodes_growth", growth(provision, lambda count: clusters.refused(count, shapes), nodes)
+
+
+SETS: dict[str, Callable[..., Figures]] = {
+    "budget": budget,
+    "waiting": waiting,
+    "groups": groups,
+    "refused": refused,
+}
+
+if __name__ == "__main__":
+    for name, value in SETS[sys.argv[1]](*map(int, sys.argv[2:])):
+        print(json.dumps({name: value}), flush=True)

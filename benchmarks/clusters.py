@@ -1,0 +1,98 @@
+"""Clusters that made a decision slow, as snapshots of any size, so that its growth can be measured too.
+
+The decisions under test find little or nothing to do. They look at everything then, which costs most, and a settled
+cluster is what a pass meets every ten seconds.
+"""
+
+from collections.abc import Iterable
+
+from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
+from kerf.model.market import Market
+from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED
+from kerf.model.nodepool import Budget, Disruption
+from kerf.model.pods import RUNNING, Pod
+from kerf.model.quantities import CPU
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
+
+MARKET: Market = a_market(
+    *(an_instance_type(f"m5.{k}xlarge", cpu=4 * k, memory=f"{16 * k}Gi", price=f"{k}.00") for k in (1, 2, 4))
+)
+"""Three sizes at one price a core."""
+_TYPE = "m5.1xlarge"
+_STAGES = (LAUNCHED, REGISTERED, INITIALIZED, READY, CONSOLIDATABLE)
+_POOLS = 10
+# No node has the label any more: pods that ask for it run on and fit nowhere else, however much room there is.
+_GONE = {"disk": "fast"}
+_MEMBERS = 4
+
+
+def without_budget(nodes: int) -> ClusterSnapshot:
+    """Ten pools that allow no disruption; the pod of each node would fit on any other."""
+    return _cluster(nodes, budget="0")
+
+
+def with_waiting(nodes: int, pods: Iterable[Pod]) -> ClusterSnapshot:
+    """The nodes have room for pods that wait, and pods of their own that fit nowhere else."""
+    return _cluster(nodes, waiting=pods, selector=_GONE)
+
+
+def waiting_shapes(each: int = 4) -> list[Pod]:
+    """Pods of five shapes, `each` of every one."""
+    return [
+        a_pod(f"waiting-{shape}-{number}", cpu=f"{100 + 50 * shape}m", memory="128Mi")
+        for shape in range(5)
+        for number in range(each)
+    ]
+
+
+def waiting_small(count: int) -> list[Pod]:
+    """`count` equal pods of a tenth of a core."""
+    return [a_pod(f"waiting-{number:05}", cpu="100m", memory="128Mi") for number in range(count)]
+
+
+def refused(nodes: int, shapes: int) -> ClusterSnapshot:
+    """One pod of each shape waits that no node and no type can hold: by turns too large, and of a label nobody has."""
+    pods = []
+    for number in range(shapes):
+        asked = {"cpu": f"{64_000 + number}m"} if number % 2 else {"cpu": f"{1_000 + number}m", "selector": _GONE}
+        pods.append(a_pod(f"refused-{number:04}", memory="1Gi", **asked))
+    return _cluster(nodes, waiting=pods)
+
+
+def groups(count: int, *, equal: bool = False) -> ClusterSnapshot:
+    """Groups of four pods, each group of a cpu request of its own unless `equal`; the limit allows half of them."""
+    pods = []
+    for number in range(count):
+        name = f"group-{number:03}"
+        labels = {POD_GROUP: name, POD_GROUP_MIN: str(_MEMBERS)}
+        cpu = f"{1000 if equal else 1000 + 5 * number}m"
+        pods += [a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels) for member in range(_MEMBERS)]
+    total = sum(pod.spec.requests[CPU] for pod in pods)
+    return a_snapshot(pools=[a_pool(limits={CPU: f"{total // 2}m"})], pods=pods)
+
+
+def _cluster(
+    nodes: int,
+    *,
+    budget: str = "10%",
+    waiting: Iterable[Pod] = (),
+    selector: dict[str, str] | None = None,
+) -> ClusterSnapshot:
+    """Nodes of four cores in ten pools, each with a pod of one core."""
+    disruption = Disruption(budgets=(Budget(budget),), consolidate_after_s=0)
+    pools = [a_pool(_pool(number), disruption=disruption) for number in range(_POOLS)]
+    held = [_node(number, selector or {}) for number in range(nodes)]
+    return a_snapshot(pools=pools, nodes=held, pods=waiting)
+
+
+def _pool(number: int) -> str:
+    return f"pool-{number % _POOLS}"
+
+
+def _node(number: int, selector: dict[str, str]) -> ClusterNode:
+    name, pool = f"node-{number:05}", _pool(number)
+    node = a_node(name, pool=pool, instance_type=_TYPE)
+    claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, instance_type=_TYPE, reached=_STAGES)
+    pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=1, memory="1Gi", selector=selector)
+    return ClusterNode(node, claim, (pod,))

@@ -1,0 +1,54 @@
+"""The rows of `make bench`: chosen by name, and each of those that measure decisions runs."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from benchmarks import run
+from benchmarks.bench_decisions import SETS
+
+KNOWN = ("plan-10000", "plan-100000", "planner", "day")
+
+
+def test_no_name_runs_every_row() -> None:
+    """As `make bench` alone does."""
+    assert list(KNOWN) == run.chosen((), KNOWN)
+
+
+@pytest.mark.parametrize(
+    "names, rows",
+    [(["day", "planner"], ["planner", "day"]), (["plan"], ["plan-10000", "plan-100000"]), (["day", "day"], ["day"])],
+)
+def test_a_name_runs_its_row_or_those_that_begin_with_it(names: list[str], rows: list[str]) -> None:
+    """In the order of all rows, each once."""
+    assert rows == run.chosen(names, KNOWN)
+
+
+def test_an_unknown_row_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """It runs nothing and prints the rows there are."""
+    assert 2 == run.main(["day", "nights"])
+    assert re.fullmatch(r"expected rows of help, plan-10000, .*, got nights\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "value, most, said",
+    [(2.0, 2.0, "ok"), (2.1, 2.0, "OUT OF RANGE"), (9.0, None, ""), (float("inf"), None, "OUT OF TIME")],
+)
+def test_a_figure_is_held_to_its_range(value: float, most: float | None, said: str) -> None:
+    """One without a range is only shown; one that did not come in time fails in any case."""
+    assert said == run.verdict(value, most)
+
+
+@pytest.mark.parametrize(
+    "name, sizes", [("budget", (4, 2, 8)), ("waiting", (4, 4)), ("groups", (2, 4)), ("refused", (2, 4))]
+)
+def test_each_decision_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -> None:
+    """On clusters of a few nodes; a figure without a range would hold nothing."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+    known = {re.sub(r"\d+", "N", figure) for figure in ranges}
+
+    figures = dict(SETS[name](*sizes))
+
+    assert all(value > 0 for value in figures.values())
+    assert {re.sub(r"\d+", "N", figure) for figure in figures} <= known
