@@ -98,7 +98,8 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
     dear = excess(node, world.snapshot, world.market)
     if dear is not None:
-        yield f"  {cause_text(dear)}: no further node is bought at it, and this one is kept until its pods have a cheaper place"
+        kept = "this one is kept until its pods have a cheaper place"
+        yield f"  {cause_text(dear)}: no further node is bought at it, and {kept}"
     condition = missing(node, world.snapshot)
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""

@@ -49,7 +49,7 @@ class Outcome:
         return key in self.places.found or key in self.bought_for
 
     def left_over(self, shapes: tuple[Shape, ...], purchase: Purchase, trial: Trial, ledger: Ledger) -> list[Refusal]:
-        """One refusal for each shape of which a purchase has just left pods over, with `trial` and `ledger` as proof."""
+        """One refusal for each shape of which a purchase left pods over, with `trial` and `ledger` as evidence."""
         if not any(purchase.left):
             return []
         copies = trial.copy(), self.before, ledger.copy()

@@ -163,10 +163,9 @@ class Trial:
         asked = np.arange(len(self.spots)) if _asks_hostname(shape) else self._kinds()
         shares = self._lacking(shape.requests)[asked]
         for at in np.argsort(shares, kind="stable").tolist():
-            if best is not None and shares[at] > 0 and best.stage.rank >= Stage.RESOURCES.rank:
-                # A node that lacks cpu or memory comes no further than this.
-                if best.stage != Stage.RESOURCES or shares[at] > best.shortfall:
-                    break
+            # A node that lacks cpu or memory comes no further than this.
+            if best is not None and shares[at] > 0 and _is_nearer(best, shares[at]):
+                break
             index = int(asked[at])
             found = fit(self.spots[index].target, self.rooms[index], shape)
             if isinstance(found, Misfit) and (best is None or found.order < best.order):
@@ -190,6 +189,11 @@ class Trial:
                 lack = np.maximum(0, asked - np.maximum(self._free[:, column], -asked))
                 lacking += lack * 1000 // asked
         return lacking
+
+
+def _is_nearer(best: Misfit, share: int) -> bool:
+    """Whether the misfit is nearer than that of any node which lacks such a share of cpu and memory."""
+    return best.stage.rank > Stage.RESOURCES.rank or (best.stage == Stage.RESOURCES and share > best.shortfall)
 
 
 def _asks_hostname(shape: Shape) -> bool:

@@ -1,4 +1,4 @@
-"""Why a node stays or goes, as values: each cause carries what it rests on, and `engine.explain.disruption` has the words.
+"""Why a node stays or goes, as values: each cause carries what it rests on. `engine.explain.disruption` has the words.
 
 A decision never reads a sentence, and a changed sentence never changes a decision.
 """

@@ -33,7 +33,7 @@ _PATIENCE_S = 3600
 
 
 def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Command]:
-    """Commands that each launch one node in place of a too dear one, the dearest first. Cost: twenty decisions at most."""
+    """Commands that each launch one node in place of one above its cap, the dearest first. Cost: twenty decisions."""
     replaced = {
         node.claim.annotations.get(REPLACES)
         for node in snapshot.nodes

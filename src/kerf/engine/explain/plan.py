@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
@@ -13,6 +14,7 @@ from kerf.engine.explain.refusals import Telling
 from kerf.engine.options import DEFAULT, Options
 from kerf.engine.world import World
 from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -54,12 +56,15 @@ def _supply_notes(world: World) -> Iterator[str]:
 def _unplaced(decision: Decision) -> tuple[Unplaced, ...]:
     """One entry a pod, by its key."""
     telling = Telling()
-    found = [each for refusal in decision.refusals for each in telling.unplaced(refusal)]
-    if decision.everyone:
+    everyone = telling.everyone(decision.everyone)
+    found = [entry for refusal in decision.refusals for entry in telling.unplaced(refusal)]
+    if everyone:
         unbounded = replace(decision.options, with_bound=False)
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
-        everyone = [each for refusal in decision.everyone for each in telling.unplaced(refusal)]
-        found = list(
-            with_limits_for_all(found, everyone, pools, lambda pool: decide(world.with_pools((pool,)), unbounded))
-        )
-    return tuple(sorted(found, key=lambda each: each.pod))
+        again = partial(_again, world, unbounded)
+        found = list(with_limits_for_all(found, everyone, pools, again))
+    return tuple(sorted(found, key=lambda entry: entry.pod))
+
+
+def _again(world: World, options: Options, pool: NodePool) -> Decision:
+    return decide(world.with_pools((pool,)), options)

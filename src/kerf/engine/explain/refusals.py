@@ -45,6 +45,15 @@ class Telling:
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
+        self._of_everyone: dict[str, Advice] = {}
+
+    def everyone(self, refusals: Sequence[Refusal]) -> list[Unplaced]:
+        """What would help if no group were left out; for a limit that helps the groups that were, too."""
+        found = [entry for refusal in refusals for entry in self.unplaced(refusal)]
+        for entry in found:
+            if isinstance(entry.cause, causes.NotBought) and entry.patch is not None and entry.patch.kind == "NodePool":
+                self._of_everyone.setdefault(entry.patch.name, Advice(entry.hint, entry.patch))
+        return found
 
     def reason(self, refusal: Refusal) -> Reason:
         """Without what would help. Cost: types of all pools, and kinds of nodes, once a refusal."""
@@ -104,7 +113,11 @@ class Telling:
         situation = self._situations.setdefault(id(refusal.evidence), Situation(refusal.evidence))
         if not situation.snapshot.node_pools:
             return Advice("apply a NodePool")
-        return Advice() if worst is None else advise(Shape(refusal.pods), worst, situation)
+        if worst is None:
+            return Advice()
+        if isinstance(worst.cause, causes.LimitReached) and worst.cause.pool in self._of_everyone:
+            return self._of_everyone[worst.cause.pool]
+        return advise(Shape(refusal.pods), worst, situation)
 
 
 def _of_group(cause: Cause, first: Reason | None) -> str:

@@ -7,22 +7,22 @@ from kerf.engine.limits import Ledger
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources, quantity_text
 
-_MOST_SEARCHED = 2_000
-"""Pods for which a smaller limit is searched for; beyond it the limit that the plan would use is named."""
+_MOST_SEARCHED, _MOST_SHAPES = 2_000, 30
+"""Pods, and shapes of them, for which the smallest limit is searched; beyond it what the plan would use is named."""
 
 
 def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
     """The least limits of the pool that place as many pods as none would; worked out once for a pool and resource."""
     if (pool.name, resource) in situation.on_limits:
         return situation.on_limits[pool.name, resource]
-    found, left = _smallest_limits(pool, situation)
+    is_searched = _is_searched(situation)
+    found, left = _smallest_limits(pool, situation, is_searched=is_searched)
     if not found:
         advice = Advice(f"raise limit {resource} of NodePool {pool.name}")
     else:
         pods = sum(len(s) for s in situation.shapes)
-        texts = ", ".join(
-            f"{quantity_text(name, amount)} is the smallest {name} limit" for name, amount in found.items()
-        )
+        which = "is the smallest {} limit" if is_searched else "is a {} limit"
+        texts = ", ".join(f"{quantity_text(name, amount)} {which.format(name)}" for name, amount in found.items())
         everyone = f"{pods - left} of {pods} pods" if left else "the pod" if pods == 1 else f"all {pods} pods"
         limits = {name: quantity_text(name, amount) for name, amount in found.items()}
         advice = Advice(
@@ -32,15 +32,19 @@ def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
     return advice
 
 
-def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, int], int]:
+def _is_searched(situation: Situation) -> bool:
+    return len(situation.shapes) <= _MOST_SHAPES and sum(map(len, situation.shapes)) <= _MOST_SEARCHED
+
+
+def _smallest_limits(pool: NodePool, situation: Situation, *, is_searched: bool) -> tuple[dict[str, int], int]:
     """The limits of the pool that must rise for as many pods as without limits, each to the least that does it.
 
-    Also how many pods are left even so, because of something else.
+    Also how many pods are left even so, because of something else. Not searched, they rise to what the pods then use.
     """
     limits = pool.limits or Resources()
     least, needed = _bought_with(pool, None, situation)
     rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
-    if sum(len(s) for s in situation.shapes) > _MOST_SEARCHED:
+    if not is_searched:
         return rising, least
     for name in sorted(rising):
         low, high = limits[name] + 1, rising[name]
