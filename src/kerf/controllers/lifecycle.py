@@ -33,10 +33,11 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodes import Node
+from kerf.model.promises import read
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.model.times import instant_text
 from kerf.ports import NotFound
-from kerf.state import ClusterState, predicted_shapes
+from kerf.state import ClusterState
 
 _MESSAGE_LENGTH = 300
 _SOON_S = 1.0
@@ -216,11 +217,17 @@ class Lifecycle:
 
         The next plan goes by that one, and would buy the same again at once.
         """
-        name, predicted = claim.labels.get(INSTANCE_TYPE, ""), _smallest_card(claim)
-        return any(
-            other.is_true(INITIALIZED) and not other.is_deleting and _smallest_card(other) >= predicted
+        name, promised = claim.labels.get(INSTANCE_TYPE, ""), read(claim.annotations)
+        others = (
+            other
             for other in self._state.claims()
             if (other.node_pool, other.labels.get(INSTANCE_TYPE, "")) == (claim.node_pool, name)
+        )
+        return any(
+            other.is_true(INITIALIZED)
+            and not other.is_deleting
+            and read(other.annotations).smallest_card_mib >= promised.smallest_card_mib
+            for other in others
         )
 
     async def _writer_delete(self, claim: NodeClaim) -> None:
@@ -245,7 +252,3 @@ class Lifecycle:
 
     def _now(self) -> float:
         return self._ports.clock.now_s()
-
-
-def _smallest_card(claim: NodeClaim) -> int:
-    return min((shape.memory_mib for shape in predicted_shapes(claim)), default=0)

@@ -9,8 +9,9 @@ those that Kerf made stay ours.
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from kerf.model.constraints import Requirements
-from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.promises import is_made_by_kerf
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted
 from kerf.ports import KubeReader
 
@@ -87,5 +88,5 @@ class ManagedReader:
     def _is_ours(self, claim: NodeClaim) -> bool:
         is_pool_ours = self._pools.get(claim.node_pool)
         if is_pool_ours is None:
-            return self._is_synced and PLANNED_OFFERING in claim.annotations
+            return self._is_synced and is_made_by_kerf(claim.annotations)
         return is_pool_ours

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from kerf.config import Settings
 from kerf.model.nodeclaim import INITIALIZED, REGISTERED, RELABELLED, UNKNOWN, Condition, NodeClaim
 from kerf.model.nodes import Node, is_ephemeral
+from kerf.model.promises import read
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kerf.model.times import instant_s, instant_text
 from kerf.sharing.choice import CONFIGURATION_LABELS
 from kerf.sharing.family import Family
-from kerf.state import lacks, predicted_shapes
+from kerf.state import lacks
 
 _ALWAYS_THERE = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 
@@ -56,7 +57,7 @@ def initialization_gap(claim: NodeClaim, node: Node | None, family: Family) -> G
 
 
 def _devices_gap(claim: NodeClaim, node: Node, family: Family) -> Gap:
-    shapes = predicted_shapes(claim)
+    shapes = read(claim.annotations).devices
     if not shapes:
         return Gap()
     predicted = family.predict(shapes, node.labels, claim.annotations)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from kerf.engine.windows.openings import lead_times, learned_lead_s
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
-from kerf.model.nodeclaim import PLANNED_PODS, NodeClaim
+from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import VIRTUAL, Pod
+from kerf.model.promises import pods_under
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.times import duration_text
 
@@ -25,7 +26,7 @@ _PREFIX = f"cronjob{VIRTUAL}"
 class Prewarmed:
     """A CronJob that is to find its nodes ready. `pools` empty means any; `lead_s` before each run they are bought.
 
-    `bought` are the notes of planned pods on the claims that were bought for any run of it.
+    `bought` are the virtual pods that claims were bought for, of any run of any CronJob.
     """
 
     cron_job: CronJob
@@ -39,7 +40,7 @@ class Prewarmed:
         if due_s is None:
             return None
         # What was learned meanwhile must not let go again what was bought for the run.
-        is_begun = any(f"{_run_key(self.cron_job, due_s)}-" in note for note in self.bought)
+        is_begun = any(pod.startswith(f"{_run_key(self.cron_job, due_s)}-") for pod in self.bought)
         return due_s if is_begun or now_s >= due_s - self.lead_s else None
 
     def next_change_s(self, now_s: float) -> float | None:
@@ -65,9 +66,7 @@ def prewarmed(
     """
     held, launched = tuple(pools), tuple(claims)
     willing = tuple(pool for pool in held if _is_asked(pool))
-    notes = tuple(
-        note for c in launched if not c.is_deleting and _PREFIX in (note := c.annotations.get(PLANNED_PODS, ""))
-    )
+    bought = tuple(pod for c in launched if not c.is_deleting for pod in pods_under(c.annotations, _PREFIX))
     found = []
     for cron_job in cron_jobs:
         if cron_job.is_suspended or (PREWARM not in cron_job.annotations and not willing):
@@ -77,11 +76,11 @@ def prewarmed(
         except ValueError:
             continue
         if is_wanted:
-            found.append(Prewarmed(cron_job, _lead_s(stated_s, held, launched), (), notes))
+            found.append(Prewarmed(cron_job, _lead_s(stated_s, held, launched), (), bought))
         elif cron_job.annotations.get(PREWARM) != OFF:
             stated = [lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)[1] for pool in willing]
             longest_s = max(_lead_s(each_s, (pool,), launched) for pool, each_s in zip(willing, stated, strict=True))
-            found.append(Prewarmed(cron_job, longest_s, tuple(pool.name for pool in willing), notes))
+            found.append(Prewarmed(cron_job, longest_s, tuple(pool.name for pool in willing), bought))
     return tuple(each for each in found if not each.cron_job.problem)
 
 

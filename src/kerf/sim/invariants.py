@@ -5,14 +5,14 @@ be broken for a while on purpose (an instance whose launch was cut off has no cl
 have a time after which they count as broken.
 """
 
-import json
 from collections.abc import Iterable
 
 from kerf.clouds.fake import LAUNCHED, CloudEvent, FakeCloud
 from kerf.errors import KerfError
-from kerf.model.nodeclaim import PLANNED_PODS, REGISTERED
+from kerf.model.nodeclaim import REGISTERED
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.promises import read
 from kerf.model.quantities import NOTHING, Resources
 from kerf.model.times import instant_text
 from kerf.ports import Clock
@@ -191,4 +191,4 @@ def _owned_by(pod: Json, owner: Json) -> bool:
 
 def planned_pods(claim: Json) -> set[str]:
     """The pods that a NodeClaim was bought for, by key."""
-    return set(json.loads(annotations_of(claim).get(PLANNED_PODS) or "{}"))
+    return set(read(annotations_of(claim)).pods)
