@@ -138,8 +138,14 @@ def _too_few(devices: Sequence[DeviceState], resource: str, wanted: int) -> NoFi
 
 def missing_parts(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> str:
     """Which resource kubelet shows less of than was predicted; empty when it shows at least that."""
+    short = short_part(predicted, observed)
+    return f"{short[1]} of {short[2]} {short[0]} registered" if short is not None else ""
+
+
+def short_part(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> tuple[str, int, int] | None:
+    """The first resource, by name, of which kubelet shows less than was predicted, with both numbers; else None."""
     there = shown(observed)
     for name, amount in sorted(shown(predicted).items()):
         if there.get(name, 0) < amount:
-            return f"{there.get(name, 0)} of {amount} {name} registered"
-    return ""
+            return name, there.get(name, 0), amount
+    return None

@@ -16,13 +16,13 @@ from kerf.model.instancetypes import price_text
 from kerf.model.nodes import Node
 from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Pod
+from kerf.model.promises import read
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.sharing.hami_records import parse_allocation
 from kerf.sim.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.books import Books, allocated
-from kerf.sim.invariants import planned_pods
-from kerf.sim.objects import Json, labels_of, name_of
+from kerf.sim.objects import Json, annotations_of, labels_of, name_of
 from kerf.sim.report import Row, Sample, Totals, Waits
 
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
@@ -115,7 +115,7 @@ class Observer:
         elif obj["kind"] == "Event" and type_ == ADDED:
             self._say(obj)
         elif obj["kind"] == "NodeClaim" and type_ == ADDED:
-            pods = sorted(planned_pods(obj))
+            pods = sorted(read(annotations_of(obj)).pods)
             why = self._plans.why(labels_of(obj).get(NODE_POOL, ""), pods)
             self.note("claim created", f"nodeclaim/{name_of(obj)}", why or f"for {', '.join(pods)}")
 
