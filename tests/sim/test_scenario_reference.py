@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 import yaml
 
-from kerf.sim.device_plugins import FAULT_KINDS
+from kerf.clouds.device_plugins import FAULT_KINDS
 from kerf.sim.report import Report
 from kerf.sim.scenario import CloudSettings, read_scenario
 from kerf.sim.scenario_form import ACTION_NAMES, CLOUD_NAMES, EXPECTATION_NAMES
