@@ -2,16 +2,16 @@
 
 from collections import Counter
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 
 _MANY = ("ReadWriteMany", "ReadOnlyMany")
 
 
 @rule("KL044", "shared-volume-of-one-node", Severity.WARNING, ("PersistentVolumeClaim",))
-def shared_volume(subject: Subject, world: World) -> Notes:
+def shared_volume(subject: Subject, context: LintContext) -> Notes:
     """Several pods share a volume that only one node can have.
 
     A ReadWriteOnce volume such as EBS is attached to one node of one zone. A second pod is either put onto that node,
@@ -24,7 +24,7 @@ def shared_volume(subject: Subject, world: World) -> Notes:
     if not stated or any(mode in _MANY for mode in stated):
         return
     users: Counter[str] = Counter()
-    for held in world.workloads:
+    for held in context.workloads:
         if held.pod.namespace == subject.namespace and subject.name in held.pod.spec.claims:
             users[held.subject.title] += held.replicas
     if sum(users.values()) > 1:

@@ -38,7 +38,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class FieldChange:
     """One field and what became of it.
 
     `path` is of the old object; empty for what was added, whose `place` is that of the object, and for an object that
@@ -130,7 +130,7 @@ class New:
 class Old:
     """An object of a retired kind, and which of its fields have been dealt with."""
 
-    def __init__(self, document: Document, value: Object, rows: list[Row]) -> None:
+    def __init__(self, document: Document, value: Object, rows: list[FieldChange]) -> None:
         self.document, self.value, self.rows = document, value, rows
         self._done: set[Path] = set()
 
@@ -254,8 +254,8 @@ class Old:
         self._done.add(path)
         place = self.document.place(path, at_key=bool(path) and isinstance(path[-1], str))
         target = new.title if new is not None else ""
-        self.rows.append(Row(place, self.title, path, outcome, target, to, why, hint, look))
+        self.rows.append(FieldChange(place, self.title, path, outcome, target, to, why, hint, look))
 
     def _added(self, outcome: Outcome, new: New, to: Path, why: str, hint: str, look: bool) -> None:
         place = self.document.place(("kind",))
-        self.rows.append(Row(place, self.title, (), outcome, new.title, to, why, hint, look))
+        self.rows.append(FieldChange(place, self.title, (), outcome, new.title, to, why, hint, look))
