@@ -51,13 +51,13 @@ def _report(scenario: Scenario) -> SimulationReport:
 
 def _percentages(duration_s: int, say: Callable[[str], None]) -> Callable[[float], None]:
     """Tells each whole percent once, however many events there are."""
-    told = -1
+    shown = -1
 
     def tell(at_s: float) -> None:
-        nonlocal told
+        nonlocal shown
         percent = int(100 * at_s / duration_s) if duration_s else 100
-        if percent != told:
-            told = percent
+        if percent != shown:
+            shown = percent
             say(f"{percent} %")
 
     return tell

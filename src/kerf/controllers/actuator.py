@@ -225,9 +225,9 @@ class Actuator:
 
     async def tell_limit(self, pool: NodePool, message: str) -> None:
         """Set the pool's condition LimitsReached where it says something else; one that never was is not set False."""
-        told = complaint(pool, LIMITS_REACHED, message, "WithinLimits", self._clock.now_s())
-        if told is not None:
-            await self._writer.update_node_pool_status(pool.name, None, (told,))
+        condition = complaint(pool, LIMITS_REACHED, message, "WithinLimits", self._clock.now_s())
+        if condition is not None:
+            await self._writer.update_node_pool_status(pool.name, None, (condition,))
 
 
 def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:

@@ -34,10 +34,10 @@ class ManagedReader:
     async def events(self) -> AsyncIterator[Event]:
         """As the reader's own, less what is not ours; what ceases to be ours is told as Deleted."""
         async for event in self._reader.events():
-            for told in self._told(event):
-                yield told
+            for shown in self._ours(event):
+                yield shown
 
-    def _told(self, event: Event) -> Iterator[Event]:
+    def _ours(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Synced):
             # Before, a pool that was not there might only not have been told yet.
             self._is_synced = True

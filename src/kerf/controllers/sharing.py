@@ -44,9 +44,9 @@ class SharingStatus:
                 pool.labels, pool.stated_annotations, offered.families, self._state.unreadable_config_maps()
             )
             problems = (*unreadable, *(text for name, text in offered.sharing_problems if name == pool.name))
-            told = complaint(pool, GPU_SHARING_MISCONFIGURED, _message(problems), "AsConfigured", now)
-            if told is not None:
-                await self._ports.writer.update_node_pool_status(pool.name, None, (told,))
+            condition = complaint(pool, GPU_SHARING_MISCONFIGURED, _message(problems), "AsConfigured", now)
+            if condition is not None:
+                await self._ports.writer.update_node_pool_status(pool.name, None, (condition,))
         return DONE
 
 

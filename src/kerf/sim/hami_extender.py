@@ -73,7 +73,7 @@ class _Booking:
     pod: Pod
     at_s: float
 
-    def is_told_by(self, pod: Pod) -> bool:
+    def is_reported_by(self, pod: Pod) -> bool:
         """Whether a watch that shows `pod` has caught up with it."""
         if pod.uid != self.pod.uid:
             return False
@@ -94,7 +94,7 @@ class ExtenderCache:
         self._nodes: dict[str, Node] = {}
         self._maps: dict[str, ConfigMap] = {}
         self._quotas: dict[str, ResourceQuota] = {}
-        self._told: dict[str, Pod] = {}
+        self._reported: dict[str, Pod] = {}
         self._bookings: dict[str, _Booking] = {}
 
     @property
@@ -121,9 +121,9 @@ class ExtenderCache:
 
     def _on_pod(self, pod: Pod, is_gone: bool) -> None:
         holds_cards = bool(pod.annotations.get(NODE)) and not pod.is_ended
-        _keep(self._told, pod.key, pod, is_gone or not holds_cards)
+        _keep(self._reported, pod.key, pod, is_gone or not holds_cards)
         booking = self._bookings.get(pod.key)
-        if booking is not None and (booking.is_told_by(pod) or (is_gone and pod.uid == booking.pod.uid)):
+        if booking is not None and (booking.is_reported_by(pod) or (is_gone and pod.uid == booking.pod.uid)):
             del self._bookings[pod.key]
 
     def _configure(self) -> None:
@@ -154,7 +154,7 @@ class ExtenderCache:
     def _holding(self) -> Iterator[Pod]:
         since_s = self._now_s() - BOOKING_EXPIRES_S
         self._bookings = {key: booking for key, booking in self._bookings.items() if booking.at_s > since_s}
-        yield from (pod for key, pod in self._told.items() if key not in self._bookings)
+        yield from (pod for key, pod in self._reported.items() if key not in self._bookings)
         yield from (booking.pod for booking in self._bookings.values())
 
     def quotas(self, namespace: str, pod_key: str = "") -> tuple[ResourceQuota, ...]:

@@ -85,14 +85,14 @@ class Observer:
         self._counts: Counter[str] = Counter()
         self._machines: dict[str, Machine] = {}
         self._most: Counter[MachineKind] = Counter()
-        self._per_hour_micro = self._told_per_hour_micro = 0
+        self._per_hour_micro = self._reported_per_hour_micro = 0
         self._used: dict[str, int] = {}
         self._used_seconds = 0.0
         self._pending: dict[str, str] = {}
         self._running: dict[str, str] = {}
         self._born: dict[str, float] = {}
         self._waits: dict[str, float] = {}
-        self._told: dict[str, str] = {}
+        self._states: dict[str, str] = {}
         self._throttled_s = float("-inf")
 
     # What it is told.
@@ -199,13 +199,13 @@ class Observer:
 
     def _node(self, type_: str, node: Node) -> None:
         self._count_used(node.name)
-        was_known = node.uid in self._told
+        was_known = node.uid in self._states
         state = "node removed" if type_ == DELETED else "node ready" if node.is_ready else "node not ready"
         if self._changed(node.uid, state) and (was_known or node.is_ready):
             self.note(state, f"node/{node.name}", f"NodePool {pool}" if (pool := node.labels.get(NODE_POOL)) else "")
 
     def _changed(self, uid: str, state: str) -> bool:
-        before, self._told[uid] = self._told.get(uid), state
+        before, self._states[uid] = self._states.get(uid), state
         return before != state
 
     # Levels.
@@ -223,9 +223,9 @@ class Observer:
         levels = (self._books.node_count, paid, used, len(self._pending), self._per_hour_micro)
         if not self.samples or self.samples[-1].levels != levels:
             self.samples.append(Sample(at_s, *levels))
-        if self._per_hour_micro != self._told_per_hour_micro:
-            prices = f"{price_text(self._told_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
-            self._told_per_hour_micro = self._per_hour_micro
+        if self._per_hour_micro != self._reported_per_hour_micro:
+            prices = f"{price_text(self._reported_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
+            self._reported_per_hour_micro = self._per_hour_micro
             self.rows.append(Row(at_s, "cost", "cluster", f"{prices} {self._cloud.currency}/h"))
 
     def pending(self, namespace: str = "") -> int:

@@ -66,7 +66,7 @@ def _unmet(held: Held, asked: Requirements, context: LintContext) -> Notes:
         given = {pool.name: dict(pool.node_labels)[key] for pool in context.judged_pools if key in pool.node_labels}
         if not given or requirement.allows_absence or any(requirement.has(value) for value in given.values()):
             continue
-        told = ", ".join(
+        listed = ", ".join(
             f"{value} (NodePool {name})" if key != NODE_POOL else value for name, value in sorted(given.items())
         )
         wanted = sorted(requirement.values)
@@ -74,7 +74,7 @@ def _unmet(held: Held, asked: Requirements, context: LintContext) -> Notes:
         hint = f"is {close} meant?" if close else ""
         is_selector = key in subject.mapping(*subject.pod, "nodeSelector")
         path = (*subject.pod, "nodeSelector", key) if is_selector else (*subject.pod, "affinity")
-        yield Note(path, f"asks {requirement}; the pools have {told}", hint, at_key=not is_selector)
+        yield Note(path, f"asks {requirement}; the pools have {listed}", hint, at_key=not is_selector)
 
 
 @rule("KL043", "pinned-to-a-node", Severity.WARNING, WORKLOADS)

@@ -47,10 +47,9 @@ def larger_than_any_node(subject: Subject, context: LintContext) -> Notes:
             key=lambda pair: (pair[0], pair[1].name),
         )
         if asked > most and not (name == NVIDIA_GPU and any(context.is_hamis(pool) for pool in pools)):
-            told = quantity_text(name, asked), quantity_text(name, most)
-            message = (
-                f"a pod asks for {told[0]} {name}; the most that a node of its pools has is {told[1]} ({kind.name})"
-            )
+            amounts = quantity_text(name, asked), quantity_text(name, most)
+            most_there = f"the most that a node of its pools has is {amounts[1]} ({kind.name})"
+            message = f"a pod asks for {amounts[0]} {name}; {most_there}"
             yield Note((*subject.pod, "containers", 0, "resources"), message, "allow a larger type", at_key=True)
             return
 
@@ -97,7 +96,9 @@ def one_more_would_fit(subject: Subject, context: LintContext) -> Notes:
     roomy = asked.without([CPU]).times_in(kind.allocatable)
     if fitting < promised <= held.replicas and (roomy is None or promised <= roomy):
         free = kind.allocatable[CPU]
-        told = quantity_text(CPU, asked[CPU]), quantity_text(CPU, free), quantity_text(CPU, free // promised)
-        message = f"cpu {told[0]}: {fitting} pods fit on {kind.name} with its {told[1]} allocatable, not {promised}"
+        amounts = quantity_text(CPU, asked[CPU]), quantity_text(CPU, free), quantity_text(CPU, free // promised)
+        message = (
+            f"cpu {amounts[0]}: {fitting} pods fit on {kind.name} with its {amounts[1]} allocatable, not {promised}"
+        )
         path: Path = (*subject.pod, "containers", 0, "resources", "requests", CPU)
-        yield Note(path, message, f"cpu {told[2]} makes it {promised}, less what DaemonSets take")
+        yield Note(path, message, f"cpu {amounts[2]} makes it {promised}, less what DaemonSets take")

@@ -28,9 +28,9 @@ def shared_volume(subject: Subject, context: LintContext) -> Notes:
         if held.pod.namespace == subject.namespace and subject.name in held.pod.spec.claims:
             users[held.subject.title] += held.replicas
     if sum(users.values()) > 1:
-        told = ", ".join(f"{title} ({count})" for title, count in sorted(users.items()))
+        listed = ", ".join(f"{title} ({count})" for title, count in sorted(users.items()))
         message = (
-            f"{sum(users.values())} pods share this {stated[0]} volume, which one node of one zone can have: {told}"
+            f"{sum(users.values())} pods share this {stated[0]} volume, which one node of one zone can have: {listed}"
         )
         hint = "a volume for each pod (volumeClaimTemplates), or a ReadWriteMany file system"
         yield Note(("spec", "accessModes"), message, hint, at_key=True)

@@ -218,7 +218,7 @@ class Old:
         new.put(to, value)
         self._added(Outcome.ADDED, new, to, why, hint, look)
 
-    def placeholder(self, new: New, to: Path, value: object, why: str, told: str, hint: str = "") -> None:
+    def placeholder(self, new: New, to: Path, value: object, why: str, what: str, hint: str = "") -> None:
         """Put what has to be filled in: `told` says with what, also in a comment on the first scalar at `to`."""
         new.put(to, value)
         spot: Path = to
@@ -226,8 +226,8 @@ class Old:
         while isinstance(found, list | dict):
             step = 0 if isinstance(found, list) else next(iter(found))
             spot, found = (*spot, step), found[step]
-        new.marks[spot] = f"fill in: {told}"
-        self._added(Outcome.PLACEHOLDER, new, to, why, f"fill in {told}" + (f"; {hint}" if hint else ""), True)
+        new.marks[spot] = f"fill in: {what}"
+        self._added(Outcome.PLACEHOLDER, new, to, why, f"fill in {what}" + (f"; {hint}" if hint else ""), True)
 
     def done(self, path: Path) -> None:
         """What is at `path` has been dealt with."""
