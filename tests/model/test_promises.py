@@ -79,6 +79,14 @@ def test_broken_pods_are_none_and_named(text: str) -> None:
     assert ({}, text[:80]) == (found.pods, found.broken[0].got)
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", '{"model": 1}', '[{"model": "T4"}]', '[{"model": "T4", "memoryMiB": 0}]'])
+def test_broken_cards_are_none_and_named(text: str) -> None:
+    """A person edited the annotation: planning goes on without cards."""
+    found = read({PREDICTED_DEVICES: text})
+
+    assert ((), [PREDICTED_DEVICES]) == (found.devices, [each.annotation for each in found.broken])
+
+
 def test_each_broken_annotation_is_named_with_the_form_it_must_have() -> None:
     """So a person who edited it finds the place."""
     broken = read({PLANNED_OFFERING: "m5.large", PREDICTED_DEVICES: "[1]"}).broken
