@@ -12,7 +12,7 @@ from kerf.cloudprovider import Instance, InsufficientCapacity, LaunchFailed
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
-from kerf.model.promises import read
+from kerf.model.promises import offering_of
 from kerf.ports import Clock
 
 INTERRUPTION_NOTICE_S = 120
@@ -100,7 +100,7 @@ def _choices(types: Iterable[InstanceType], claim: NodeClaim) -> list[Choice]:
         if (zones is None or zones.has(offering.zone))
         and (capacity_types is None or capacity_types.has(offering.capacity_type))
     ]
-    planned = read(claim.annotations).offering
+    planned = offering_of(claim.annotations)
     return sorted(allowed, key=lambda choice: (choice.key != planned, *_order(choice)))
 
 

@@ -8,7 +8,7 @@ from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.market import Market
 from kerf.model.plan import NodePlacement
-from kerf.model.promises import planned_type, read
+from kerf.model.promises import offering_of, planned_type
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
@@ -49,7 +49,7 @@ def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | Non
     if kind is None:
         return None
     labels = node.labels
-    planned = read(node.claim.annotations).offering if node.claim is not None else None
+    planned = offering_of(node.claim.annotations) if node.claim is not None else None
     zone = labels.get(ZONE) or (planned.zone if planned is not None else "")
     capacity_type = labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else "")
     same = sorted(

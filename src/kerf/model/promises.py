@@ -58,7 +58,7 @@ class Promises:
 def read(annotations: Mapping[str, str]) -> Promises:
     """The promises in the annotations of a claim; an absent or empty one promises nothing. Never raises."""
     pods = _pods(annotations.get(PLANNED_PODS) or "{}")
-    offering = _offering(annotations.get(PLANNED_OFFERING, ""))
+    offering = offering_of(annotations)
     devices = _devices(annotations.get(PREDICTED_DEVICES) or "[]")
     unread = {PLANNED_PODS: pods is None, PLANNED_OFFERING: offering is None, PREDICTED_DEVICES: devices is None}
     broken = tuple(
@@ -98,6 +98,12 @@ def is_made_by_kerf(annotations: Mapping[str, str]) -> bool:
     return PLANNED_OFFERING in annotations
 
 
+def offering_of(annotations: Mapping[str, str]) -> OfferingKey | None:
+    """The planned offering alone: prices ask it of every node, and the pods would have to be parsed with it."""
+    parts = annotations.get(PLANNED_OFFERING, "").split("/")
+    return OfferingKey(*parts) if len(parts) == 3 else None
+
+
 def planned_type(claim: NodeClaim) -> str:
     """The instance type that the claim was launched as, or is planned to be; empty where neither is known."""
     # Not by `read`: a person who breaks zone or capacity type leaves the type, and limits must go on counting it.
@@ -121,18 +127,14 @@ def _pods(text: str) -> dict[str, tuple[int, ...]] | None:
 
 
 def _indexes(value: object) -> tuple[int, ...]:
-    """Indexes of cards. Raises TypeError for what is no list, ValueError for what is no index."""
-    if not isinstance(value, list):
-        raise TypeError("indexes")
-    indexes = tuple(map(int, value))
-    if any(index < 0 for index in indexes):
-        raise ValueError("index")
-    return indexes
-
-
-def _offering(text: str) -> OfferingKey | None:
-    parts = text.split("/")
-    return OfferingKey(*parts) if len(parts) == 3 else None
+    """Indexes of cards. Raises ValueError for what is no list of them."""
+    # By a plain loop: a plan at 1,000 nodes reads ten thousand of these, and each has one index or a few.
+    if type(value) is not list:
+        raise ValueError("indexes")
+    for index in value:
+        if type(index) is not int or index < 0:
+            raise ValueError("index")
+    return tuple(value)
 
 
 # Remembered, because the claims of one instance type all carry the same text, and MIG profiles make it long.
