@@ -130,8 +130,7 @@ def test_resources_are_as_launched_then_as_the_type_has_them() -> None:
 
 def test_no_other_module_reads_or_writes_the_annotations() -> None:
     """Their names stand in the model of the claim, and their form in one module."""
-    # The state still has a reader of the cards of its own.
-    allowed = {"model/nodeclaim.py", "model/promises.py", "state/joining.py"}
+    allowed = {"model/nodeclaim.py", "model/promises.py"}
     root, spelled = Path(kerf.__file__).parent, {PLANNED_PODS, PLANNED_OFFERING, PREDICTED_DEVICES}
     constants = {"PLANNED_PODS", "PLANNED_OFFERING", "PREDICTED_DEVICES"}
 

@@ -136,12 +136,6 @@ def _too_few(devices: Sequence[DeviceState], resource: str, wanted: int) -> NoFi
     return NoFit(f"Insufficient {resource}", f"{lacks} {resource}", lacks, detail, hint)
 
 
-def missing_parts(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> str:
-    """Which resource kubelet shows less of than was predicted; empty when it shows at least that."""
-    short = short_part(predicted, observed)
-    return f"{short[1]} of {short[2]} {short[0]} registered" if short is not None else ""
-
-
 def short_part(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> tuple[str, int, int] | None:
     """The first resource, by name, of which kubelet shows less than was predicted, with both numbers; else None."""
     there = shown(observed)
