@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from benchmarks import clusters
-from kerf.engine import provisioning
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.explain.plan import plan as provisioned
+from kerf.engine.options import Options
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]
 Decision = Callable[[ClusterSnapshot], object]
 _RUNS, _ENOUGH_S = 3, 5.0
 _METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
-_OPTIONS = provisioning.Options(with_bound=False)
+_OPTIONS = Options(with_bound=False)
 
 
 def disruption(snapshot: ClusterSnapshot) -> None:
@@ -33,7 +34,7 @@ def disruption(snapshot: ClusterSnapshot) -> None:
 
 def provision(snapshot: ClusterSnapshot) -> None:
     """One plan for the pods that wait, as the controller makes it."""
-    plan = provisioning.plan(snapshot, clusters.MARKET, _OPTIONS)
+    plan = provisioned(snapshot, clusters.MARKET, _OPTIONS)
     assert plan.unplaced
 
 

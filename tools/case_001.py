@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from kerf.sim.chart import svg
-from kerf.sim.report import Report
+from kerf.sim.report import SimulationReport
 from kerf.sim.scenario import read_scenario
 from kerf.sim.simulation import run
 
@@ -57,7 +57,7 @@ def figures(name: str, days: int) -> Figures:
 
 
 @cache
-def simulated(name: str, days: int) -> Report:
+def simulated(name: str, days: int) -> SimulationReport:
     """What became of the first days of `before` or `after`."""
     return run(replace(read_scenario(str(CASE / f"{name}.yaml")), duration_s=days * _DAY_S))
 
@@ -68,7 +68,7 @@ def draw() -> None:
         (GUIDES / f"001-case-{name}.svg").write_text(svg(simulated(name, 2)), encoding="utf-8")
 
 
-def _waits(report: Report) -> list[tuple[str, float]]:
+def _waits(report: SimulationReport) -> list[tuple[str, float]]:
     """The team and the wait of each pod that was bound; an evicted pod's successor waits from the same minute."""
     found = []
     for row in report.rows:

@@ -134,6 +134,15 @@ def test_a_pool_tells_limits_use_and_prices() -> None:
     ] == item["instanceTypes"]
 
 
+def test_a_pool_counts_the_largest_type_that_a_launch_may_become() -> None:
+    """The cloud may have only the alternative, so the limit is charged with it: 8 cores, not the 4 of the cheapest."""
+    pool = (ROOT / POOL_000).read_text(encoding="utf-8").replace('"g5.2xlarge"', '"g5.xlarge", "g5.2xlarge"')
+    workload = (ROOT / WORKLOAD_000).read_text(encoding="utf-8").replace("replicas: 5", "replicas: 1")
+    done = kerf("explain", "nodepool/gpu-pool-1", "-f", "-", stdin=f"{pool}---\n{workload}")
+
+    assert ["cpu", "10", "0", "8"] in [line.split() for line in done.stdout.splitlines()]
+
+
 def test_a_selector_explains_all_its_pods() -> None:
     """-l in place of names; pods in the order of their names."""
     done = kerf("explain", "-l", "app in (chat,train)", *files(CLUSTER), "-o", "json")

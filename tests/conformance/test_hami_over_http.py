@@ -17,7 +17,7 @@ from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import Deleted, ResourceQuota, Upserted
 from kerf.sharing import hami_records as records
-from kerf.sim.hami_extender import Books, Extender
+from kerf.sim.hami_extender import Extender, ExtenderCache
 from kerf.sim.hami_server import application
 from tests.conformance.test_hami_recordings import CHUNKS, RecordedNode, node_annotations, recordings, unequal
 
@@ -127,14 +127,14 @@ def answered(lines: Sequence[Json], differences: Differences) -> list[str]:
 async def serving() -> AsyncIterator[Served]:
     """The server on a loopback port."""
     api = Written()
-    extender = Extender(Books(lambda: 0), api, lambda: 0)
+    extender = Extender(ExtenderCache(lambda: 0), api, lambda: 0)
     async with TestClient(TestServer(application(extender))) as client:
         yield Served(client, extender, api)
 
 
 async def case_differences(served: Served, case: Json) -> list[str]:
     """One pod, asked about on all nodes at once and then on each node alone."""
-    served.extender.books = books_of(case)
+    served.extender.cache = books_of(case)
     found, pod = await admission_differences(served, raw_pod(case["pod"], "p"), case["want"])
     if found or not case["want"]["adm"]["ok"]:
         return found
@@ -148,7 +148,7 @@ async def case_differences(served: Served, case: Json) -> list[str]:
 
 async def sequence_differences(served: Served, sequence: Json) -> list[str]:
     """Pods that come and go; where HAMi drew lots, its pick is asked for by name."""
-    served.extender.books = books_of(sequence)
+    served.extender.cache = books_of(sequence)
     names, found, pods = [node["name"] for node in sequence["nodes"]], list[str](), dict[str, Pod]()
     for event in sequence["events"]:
         name = event["name"]
@@ -162,12 +162,12 @@ async def sequence_differences(served: Served, sequence: Json) -> list[str]:
                 pod["metadata"]["annotations"] |= answer["annotations"]
                 pods[name] = decoded(pod)
         elif name in pods:
-            # What a watch tells: first the record, which until now was only in the extender's own books.
-            served.extender.books.apply(Upserted(pods[name]))
+            # What a watch tells: first the record, which until now was only in the extender's own cache.
+            served.extender.cache.apply(Upserted(pods[name]))
             if event["op"] == "del":
-                served.extender.books.apply(Deleted(pods.pop(name)))
+                served.extender.cache.apply(Deleted(pods.pop(name)))
             else:
-                served.extender.books.apply(Upserted(replace(pods[name], initialised=True)))
+                served.extender.cache.apply(Upserted(replace(pods[name], initialised=True)))
     return found
 
 
@@ -214,19 +214,19 @@ def alone(want: Json, name: str) -> Json:
     return {"fail": {name: want["fail"][name]}}
 
 
-def books_of(case: Json) -> Books:
+def books_of(case: Json) -> ExtenderCache:
     """What HAMi knew when it was asked."""
-    books = Books(lambda: 0)
+    cache = ExtenderCache(lambda: 0)
     for recorded in case["nodes"]:
         name = recorded["name"]
-        books.apply(Upserted(Node(name, annotations=node_annotations(recorded))))
+        cache.apply(Upserted(Node(name, annotations=node_annotations(recorded))))
         users = RecordedNode.of({"use": (), **recorded}, bool(case.get("usens"))).occupants
         for number, user in enumerate(users):
             annotations = {**user.pod.annotations, records.NODE: name}
-            books.apply(Upserted(replace(user.pod, name=f"user-{name}-{number}", annotations=annotations)))
+            cache.apply(Upserted(replace(user.pod, name=f"user-{name}-{number}", annotations=annotations)))
     if "quota" in case:
-        books.apply(Upserted(ResourceQuota("own", "quota", Resources.parse(case["quota"]))))
-    return books
+        cache.apply(Upserted(ResourceQuota("own", "quota", Resources.parse(case["quota"]))))
+    return cache
 
 
 def raw_pod(recorded: Json, name: str) -> Json:

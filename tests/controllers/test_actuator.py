@@ -2,7 +2,6 @@
 
 import pytest
 
-from kerf.controllers.actuator import planned_pods
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.options import DEFAULT
@@ -14,7 +13,7 @@ from kerf.model.nodeclaim import DISRUPTED_TAINT
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod
 from kerf.model.quantities import Resources
 from kerf.sim.objects import Json
-from kerf.testing.builders import a_claim, a_market, cards
+from kerf.testing.builders import a_market, cards
 from tests.controllers.cluster import Cluster, pod, pool
 from tests.sim.world import START_S
 
@@ -165,11 +164,3 @@ def test_a_released_node_keeps_all_its_other_taints(cluster: Cluster) -> None:
     cluster.done(cluster.actuator.release(cluster.node()))
 
     assert () == cluster.node().taints
-
-
-@pytest.mark.parametrize(
-    ("text", "read"), [('{"default/a": [0, 1]}', {"default/a": (0, 1)}), ("{", {}), ('["a"]', {}), ('{"a": "x"}', {})]
-)
-def test_planned_pods_that_somebody_broke_are_none(text: str, read: dict[str, tuple[int, ...]]) -> None:
-    """The annotation is a convenience: without it the node takes pods as they come."""
-    assert read == planned_pods(a_claim(annotations={"kerf.dev/planned-pods": text}))

@@ -9,9 +9,9 @@ from kerf.controllers.lifecycle import Lifecycle
 from kerf.controllers.pins import Pins
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
+from kerf.model.promises import devices_text
 from kerf.sharing.hami_records import REGISTER, register_annotation
 from kerf.sim.objects import Json
-from kerf.state import devices_annotation
 from kerf.testing.builders import a_node, cards
 from tests.controllers.cluster import FRESH, Cluster, node_object, pod, pool
 from tests.sim.world import START_S
@@ -28,7 +28,7 @@ def on_its_way(cluster: Cluster, follow: str, **planned: list[int]) -> NodeClaim
     notes = {
         "kerf.dev/follow": follow,
         "kerf.dev/planned-pods": json.dumps({f"default/{name}": where for name, where in planned.items()}),
-        "kerf.dev/predicted-devices": devices_annotation(cards(2)),
+        "kerf.dev/predicted-devices": devices_text(cards(2)),
     }
     cluster.put(pool(labels=HAMI))
     claim = cluster.claimed(reached=("Launched",), labels=HAMI, annotations=notes)

@@ -12,10 +12,10 @@ from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
+from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
 from kerf.sharing.hami_records import REGISTER, register_annotation
 from kerf.sim.objects import Json
-from kerf.state import devices_annotation
 from kerf.testing.builders import a_node, cards
 from tests.controllers.cluster import FRESH, Cluster, node_object, pool
 from tests.sim.world import START_S
@@ -23,7 +23,7 @@ from tests.sim.world import START_S
 MINUTE = 60
 ON_ITS_WAY, JOINED = ("Launched",), ("Launched", "Registered")
 ONE_GPU = {"cpu": 4, "memory": "16Gi", "pods": 58, "nvidia.com/gpu": 1}
-PREDICTED: Json = {"annotations": {"kerf.dev/predicted-devices": devices_annotation(cards(1))}}
+PREDICTED: Json = {"annotations": {"kerf.dev/predicted-devices": devices_text(cards(1))}}
 SPOT = (OfferingKey("g5.xlarge", "us-east-1a", "spot"), OfferingKey("g5.xlarge", "us-east-1b", "spot"))
 
 
@@ -289,7 +289,7 @@ def test_what_was_requested_must_be_there_in_full(cluster: Cluster) -> None:
 )
 def test_cards_are_compared_one_by_one(cluster: Cluster, annotations: Json, message: str) -> None:
     """HAMi's register must hold at least what was predicted; what lacks is named."""
-    predicted = {"kerf.dev/predicted-devices": devices_annotation(cards(2))}
+    predicted = {"kerf.dev/predicted-devices": devices_text(cards(2))}
     claim = cluster.claimed(reached=JOINED, node_name="node-1", annotations=predicted, labels={"gpu": "on"})
     start(cluster)
     cluster.joined(claim, annotations=annotations, labels={"gpu": "on"})

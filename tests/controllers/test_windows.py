@@ -3,7 +3,7 @@
 from typing import Any
 
 from kerf.controllers.provisioning import Provisioning
-from kerf.controllers.windows import Windows
+from kerf.controllers.windows import CapacityWindows
 from kerf.model.windows import ADMITTED, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
@@ -37,7 +37,7 @@ def status(cluster: Cluster, name: str = "w") -> CapacityWindow:
 
 def start(cluster: Cluster) -> None:
     """Kerf's two controllers."""
-    windows = Windows(cluster.state, cluster.ports, cluster.book, cluster.settings)
+    windows = CapacityWindows(cluster.state, cluster.ports, cluster.book, cluster.settings)
     plans = Provisioning(cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
     cluster.start(windows, plans)
 

@@ -6,7 +6,8 @@ import pytest
 from tools.document_run import CLUSTER, generated
 
 from kerf.cli.main import COMMANDS, HIDDEN
-from kerf.clouds.kwok_controls import _SETTINGS, FAULT_KINDS
+from kerf.clouds.device_plugins import FAULT_KINDS
+from kerf.clouds.kwok_controls import _SETTINGS
 from kerf.clouds.kwok_machines import INTERRUPT
 from tests.docs.test_documents_run import ROOT
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from kerf.engine.limits import Ledger, usage
+from kerf.model.bounds import MIN_NODES
 from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
 from kerf.model.plan import Stage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
@@ -106,6 +107,21 @@ def test_alternatives_are_charged_as_the_largest() -> None:
         decided = planned(some(2, cpu=3), [a_pool(limits={"cpu": limit})], [M5, DEAR])
 
         assert [alternatives, alternatives] == [launch.alternatives for launch in decided.launches]
+
+
+def test_a_launch_says_what_it_was_charged() -> None:
+    """The largest of its types, and one node; so whoever shows the limits adds up what the ledger did."""
+    for limit, cores in ((16, 8000), (15, 4000)):
+        decided = planned(some(2, cpu=3), [a_pool(limits={"cpu": limit})], [M5, DEAR])
+
+        assert [(cores, 1)] * 2 == [(each.charge["cpu"], each.charge["nodes"]) for each in decided.launches]
+
+
+def test_a_node_for_a_floor_is_charged_too() -> None:
+    """It is bought for no pod, and counts like any other."""
+    decided = planned([], [a_pool(own_annotations={MIN_NODES: "1"}, limits={"cpu": 8})], [M5])
+
+    assert [4000] == [each.charge["cpu"] for each in decided.launches]
 
 
 def test_a_search_spends_its_own_copy() -> None:

@@ -8,22 +8,19 @@ import pytest
 from kerf.errors import DecodeError
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
+from kerf.model.promises import devices_text
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.family import Unreadable
 from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
-from kerf.sharing.registry import FAMILIES, family_named
 from kerf.state import (
     ClusterState,
-    devices_annotation,
-    lacks,
     noted_observations,
     observed_memory,
-    predicted_shapes,
 )
 from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod, a_pool, cards
 from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, seen
 
-PREDICTED = {PREDICTED_DEVICES: devices_annotation(cards(1))}
+PREDICTED = {PREDICTED_DEVICES: devices_text(cards(1))}
 
 
 def test_node_and_claim_are_joined_by_provider_id() -> None:
@@ -185,17 +182,6 @@ def test_a_reused_node_name_is_not_the_claims_node() -> None:
     assert "other" == found.name
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"model": 1}', '[{"model": "T4"}]', '[{"memoryMiB": "x"}]'])
-def test_a_broken_prediction_predicts_nothing(text: str) -> None:
-    """Somebody edited the annotation: planning goes on."""
-    assert () == predicted_shapes(a_claim(annotations={PREDICTED_DEVICES: text}))
-
-
-def test_a_prediction_is_read_as_it_was_written() -> None:
-    """Model, registered name and memory of each card."""
-    assert cards(2) == predicted_shapes(a_claim(annotations={PREDICTED_DEVICES: devices_annotation(cards(2))}))
-
-
 def test_what_a_card_registered_is_remembered_until_a_node_proves_more() -> None:
     """The pool's note holds for its types; one initialised node with the full card outweighs it."""
     noted = a_hami_pool(own_annotations={OBSERVED_DEVICES: json.dumps({"m5.xlarge": 22500, "old": 1})})
@@ -211,18 +197,6 @@ def test_what_a_card_registered_is_remembered_until_a_node_proves_more() -> None
 def test_a_broken_note_is_no_note(text: str) -> None:
     """As if nothing had been observed."""
     assert {} == noted_observations(a_pool(own_annotations={OBSERVED_DEVICES: text}))
-
-
-def test_what_a_register_lacks_is_named_card_by_card() -> None:
-    """Fewer cards, unhealthy ones, and a smaller one are three sentences; more is nothing."""
-    predict = family_named("hami", FAMILIES).predict
-    two, small, one = predict(cards(2), {}, {}), predict(cards(2, 22000), {}, {}), predict(cards(1), {}, {})
-
-    assert "" == lacks(two, two) == lacks(one, two)
-    assert "1 of 2 GPUs registered" == lacks(two, one)
-    assert "a GPU registered 22000 MiB, 22888 were predicted" == lacks(two, (two[0], small[1]))
-    assert "1 of 2 GPUs are healthy" == lacks(two, (two[0], replace(two[1], healthy=False)))
-    assert "" == lacks(two, tuple(replace(d, memory_mib=0) for d in two))
 
 
 def test_a_configuration_that_cannot_be_read_leaves_the_last_good_one() -> None:

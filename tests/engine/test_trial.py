@@ -23,10 +23,10 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodes import CORDONED_BY_KERF
 from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Owner
+from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.sharing.family import Unreadable
-from kerf.state import devices_annotation
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, cards, resources
 from tests.engine.worlds import G5, HAMI, M5, a_daemon_set, a_hami_pool, bought, planned, port_spec, seen, some
 
@@ -42,7 +42,7 @@ def in_flight(name: str = "claim", planned_pods: dict[str, list[int]] | None = N
     """A claim for a g5.xlarge with one card, whose node has not come."""
     annotations = {
         PLANNED_OFFERING: "g5.xlarge/us-east-1a/on-demand",
-        PREDICTED_DEVICES: devices_annotation(cards(1)),
+        PREDICTED_DEVICES: devices_text(cards(1)),
         PLANNED_PODS: json.dumps(planned_pods or {}),
     }
     fields = {"instance_type": "g5.xlarge", "labels": HAMI, "annotations": annotations, "reached": (LAUNCHED,)}
@@ -126,7 +126,7 @@ def test_a_planned_pod_keeps_its_card() -> None:
     """The claim's plan says card 1; the family alone would take card 0."""
     pods = {"default/mine": [1]}
     claim = in_flight(planned_pods=pods)
-    claim = replace(claim, annotations={**claim.annotations, PREDICTED_DEVICES: devices_annotation(cards(2))})
+    claim = replace(claim, annotations={**claim.annotations, PREDICTED_DEVICES: devices_text(cards(2))})
 
     decided = _decided(seen(a_hami_pool(), claim, a_pod("mine", gpu=1, gpumem=1000)))
 

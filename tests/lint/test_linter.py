@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from kerf.catalog import load_market
 from kerf.errors import InputError
 from kerf.lint import registry
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Severity
 from kerf.lint.linter import lint
 from kerf.lint.registry import Rule, chosen, rules
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 from kerf.manifests.read import Documents, parse
 from tests.lint.disturbed import disturbed
 from tests.lint.looking import codes, looked, only
@@ -50,8 +50,8 @@ def test_what_is_no_object_is_passed_over() -> None:
 def test_a_rule_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its fault is a finding; other rules speak of the same object, and the rule itself of the next."""
 
-    def fails(subject: Subject, world: World) -> Iterator[Note]:
-        del world
+    def fails(subject: Subject, context: LintContext) -> Iterator[Note]:
+        del context
         yield Note(("spec",), "seen")
         if subject.name == "one":
             raise KeyError("nothing")

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from kerf.manifests.migrate.migration import Migration, migrate
-from kerf.manifests.migrate.objects import Outcome, Row
+from kerf.manifests.migrate.objects import FieldChange, Outcome
 from kerf.manifests.migrate.requirements import Offers, everything_is_sold
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import parse
@@ -51,7 +51,7 @@ def spec_of(*texts: str, at: int = 0) -> Any:
     return list(yaml.safe_load_all(text_of(*texts)))[at]["spec"]
 
 
-def row(made: Migration, field: str) -> Row:
+def row(made: Migration, field: str) -> FieldChange:
     """The row of an old field, or of a new one that was added."""
     return next(row for row in made.rows if (row.field or row.now) == field)
 

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, PREDICTED_DEVICES
 from kerf.model.nodes import Node
+from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Upserted, Watched, key_of
 from kerf.sharing.family import SHARING
 from kerf.sharing.hami_records import ALLOCATED, NODE
-from kerf.state import ClusterState, devices_annotation
+from kerf.state import ClusterState
 from kerf.testing.builders import a_claim, a_node, a_pod, a_pool, cards
 from tests.engine.worlds import HAMI, a_hami_node
 
@@ -30,7 +31,7 @@ def a_node_of(name: str, provider_id: str, cards_: int, version: str) -> Node:
 
 def a_claim_of(name: str, **given: Any) -> Watched:
     """A claim, whose conditions say that its node has started, or has not."""
-    note = {PREDICTED_DEVICES: devices_annotation(cards(1))}
+    note = {PREDICTED_DEVICES: devices_text(cards(1))}
     stages = (LAUNCHED, INITIALIZED) if given.pop("is_started") else (LAUNCHED,)
     return a_claim(name, labels=HAMI, annotations=note, reached=stages, **given)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.sim.report import Report
+from kerf.sim.report import SimulationReport
 from kerf.sim.scenario import read_scenario
 from kerf.sim.simulation import run
 
@@ -16,7 +16,7 @@ RESTARTS, RESTARTS_OF_DAYS = 50, 4
 every_scenario = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 
 
-def missed(report: Report) -> list[object]:
+def missed(report: SimulationReport) -> list[object]:
     """The expectations that were not met."""
     return [outcome for outcome in report.outcomes if not outcome.is_met]
 

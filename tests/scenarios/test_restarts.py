@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.sim.report import Report
+from kerf.sim.report import SimulationReport
 from kerf.sim.scenario import read_scenario
 from kerf.sim.simulation import run
 
@@ -29,7 +29,7 @@ PARTS = 8
 """Each scenario's events are split over so many tests, so that they run side by side."""
 
 
-def missed(report: Report) -> list[object]:
+def missed(report: SimulationReport) -> list[object]:
     """Expectations that were not met."""
     return [(o.at_s, o.expected, o.got) for o in report.outcomes if not o.is_met]
 

@@ -12,7 +12,7 @@ from kerf.model.snapshot import Deleted, Event, Upserted
 from kerf.ports import NotFound
 from kerf.sharing.hami_records import LOCK, REGISTER
 from kerf.sim.api import InMemoryApi
-from kerf.sim.hami_extender import Books, Extender
+from kerf.sim.hami_extender import Extender, ExtenderCache
 from kerf.sim.objects import Json, annotations_of, merged
 from tests.sim.cluster import gpu_pod, ready_node
 
@@ -86,8 +86,8 @@ class Desk:
     def __post_init__(self) -> None:
         self.objects = InMemoryApi(self.time)
         self.api = Api(self.objects)
-        self.books = Books(self.time.now_s)
-        self.extender = Extender(self.books, self.api, self.time.now_s, self.lots)
+        self.cache = ExtenderCache(self.time.now_s)
+        self.extender = Extender(self.cache, self.api, self.time.now_s, self.lots)
         self._told: dict[str, Json] = {}
 
     def watch(self) -> None:
@@ -95,9 +95,9 @@ class Desk:
         kinds = self.objects.kinds()
         held = {f"{kind}/{o['metadata']['name']}": o for kind in kinds for o in self.objects.list(kind)}
         for key in sorted(self._told.keys() - held.keys()):
-            self.books.apply(event_of(Deleted, self._told[key]))
+            self.cache.apply(event_of(Deleted, self._told[key]))
         for obj in held.values():
-            self.books.apply(event_of(Upserted, obj))
+            self.cache.apply(event_of(Upserted, obj))
         self._told = held
 
     def node(self, name: str, *memories: int) -> Json:

@@ -119,6 +119,15 @@ def test_working_cards_vanish(cluster: Cluster) -> None:
     assert ("0", "0") == (gpus(cluster), gpus(cluster, "capacity"))
 
 
+def test_cards_that_are_lost_cannot_break(cluster: Cluster) -> None:
+    """A fault of a card that follows a loss finds none."""
+    cluster.register(NODE, gpu="on")
+    cluster.at(200, lambda: cluster.plugins.add_fault(DeviceFault("lost")))
+    cluster.at(210, lambda: cluster.plugins.add_fault(DeviceFault("unhealthy")))
+
+    assert ([], "0") == (register(cluster), gpus(cluster))
+
+
 def test_a_fault_waits_for_a_node_of_its_pool(cluster: Cluster) -> None:
     """A node of another pool is spared."""
     cluster.plugins.add_fault(DeviceFault("never-registers", node_pool="other"))

@@ -33,7 +33,7 @@ def desk() -> Desk:
     return made
 
 
-# The filter and its books.
+# The filter and its cache.
 
 
 def test_a_placed_pod_carries_hami_s_record(desk: Desk) -> None:
@@ -46,7 +46,7 @@ def test_a_placed_pod_carries_hami_s_record(desk: Desk) -> None:
 
 
 def test_a_booking_counts_before_any_watch_tells_of_it(desk: Desk) -> None:
-    """Three pods of 8000 MiB fill a card of 24000 although the books have heard of none of them."""
+    """Three pods of 8000 MiB fill a card of 24000 although the cache has heard of none of them."""
     chosen = [desk.filter(desk.pod(f"p{i}", gpumem=8000))["NodeNames"] for i in range(4)]
 
     assert [["a"], ["a"], ["a"], ["b"]] == chosen
@@ -73,7 +73,7 @@ def test_a_booking_is_not_undone_by_an_older_form_of_its_pod(desk: Desk) -> None
     """The watch lags: it tells of the pod as it was before it was placed."""
     pod = desk.pod("p", gpumem=20000)
     desk.filter(pod, "a")
-    desk.books.apply(event_of(Upserted, pod))
+    desk.cache.apply(event_of(Upserted, pod))
 
     assert {"a": "1/1 CardInsufficientMemory"} == desk.filter(desk.pod("q", gpumem=20000), "a")["FailedNodes"]
 
@@ -82,10 +82,10 @@ def test_a_booking_ends_when_its_pod_goes_unseen(desk: Desk) -> None:
     """Deleted before the watch had shown the record; the deletion of an earlier pod of that name does not count."""
     pod = desk.pod("p", gpumem=20000)
     desk.filter(pod, "a")
-    desk.books.apply(event_of(Deleted, {**pod, "metadata": {**pod["metadata"], "uid": "an earlier one"}}))
+    desk.cache.apply(event_of(Deleted, {**pod, "metadata": {**pod["metadata"], "uid": "an earlier one"}}))
     assert desk.filter(desk.pod("q", gpumem=20000), "a")["NodeNames"] is None
 
-    desk.books.apply(event_of(Deleted, pod))
+    desk.cache.apply(event_of(Deleted, pod))
     assert ["a"] == desk.filter(desk.pod("r", gpumem=20000), "a")["NodeNames"]
 
 
@@ -187,7 +187,7 @@ def test_a_question_without_a_pod_is_an_error(desk: Desk) -> None:
 def test_hami_s_own_settings_are_followed(desk: Desk) -> None:
     """A ConfigMap that cannot be read leaves them as they were."""
     for text in ("nvidia: {memoryFactor: 1024}", "nvidia: {memoryFactor: many}"):
-        desk.books.apply(Upserted(ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": text})))
+        desk.cache.apply(Upserted(ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": text})))
 
     desk.filter(desk.pod("p", gpumem=20))
     assert "GPU-a-0,NVIDIA,20480,0:;" == desk.annotations("Pod", "p")[ALLOCATED]
@@ -292,7 +292,7 @@ def test_a_bind_of_what_is_not_there_names_it(desk: Desk) -> None:
 def reviewed(desk: Desk, pod: Json) -> Json:
     """The answer to the creation of a pod in the namespace default."""
     asked = {"request": {"uid": "u", "namespace": "default", "object": pod}}
-    answer: Json = review(desk.books, asked)["response"]
+    answer: Json = review(desk.cache, asked)["response"]
     return answer
 
 
@@ -321,7 +321,7 @@ def test_the_webhook_leaves_other_pods(desk: Desk, pod: Json) -> None:
 
 def test_the_webhook_refuses_what_exceeds_a_quota(desk: Desk) -> None:
     """Counting what HAMi has booked in the namespace, watched or not."""
-    desk.books.apply(Upserted(ResourceQuota("default", "q", Resources({"limits.nvidia.com/gpumem": 20000}))))
+    desk.cache.apply(Upserted(ResourceQuota("default", "q", Resources({"limits.nvidia.com/gpumem": 20000}))))
     desk.filter(desk.pod("p", gpumem=12000), "a")
 
     refusal = {"code": 403, "reason": "Forbidden", "message": "exceeding resource quota"}
@@ -362,10 +362,10 @@ def asked_over_http(desk: Desk, method: str, path: str, body: Any = None) -> tup
 
 
 def test_health_waits_for_the_watches(desk: Desk) -> None:
-    """Answers from half of the books would book cards twice."""
+    """Answers from half of the cache would book cards twice."""
     assert (503, "the watches have not told everything yet") == asked_over_http(desk, "GET", "/healthz")
 
-    desk.books.apply(Synced())
+    desk.cache.apply(Synced())
     assert (200, "ok") == asked_over_http(desk, "GET", "/healthz")
 
 
@@ -395,6 +395,6 @@ def test_the_books_follow_a_reader(desk: Desk) -> None:
             for event in (event_of(Deleted, node), Synced()):
                 yield event
 
-    asyncio.run(follow(Reader(), desk.books))
-    assert desk.books.is_synced
+    asyncio.run(follow(Reader(), desk.cache))
+    assert desk.cache.is_synced
     assert ["b"] == desk.filter(desk.pod("p", gpumem=8000))["NodeNames"]

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from kerf.sim.chart import svg
-from kerf.sim.report import Outcome, Report, Row, Sample, Totals, Waits, offset_text
+from kerf.sim.report import Outcome, Row, Sample, SimulationReport, Totals, Waits, offset_text
 
 TOTALS = Totals(
     cost_micro=2_012_000,
@@ -18,7 +18,7 @@ TOTALS = Totals(
     launches=2,
     deletions=1,
 )
-REPORT = Report(
+REPORT = SimulationReport(
     "inference",
     start_s=1_767_596_400,
     duration_s=3600,
@@ -107,4 +107,4 @@ def test_the_chart_draws_steps() -> None:
 
 def test_an_empty_chart_is_a_chart() -> None:
     """A run in which nothing happened."""
-    ElementTree.fromstring(svg(Report("nothing <&>", 0, 0, "USD")))
+    ElementTree.fromstring(svg(SimulationReport("nothing <&>", 0, 0, "USD")))

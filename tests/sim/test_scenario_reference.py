@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 import yaml
 
-from kerf.sim.device_plugins import FAULT_KINDS
-from kerf.sim.report import Report
+from kerf.clouds.device_plugins import FAULT_KINDS
+from kerf.sim.report import SimulationReport
 from kerf.sim.scenario import CloudSettings, read_scenario
 from kerf.sim.scenario_form import ACTION_NAMES, CLOUD_NAMES, EXPECTATION_NAMES
 from kerf.sim.simulation import run
@@ -28,7 +28,7 @@ def block(language: str) -> str:
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> Report:
+def report(tmp_path: Path) -> SimulationReport:
     """What comes of the scenario in the document, beside the manifests of the example."""
     for name in ("nodepool.yaml", "workload.yaml"):
         shutil.copy(ROOT / "examples/003-hami" / name, tmp_path)
@@ -36,12 +36,12 @@ def report(tmp_path: Path) -> Report:
     return run(read_scenario(str(tmp_path / "s.yaml")))
 
 
-def test_the_scenario_in_the_document_runs(report: Report) -> None:
+def test_the_scenario_in_the_document_runs(report: SimulationReport) -> None:
     """And its expectations are met."""
     assert report.is_met
 
 
-def test_the_report_in_the_document_is_true(report: Report) -> None:
+def test_the_report_in_the_document_is_true(report: SimulationReport) -> None:
     """Every field is there, the totals are those of the scenario, and the rows are among its rows."""
     shown, written = report.to_object(), yaml.safe_load(block("json"))
 

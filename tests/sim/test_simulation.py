@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kerf.errors import InputError
-from kerf.sim.report import Report, Waits
+from kerf.sim.report import SimulationReport, Waits
 from kerf.sim.scenario import Scenario, read_scenario
 from kerf.sim.simulation import run
 
@@ -46,7 +46,7 @@ def scenario(directory: Path, *parts: str, text: str = SCENARIO) -> Scenario:
     return read_scenario(str(path))
 
 
-def rows(report: Report, *what: str) -> list[tuple[float, str, str]]:
+def rows(report: SimulationReport, *what: str) -> list[tuple[float, str, str]]:
     """The rows of some kinds, without their why."""
     return [(row.at_s, row.what, row.object) for row in report.rows if row.what in what]
 

@@ -25,12 +25,12 @@ class Advice(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The sub-command of that name; None when there is none."""
-        told = COMMANDS.get(cmd_name)
-        if told is None:
+        summary = COMMANDS.get(cmd_name)
+        if summary is None:
             return None
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(importlib.import_module(f"kerf.cli.advise_{name}"), name)
-        command.short_help = told
+        command.short_help = summary
         return command
 
 

@@ -11,7 +11,7 @@ from kerf.cli.inputs import Source, World, input_options, output_option, read_wo
 from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.sizing.assortment import ANY_POOL, any_pool, candidates_of
-from kerf.engine.sizing.density import Division, Share, by_density
+from kerf.engine.sizing.density import Breakdown, Division, by_density
 from kerf.engine.supply import Candidate, supply
 from kerf.errors import InputError
 from kerf.kube.client import NoCluster
@@ -90,13 +90,13 @@ def _object(division: Division, currency: str) -> Json:
         "requests": _texts(division.each),
         "fit": division.fit,
         "podsLeft": division.pods_left,
-        "resources": [_share_object(share) for share in division.shares],
+        "resources": [_breakdown_object(share) for share in division.shares],
         "gpus": [{"memoryMiB": each.memory_mib, "slots": each.slots} for each in candidate.room.devices],
         "naive": {"requests": _texts(division.naive), "fit": division.naive_fit},
     }
 
 
-def _share_object(share: Share) -> Json:
+def _breakdown_object(share: Breakdown) -> Json:
     amounts = {
         "machine": share.machine,
         "reserved": share.reserved,
@@ -158,7 +158,7 @@ def _detail(division: Division, currency: str) -> Iterator[str]:
         f"MACHINE/{jobs}",
         "OF WHICH FIT",
     )
-    yield from table(headers, map(_share_row, division.shares), indent="  ")
+    yield from table(headers, map(_breakdown_row, division.shares), indent="  ")
     yield ""
     if division.is_possible:
         yield f"advice: {counted(jobs, 'job')} a node: each may ask {_asked(division.each)}"
@@ -169,7 +169,7 @@ def _detail(division: Division, currency: str) -> Iterator[str]:
         yield f"  resources: {{requests: {{{_yaml(division.each)}}}{_limits(division)}}}"
 
 
-def _share_row(share: Share) -> tuple[str, ...]:
+def _breakdown_row(share: Breakdown) -> tuple[str, ...]:
     amounts = (share.machine, share.reserved, share.daemons, share.left, share.each, share.naive)
     return (share.resource, *(quantity_text(share.resource, amount) for amount in amounts), str(share.naive_fit))
 

@@ -104,8 +104,8 @@ def _limit_row(limit: LimitReview) -> tuple[str, ...]:
 
 
 def _advice(review: PoolReview, currency: str) -> Iterator[str]:
-    told = [*_all_advice(review, currency)]
-    yield from told or ["nothing to change"]
+    advice = [*_all_advice(review, currency)]
+    yield from advice or ["nothing to change"]
 
 
 def _all_advice(review: PoolReview, currency: str) -> Iterator[str]:

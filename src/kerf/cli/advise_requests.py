@@ -20,7 +20,7 @@ from kerf.engine.usage.requests import (
     CPU_MARGIN_PERCENT,
     CPU_PERCENTILE,
     PEAK_MARGIN_PERCENT,
-    Row,
+    Recommendation,
     advised_requests,
     gpu_memory_of,
     requests_patch,
@@ -161,7 +161,7 @@ def _unknown(asked: _Asked) -> str:
     return f"{_title(asked)}: no advice, because nothing is known of what its containers used"
 
 
-def _lines(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) -> Iterator[str]:
+def _lines(asked: _Asked, history: History, rows: tuple[Recommendation, ...], patch: Json) -> Iterator[str]:
     if all(row.advised is None for row in rows):
         yield _unknown(asked)
         yield "hint: give samples (kubectl get podmetrics -A -o yaml) or --prometheus URL, or let kerf run collect them"
@@ -200,7 +200,7 @@ def _command(asked: _Asked) -> str:
     return f"kubectl patch {kind} {name} -n {namespace} --type strategic --patch-file PATCH"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Recommendation) -> tuple[str, ...]:
     used = ("-", "-", "-")
     if row.samples:
         used = (_text(row, row.p50), _text(row, row.p95), _text(row, row.peak))
@@ -209,12 +209,12 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.container, row.resource, str(row.samples), *used, *asked, advised)
 
 
-def _text(row: Row, amount: int) -> str:
+def _text(row: Recommendation, amount: int) -> str:
     """What was used, as people read it: memory in whole mebibytes, rounded up."""
     return f"{-(-amount // MIB)}Mi" if row.resource == MEMORY else quantity_text(row.resource, amount)
 
 
-def _object(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json) -> Json:
+def _object(asked: _Asked, history: History, rows: tuple[Recommendation, ...], patch: Json) -> Json:
     is_known = any(row.advised is not None for row in rows)
     return {
         "apiVersion": API_VERSION,
@@ -231,7 +231,7 @@ def _object(asked: _Asked, history: History, rows: tuple[Row, ...], patch: Json)
     }
 
 
-def _row_object(row: Row) -> Json:
+def _row_object(row: Recommendation) -> Json:
     def text(amount: int | None) -> str | None:
         return None if amount is None else quantity_text(row.resource, amount)
 

@@ -10,14 +10,14 @@ from kerf.cli.plan_json import Json
 from kerf.cli.render import counted, table
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.limits import usage
+from kerf.engine.limits import Ledger
 from kerf.engine.pricing import present_price
 from kerf.engine.supply import Candidate, Supply, pool_problem, supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
 from kerf.model.plan import Plan, Relabel
-from kerf.model.quantities import COST_PER_HOUR, NODES, Resources, quantity_text
+from kerf.model.quantities import NOTHING, quantity_text
 from kerf.model.times import duration_text
 
 _MOST_TYPES = 10
@@ -62,14 +62,12 @@ class _Pool:
 
     @cached_property
     def limits(self) -> list[tuple[str, int, int, int]]:
-        """Resource, limit, in use, added by the plan."""
-        used = usage(self.world.snapshot, self.world.market).get(self.pool.name, Resources())
-        planned = Resources()
+        """Resource, limit, in use, added by the plan: as the ledger counts, by which launches are refused."""
+        ledger = Ledger.of(self.world.snapshot, self.world.market)
+        used, limits = ledger.used(self.pool.name), ledger.limit(self.pool.name) or NOTHING
         for launch in self.plan.launches:
-            kind = self.world.market.find(launch.offering.instance_type)
-            if launch.node_pool == self.pool.name and kind is not None:
-                planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
-        limits = self.pool.limits or Resources()
+            ledger.charge(launch.node_pool, launch.charge)
+        planned = ledger.used(self.pool.name) - used
         return [(name, limits[name], used.get(name, 0), planned.get(name, 0)) for name in sorted(limits)]
 
     @cached_property

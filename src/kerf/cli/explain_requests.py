@@ -18,7 +18,7 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
     snapshot = answers.world.snapshot
     booking = next((each for each in bookings(snapshot) if each.request.key == request.key), None)
     seen = verdict(booking, answers.decision) if booking is not None else Verdict(0, 0)
-    told = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
+    current = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
     places = _places(booking, answers)
     first = (
         next((answers.unplaced[pod.key] for pod in booking.pods if pod.key in answers.unplaced), None)
@@ -38,11 +38,11 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
         "patch": patch_object(first.patch) if first is not None and first.patch is not None else None,
         "conditions": [
             {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
-            for each in told.conditions
+            for each in current.conditions
         ],
     }
-    needs_look = request.is_ours and (told.is_true(FAILED) or bool(seen.refusal or request.ignored))
-    lines = [*_lines(told, places, data)]
+    needs_look = request.is_ours and (current.is_true(FAILED) or bool(seen.refusal or request.ignored))
+    lines = [*_lines(current, places, data)]
     if first is not None and first.hint:
         lines.append(f"  hint: {first.hint}")
     if first is not None and first.patch is not None:

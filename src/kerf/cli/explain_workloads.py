@@ -18,7 +18,7 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     """Its pods: how many run, go somewhere, or have no place; and how those stand that run."""
     pods = pods_of(workload, answers.world)
     by_verdict = _by_verdict(pods, answers)
-    told, said = standing_of(pods, answers.world)
+    facts, said = standing_of(pods, answers.world)
     data: Json = {
         "kind": workload.kind,
         "namespace": workload.namespace,
@@ -26,13 +26,13 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
         "replicas": workload.replicas,
         "suspended": workload.suspended,
         "pods": [one.data for one in explain_pods([pod.key for pod in pods], answers)],
-        **told,
+        **facts,
     }
     title = f"{workload.kind} {workload.namespace}/{workload.name}"
     lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers), *said]
     if workload.cron_job is not None:
-        told, said = explain_runs(workload.cron_job, answers.world.snapshot)
-        data, lines = {**data, **told}, [*lines, *said]
+        facts, said = explain_runs(workload.cron_job, answers.world.snapshot)
+        data, lines = {**data, **facts}, [*lines, *said]
     if workload.suspended:
         lines.append(f"  it is {workload.suspended}")
     if not pods:
@@ -43,7 +43,7 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
 def explain_selection(selector: str, pods: Sequence[Pod], answers: PodAnswers) -> Explanation:
     """Pods of any owners that are chosen by label, together."""
     by_verdict = _by_verdict(pods, answers)
-    told, said = standing_of(pods, answers.world)
+    facts, said = standing_of(pods, answers.world)
     owners = {(pod.owner.kind, pod.namespace, pod.owner.name) for pod in pods if pod.owner is not None}
     made = f", made by {_kinds(owners)}" if owners else ""
     data: Json = {
@@ -51,7 +51,7 @@ def explain_selection(selector: str, pods: Sequence[Pod], answers: PodAnswers) -
         "selector": selector,
         "count": len(pods),
         "owners": [{"kind": kind, "namespace": space, "name": name} for kind, space, name in sorted(owners)],
-        **told,
+        **facts,
     }
     lines = [f"pods with {selector}: {len(pods)}{made}", *_summary(by_verdict, answers), *said]
     return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))

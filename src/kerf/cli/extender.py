@@ -26,7 +26,7 @@ from kerf.kube.reader import KubeReader
 from kerf.kube.reflector import Followed
 from kerf.kube.resources import CONFIG_MAPS, HAMI, NODES, PODS, RESOURCE_QUOTAS, Access, Resource, access
 from kerf.sharing.hami_config import CONFIG_MAP
-from kerf.sim.hami_extender import Books, Extender, follow
+from kerf.sim.hami_extender import Extender, ExtenderCache, follow
 from kerf.sim.hami_server import application
 from kerf.telemetry import configure, logger
 
@@ -91,13 +91,13 @@ class _Service:
     url_file: str | None
 
     async def serve(self, extender: Extender) -> None:
-        """Serve until it is cancelled; say where once the books are complete."""
+        """Serve until it is cancelled; say where once the cache is complete."""
         runner = web.AppRunner(application(extender), access_log=None)
         await runner.setup()
         try:
             await self._listen(runner)
             host, port = runner.addresses[0][:2]
-            await extender.books.synced.wait()
+            await extender.cache.synced.wait()
             self._tell(f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}")
             await asyncio.Event().wait()
         finally:
@@ -182,10 +182,10 @@ async def _run(client: KubeClient, service: _Service, lots: random.Random | None
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    books = Books(time.time)
-    extender = Extender(books, KubeHamiApi(client), time.time, lots)
+    cache = ExtenderCache(time.time)
+    extender = Extender(cache, KubeHamiApi(client), time.time, lots)
     tasks = [
-        asyncio.create_task(follow(KubeReader(client, WATCHED), books)),
+        asyncio.create_task(follow(KubeReader(client, WATCHED), cache)),
         asyncio.create_task(service.serve(extender)),
         asyncio.create_task(stopping.wait()),
     ]

@@ -44,17 +44,17 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; None when there is none."""
-        told = COMMANDS.get(cmd_name) or HIDDEN.get(cmd_name)
-        if told is None:
+        summary = COMMANDS.get(cmd_name) or HIDDEN.get(cmd_name)
+        if summary is None:
             return None
         module = importlib.import_module(f"kerf.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        command.short_help = told
+        command.short_help = summary
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands and flags that begin like this, without loading the commands."""
-        named = [CompletionItem(name, help=told) for name, told in COMMANDS.items() if name.startswith(incomplete)]
+        named = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -83,15 +83,15 @@ def run(arguments: Sequence[str], name: str = "kerf") -> int:
         click.echo(error.format_message(), err=True)
         return exits.USAGE
     except click.ClickException as error:
-        return _told(
+        return _exit(
             error.format_message(), error.exit_code, error.ctx if isinstance(error, click.UsageError) else None
         )
     except InputError as error:
-        return _told(str(error), exits.USAGE)
+        return _exit(str(error), exits.USAGE)
     except exits.ClusterUnreachable as error:
-        return _told(str(error), exits.UNREACHABLE)
+        return _exit(str(error), exits.UNREACHABLE)
     except KerfError as error:
-        return _told(str(error), exits.FAILED)
+        return _exit(str(error), exits.FAILED)
     except (KeyboardInterrupt, click.Abort):
         return exits.INTERRUPTED
     except BrokenPipeError:
@@ -99,11 +99,11 @@ def run(arguments: Sequence[str], name: str = "kerf") -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.FAILED
     except OSError as error:
-        return _told(f"{error.filename or 'output'}: {error.strerror}", exits.FAILED)
+        return _exit(f"{error.filename or 'output'}: {error.strerror}", exits.FAILED)
     return result if isinstance(result, int) else exits.DONE
 
 
-def _told(message: str, code: int, context: click.Context | None = None) -> int:
+def _exit(message: str, code: int, context: click.Context | None = None) -> int:
     for line in message.splitlines():
         click.echo(f"error: {line}", err=True)
     if context is not None:

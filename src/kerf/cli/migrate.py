@@ -22,7 +22,7 @@ from kerf.cli.render import counted, table
 from kerf.errors import InputError
 from kerf.manifests.migrate.migration import Migration
 from kerf.manifests.migrate.migration import migrate as migrated
-from kerf.manifests.migrate.objects import New, Outcome, Row
+from kerf.manifests.migrate.objects import FieldChange, New, Outcome
 from kerf.manifests.migrate.requirements import Concern, Offers
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import read_documents
@@ -148,7 +148,7 @@ def _lines(made: Migration) -> Iterator[str]:
     yield f"{counted(len(made.objects), 'object')} written; fields: {totals or 'none changed'}; {look} to look at"
 
 
-def _object_lines(subject: str, rows: tuple[Row, ...]) -> Iterator[str]:
+def _object_lines(subject: str, rows: tuple[FieldChange, ...]) -> Iterator[str]:
     targets = list(dict.fromkeys(row.target for row in rows if row.target))
     yield f"{subject} -> {', '.join(targets) if targets else 'nothing'}"
     head, *lines = table(("PLACE", "FIELD", "OUTCOME", "NOW", "WHY"), (_cells(row) for row in rows), indent="  ")
@@ -159,6 +159,6 @@ def _object_lines(subject: str, rows: tuple[Row, ...]) -> Iterator[str]:
             yield f"    {'hint' if row.needs_look else 'note'}: {row.hint}"
 
 
-def _cells(row: Row) -> tuple[str, str, str, str, str]:
+def _cells(row: FieldChange) -> tuple[str, str, str, str, str]:
     look = ", look" if row.needs_look and row.outcome in (Outcome.KEPT, Outcome.CHANGED) else ""
     return row.place, row.field or "-", row.outcome.value + look, row.now or "-", row.why or "-"

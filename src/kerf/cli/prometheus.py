@@ -133,9 +133,9 @@ class Prometheus:
         if len(body) > _MOST_BYTES:
             raise KerfError(f"{self._named}: the answer is larger than {_MOST_BYTES // MIB} MiB: ask for fewer days")
         try:
-            told = json.loads(body)
-            is_data = told["status"] == "success"
-            return told["data"] if is_data else _raise(f"{self._named}: {told.get('error')}")
+            reply = json.loads(body)
+            is_data = reply["status"] == "success"
+            return reply["data"] if is_data else _raise(f"{self._named}: {reply.get('error')}")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             got = body[:60].decode(errors="replace")
             raise KerfError(f"{self._named}: expected JSON of Prometheus, got {got!r}") from error

@@ -11,7 +11,7 @@ from kerf.cli.plan_json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_text
-from kerf.sim.report import Outcome, Report, Totals, offset_text
+from kerf.sim.report import Outcome, SimulationReport, Totals, offset_text
 from kerf.sim.scenario import Scenario, read_scenario
 from kerf.sim.simulation import run
 
@@ -38,36 +38,36 @@ def simulate(scenarios: tuple[str, ...], output: str, chart: str | None) -> int:
     return LOOK if any(_needs_look(report) for report in reports) else DONE
 
 
-def _data(reports: Sequence[Report]) -> Json:
+def _data(reports: Sequence[SimulationReport]) -> Json:
     """One report as it is, several as a list."""
     objects = [report.to_object() for report in reports]
     return objects[0] if len(objects) == 1 else {"apiVersion": API_VERSION, "kind": "ReportList", "items": objects}
 
 
-def _report(scenario: Scenario) -> Report:
+def _report(scenario: Scenario) -> SimulationReport:
     with progress(f"simulating {scenario.name}") as say:
         return run(scenario, progress=_percentages(scenario.duration_s, say))
 
 
 def _percentages(duration_s: int, say: Callable[[str], None]) -> Callable[[float], None]:
     """Tells each whole percent once, however many events there are."""
-    told = -1
+    shown = -1
 
     def tell(at_s: float) -> None:
-        nonlocal told
+        nonlocal shown
         percent = int(100 * at_s / duration_s) if duration_s else 100
-        if percent != told:
-            told = percent
+        if percent != shown:
+            shown = percent
             say(f"{percent} %")
 
     return tell
 
 
-def _needs_look(report: Report) -> bool:
+def _needs_look(report: SimulationReport) -> bool:
     return not report.is_met or (not report.outcomes and report.totals.pods_unplaced > 0)
 
 
-def _draw(report: Report, path: str) -> None:
+def _draw(report: SimulationReport, path: str) -> None:
     from kerf.sim.chart import svg
 
     try:
@@ -76,14 +76,14 @@ def _draw(report: Report, path: str) -> None:
         raise InputError(f"--chart {path}: expected a file that can be written, got: {error.strerror}") from None
 
 
-def _lines(reports: Sequence[Report]) -> Iterator[str]:
+def _lines(reports: Sequence[SimulationReport]) -> Iterator[str]:
     for number, report in enumerate(reports):
         if number:
             yield ""
         yield from report_lines(report)
 
 
-def report_lines(report: Report) -> Iterator[str]:
+def report_lines(report: SimulationReport) -> Iterator[str]:
     """Timeline, totals, expectations, notes."""
     yield f"{report.name}: {offset_text(report.duration_s)} simulated"
     yield ""

@@ -4,51 +4,51 @@ settings and the same rules by which the controllers take nodes away."""
 from dataclasses import dataclass
 
 from kerf.config import Settings
-from kerf.controllers.stages import initialization_deadline_s, initialization_gap, waiting_condition
+from kerf.controllers.stages import deadlines_of, waiting_condition
+from kerf.engine import lifecycle
 from kerf.engine.disruption.causes import Keeping, NeverConsolidated, NoNodeClaim, NoNodePool, NotQuietYet, Starting
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.disruption import going_text, keeping_text
-from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, STAGES, Condition
+from kerf.engine.lifecycle import ClaimStage
+from kerf.model.nodeclaim import REGISTERED, Condition
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text
 from kerf.sharing.registry import configured, owner_of
 
-_DOING = {LAUNCHED: "launching", REGISTERED: "registering", INITIALIZED: "initialising"}
+_DOING = {
+    ClaimStage.LAUNCHED: "launching",
+    ClaimStage.REGISTERED: "registering",
+    ClaimStage.INITIALIZED: "initialising",
+}
 
 
 def stage_of(node: ClusterNode) -> str:
     """`launching`, `registering`, `initialising`, `ready`, `not-ready` or `deleting`."""
     if node.is_deleting:
         return "deleting"
-    waiting = waiting_for(node)
-    if waiting:
+    waiting = lifecycle.stage_of(node.claim) if node.claim is not None else None
+    if waiting is not None:
         return _DOING[waiting]
     return "ready" if node.node is not None and node.node.is_ready else "not-ready"
 
 
-def waiting_for(node: ClusterNode) -> str:
-    """The first step that the claim has not reached; empty when it has reached all, or there is no claim."""
-    claim = node.claim
-    return "" if claim is None else next((step for step in STAGES if not claim.is_true(step)), "")
-
-
 def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
     """The condition that says what the next step waits for, worked out where the claim has none; None for nothing."""
-    claim, step = node.claim, waiting_for(node)
-    if claim is None or not step:
+    claim = node.claim
+    stage = lifecycle.stage_of(claim) if claim is not None else None
+    if claim is None or stage is None:
         return None
-    held = claim.condition(step)
-    if held is not None or step != INITIALIZED:
+    held = claim.condition(stage.condition)
+    if held is not None or stage is not ClaimStage.INITIALIZED:
         return held
     pool = snapshot.pool(claim.node_pool)
     annotations = pool.stated_annotations if pool is not None else {}
     family = owner_of(node.labels, annotations, configured(snapshot.config_maps))
-    gap = initialization_gap(claim, node.node, family)
-    if not gap.reason:
+    standing = lifecycle.progress(claim, node.node, family, deadlines_of(Settings()))
+    if standing is None or standing.missing is None:
         return None
     registered = claim.condition(REGISTERED)
-    deadline_s = initialization_deadline_s(claim, node.node, gap, Settings())
-    return waiting_condition(gap, deadline_s, registered.since_s if registered is not None else 0)
+    return waiting_condition(standing, registered.since_s if registered is not None else 0)
 
 
 def age_text(seconds: float) -> str:

@@ -11,7 +11,7 @@ from kerf.engine.shapes import Shape
 from kerf.engine.sizing.orchestrators import Batch, batches
 from kerf.engine.sizing.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing
 from kerf.engine.usage.overload import MEASURED, NodeLoad, load_text
-from kerf.engine.usage.requests import Row, requests_patch
+from kerf.engine.usage.requests import Recommendation, requests_patch
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Patch
@@ -107,7 +107,7 @@ def _batch_object(batch: Batch) -> Json:
 def _patch(pod: Pod, requests: Resources) -> Patch | None:
     """Of what makes the pod; a strategic merge, by the name of its first container. A lower limit rises with it."""
     first = pod.spec.containers[0]
-    rows = [Row(first.name, name, limit=first.limits.get(name), advised=requests[name]) for name in requests]
+    rows = [Recommendation(first.name, name, limit=first.limits.get(name), advised=requests[name]) for name in requests]
     return pod_patch(Shape((pod,)), requests_patch("Pod", rows, (first,), CHART_DEFAULTS))
 
 

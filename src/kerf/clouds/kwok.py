@@ -111,7 +111,7 @@ class KwokCloud:
 
         Raises InsufficientCapacity, NodeClassNotReady, LaunchFailed, and CloudError while the API does not answer.
         """
-        with _told(f"launching for {claim.name}"):
+        with _as_cloud_error(f"launching for {claim.name}"):
             controls = await self._controls.read()
             record = await self._find(claim)
             if record is None:
@@ -127,7 +127,7 @@ class KwokCloud:
     async def delete(self, provider_id: str) -> None:
         """Begin to terminate; a repeated call is accepted. Raises InstanceNotFound once the instance is gone."""
         name = record_of(provider_id)
-        with _told(f"terminating {provider_id}"):
+        with _as_cloud_error(f"terminating {provider_id}"):
             try:
                 obj = await self._store.get("ConfigMap", self._namespace, name or "-")
                 record = self._read(obj)
@@ -144,7 +144,7 @@ class KwokCloud:
 
     async def list_instances(self) -> Sequence[Instance]:
         """Every instance that has not ended, by provider id; those that terminate are still there."""
-        with _told("listing instances"):
+        with _as_cloud_error("listing instances"):
             labels = f"{INSTANCE_LABEL}=true"
             found = await self._store.list("ConfigMap", namespace=self._namespace, labels=labels)
             self._listed = {obj["metadata"]["name"]: self._again(obj) for obj in found}
@@ -216,7 +216,7 @@ class KwokCloud:
 
 
 @contextmanager
-def _told(doing: str) -> Iterator[None]:
+def _as_cloud_error(doing: str) -> Iterator[None]:
     """What the API does not do is what the cloud does not do."""
     try:
         yield

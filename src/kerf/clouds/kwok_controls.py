@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 import yaml
 
+from kerf.clouds.device_plugins import FAULT_KINDS
 from kerf.clouds.kwok_records import Json, KwokLatencies, ObjectStore, Record, date_text
 from kerf.clouds.launching import Selection
 from kerf.errors import DecodeError
@@ -27,9 +28,6 @@ from kerf.ports import NotFound
 from kerf.telemetry import logger
 
 CONTROLS = "kerf-kwok"
-NEVER_JOINS, NEVER_REGISTERS, REGISTERS_LESS = "never-joins", "never-registers", "registers-less"
-UNHEALTHY, LOST = "unhealthy", "lost"
-FAULT_KINDS = (NEVER_JOINS, NEVER_REGISTERS, REGISTERS_LESS, UNHEALTHY, LOST)
 _STRUCK = "struck"
 _SETTINGS = {
     "launch": "launch_s",
@@ -60,9 +58,7 @@ class StockOut:
 class Fault:
     """What goes wrong with the next `nodes` nodes of a pool (of any pool when it is empty), as long as it is listed.
 
-    never-joins: the machine never becomes a node. never-registers: the device plugin never starts. registers-less: each
-    card registers `memory_percent` of its memory; a node without memory records registers one card less. unhealthy:
-    the first card is broken. lost: all cards vanish. The last two strike nodes that work already before new ones.
+    `kind` is one of FAULT_KINDS; `memory_percent` is what each card registers of its memory with `registers-less`.
     """
 
     kind: str

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from kerf.clouds.kwok_controls import NEVER_JOINS, Complaints, ControlBook, Controls
+from kerf.clouds.device_plugins import NEVER_JOINS
+from kerf.clouds.kwok_controls import Complaints, ControlBook, Controls
 from kerf.clouds.kwok_nodes import Nodes, deleted, ready_status
 from kerf.clouds.kwok_plugins import DevicePlugins
 from kerf.clouds.kwok_records import (

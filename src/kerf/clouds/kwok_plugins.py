@@ -9,21 +9,26 @@ something else. So nothing is lost by a restart, and a fault that is taken off t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kerf.clouds.kwok_controls import (
+from kerf.clouds.device_plugins import (
+    LOSS_DELAY_S,
     LOST,
     NEVER_REGISTERS,
     REGISTERS_LESS,
     UNHEALTHY,
-    Complaints,
-    ControlBook,
-    Controls,
+    cards_of,
+    first_unhealthy,
+    may_start,
+    mock_amounts,
+    registering_less,
+    registration,
 )
+from kerf.clouds.kwok_controls import Complaints, ControlBook, Controls
 from kerf.clouds.kwok_records import PLUGIN_STARTED, REGISTERED, Json, ObjectStore, Record, date_text
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
-from kerf.model.constraints import NO_SCHEDULE, Taint, Toleration, untolerated
+from kerf.model.constraints import Taint, untolerated
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import quantity, quantity_text
@@ -33,27 +38,15 @@ from kerf.ports import Clock
 from kerf.sharing.family import Family
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import HamiConfig
-from kerf.sharing.hami_records import HANDSHAKE, REGISTER, register_annotation
+from kerf.sharing.hami_records import HANDSHAKE
 from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, owner_of
 
-LOSS_DELAY_S = 60
-"""How long a card that is going to be lost works, when the fault finds no card that works already."""
 HANDSHAKE_S = 30
 """How often HAMi's device plugin says that it is alive."""
 
 _REPORTED = "Reported_"
 _COMPONENT = "app.kubernetes.io/component"
 _GPU_NAMES = "nvidia.com/"
-# What the DaemonSet controller adds to every daemon pod. HAMi's chart adds nothing to it; the plugins of NVIDIA and ACK
-# are set up to tolerate the taints of GPU pools.
-_DAEMON_TOLERATIONS = (
-    Toleration("node.kubernetes.io/not-ready", "Exists"),
-    Toleration("node.kubernetes.io/unreachable", "Exists"),
-    Toleration("node.kubernetes.io/disk-pressure", "Exists", effect=NO_SCHEDULE),
-    Toleration("node.kubernetes.io/memory-pressure", "Exists", effect=NO_SCHEDULE),
-    Toleration("node.kubernetes.io/pid-pressure", "Exists", effect=NO_SCHEDULE),
-    Toleration("node.kubernetes.io/unschedulable", "Exists", effect=NO_SCHEDULE),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +126,23 @@ class DevicePlugins:
             return True
         if self._installed.hami:
             return await self._runs(self._installed.hami, node)
-        return untolerated(taints_of(node), _DAEMON_TOLERATIONS) is None
+        return may_start(family, taints_of(node))
 
     async def _registered(self, record: Record, node: Json, family: Family, poll_s: float) -> float | None:
         devices, changes_s = await self._devices(record, node, family)
         if devices is None:
             return None
-        shown: dict[str, int] = {**family.kubelet_capacity(devices)}
+        # What a configuration before this one has shown is there no more.
+        before = [name for name in (node.get("status") or {}).get("allocatable") or {} if name.startswith(_GPU_NAMES)]
+        registered = registration(family, devices, before)
+        amounts = dict(registered.amounts)
         due = [changes_s]
         if isinstance(family, Hami):
             mock, is_coming = await self._mock_amounts(family.config, devices, node)
-            shown |= mock
+            amounts |= mock
             due.append(self._clock.now_s() + poll_s if is_coming else None)
-            due.append(await self._report(node, devices))
-        await self._show(node, shown)
+            due.append(await self._report(node, registered.annotations))
+        await self._show(node, amounts)
         if record.registered_s is None:
             await self._note(record, REGISTERED, self._clock.now_s())
         return min((due_s for due_s in due if due_s is not None), default=None)
@@ -159,17 +155,17 @@ class DevicePlugins:
         if is_new and await self._controls.strike(NEVER_REGISTERS, record, now, is_new=True):
             return None, None
         name = node["metadata"]["name"]
-        predicted = family.predict(record.devices, _texts_of(node, "labels"), _texts_of(node, "annotations"))
-        devices = tuple(replace(device, id=f"GPU-{name}-{device.index}") for device in predicted)
+        labels, annotations = _texts_of(node, "labels"), _texts_of(node, "annotations")
+        devices = cards_of(family, record.devices, name, labels, annotations)
         struck = {
             kind: await self._controls.strike(kind, record, now, is_new=is_new)
             for kind in (REGISTERS_LESS, UNHEALTHY, LOST)
         }
         less, lost = struck[REGISTERS_LESS], struck[LOST]
         if less is not None:
-            devices = _less(family, devices, less[0].memory_percent)
-        if devices and struck[UNHEALTHY] is not None:
-            devices = (replace(devices[0], healthy=False), *devices[1:])
+            devices = registering_less(family, devices, less[0].memory_percent)
+        if struck[UNHEALTHY] is not None:
+            devices = first_unhealthy(devices)
         if lost is None:
             return devices, None
         registered_s = now if record.registered_s is None else record.registered_s
@@ -185,12 +181,7 @@ class DevicePlugins:
             return {}, False
         if not await self._runs(daemons, node):
             return {}, any(_fits(daemon, node) for daemon in daemons)
-        amounts = {
-            config.memory: sum(device.memory_mib for device in devices) // config.memory_factor,
-            config.cores: sum(device.cores for device in devices),
-            config.memory_percent: 100 * len(devices),
-        }
-        return amounts, False
+        return mock_amounts(config, devices), False
 
     async def _runs(self, daemons: Sequence[Json], node: Json) -> bool:
         """Whether a pod of one of them is Running on the node."""
@@ -203,10 +194,10 @@ class DevicePlugins:
             for pod in pods
         )
 
-    async def _report(self, node: Json, devices: Sequence[DeviceState]) -> float:
+    async def _report(self, node: Json, annotations: Mapping[str, str]) -> float:
         """HAMi's register and handshake; when the next one is due."""
         now, held = self._clock.now_s(), _texts_of(node, "annotations")
-        wanted = {REGISTER: register_annotation(devices)}
+        wanted = dict(annotations)
         due_s = _reported_s(held.get(HANDSHAKE, "")) + HANDSHAKE_S
         if now >= due_s:
             wanted[HANDSHAKE] = _REPORTED + date_text(now)
@@ -219,9 +210,6 @@ class DevicePlugins:
         """What kubelet shows of the cards."""
         status = node.get("status") or {}
         parts = ("capacity", "allocatable")
-        # What a configuration before this one has shown is there no more.
-        gone = [name for name in status.get("allocatable") or {} if name.startswith(_GPU_NAMES) and name not in amounts]
-        amounts = {**dict.fromkeys(gone, 0), **amounts}
         texts = {name: quantity_text(name, amount) for name, amount in sorted(amounts.items())}
         if any(_amount(status, part, name) != amounts[name] for part in parts for name in amounts):
             change = {"status": dict.fromkeys(parts, texts)}
@@ -262,12 +250,6 @@ def _fits(daemon: Json, node: Json) -> bool:
     spec, labels = value.pod.spec, _texts_of(node, "labels")
     is_selected = any(terms.unsatisfied_by(labels) is None for terms in spec.alternatives)
     return is_selected and untolerated(taints_of(node), spec.tolerations) is None
-
-
-def _less(family: Family, devices: tuple[DeviceState, ...], percent: int) -> tuple[DeviceState, ...]:
-    if family.selector is None:
-        return devices[:-1]
-    return tuple(replace(device, memory_mib=device.memory_mib * percent // 100) for device in devices)
 
 
 def _amount(status: Json, part: str, name: str) -> int | None:

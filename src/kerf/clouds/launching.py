@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from kerf.cloudprovider import Instance, InsufficientCapacity, LaunchFailed
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
-from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.promises import offering_of
 from kerf.ports import Clock
 
 INTERRUPTION_NOTICE_S = 120
@@ -99,12 +100,8 @@ def _choices(types: Iterable[InstanceType], claim: NodeClaim) -> list[Choice]:
         if (zones is None or zones.has(offering.zone))
         and (capacity_types is None or capacity_types.has(offering.capacity_type))
     ]
-    planned = claim.annotations.get(PLANNED_OFFERING, "")
-    return sorted(allowed, key=lambda choice: (_written(choice) != planned, *_order(choice)))
-
-
-def _written(choice: Choice) -> str:
-    return f"{choice.kind.name}/{choice.offering.zone}/{choice.offering.capacity_type}"
+    planned = offering_of(claim.annotations)
+    return sorted(allowed, key=lambda choice: (choice.key != planned, *_order(choice)))
 
 
 def _order(choice: Choice) -> tuple[int, int, str, str]:

@@ -6,8 +6,7 @@ the watch tells of them.
 """
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,9 +21,6 @@ from kerf.model.nodeclaim import (
     DISRUPTION_REASON,
     FOLLOW,
     INITIALIZED,
-    PLANNED_OFFERING,
-    PLANNED_PODS,
-    PREDICTED_DEVICES,
     READY,
     RELABELLED,
     REPLACES,
@@ -37,12 +33,13 @@ from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Relabel
+from kerf.model.promises import Promises, written
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
 from kerf.sharing.pinning import pinned_cards, unpinned
-from kerf.state import ClusterState, devices_annotation
+from kerf.state import ClusterState
 from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED
 
 
@@ -180,13 +177,8 @@ class Actuator:
             return
         if any(device.used_slots for device in joined.devices):
             return
-        planned = {placed.pod: sorted({part.device for part in placed.slices}) for placed in relabel.pods}
-        annotations = {
-            PLANNED_PODS: json.dumps(planned),
-            PREDICTED_DEVICES: devices_annotation(relabel.devices),
-            FOLLOW: NOMINATE,
-            RELABELLED: instant_text(now_s),
-        }
+        promised = written(Promises(_with_cards(relabel.pods), devices=relabel.devices))
+        annotations = {**promised, FOLLOW: NOMINATE, RELABELLED: instant_text(now_s)}
         changed = replace(
             claim, labels={**claim.labels, **relabel.labels}, annotations={**claim.annotations, **annotations}
         )
@@ -249,9 +241,9 @@ class Actuator:
 
     async def tell_limit(self, pool: NodePool, message: str) -> None:
         """Set the pool's condition LimitsReached where it says something else; one that never was is not set False."""
-        told = complaint(pool, LIMITS_REACHED, message, "WithinLimits", self._clock.now_s())
-        if told is not None:
-            await self._writer.update_node_pool_status(pool.name, None, (told,))
+        condition = complaint(pool, LIMITS_REACHED, message, "WithinLimits", self._clock.now_s())
+        if condition is not None:
+            await self._writer.update_node_pool_status(pool.name, None, (condition,))
 
 
 def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:
@@ -264,21 +256,17 @@ def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:
 
 def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     """The NodeClaim that a launch becomes. Slices are not among its requests: kubelet never shows them."""
-    planned = {p.pod: sorted({part.device for part in p.slices}) for p in launch.pods}
-    offering = launch.offering
+    planned, offering = _with_cards(launch.pods), launch.offering
     # Nodes that are bought for no pod differ by their number in the plan alone.
     text = "|".join([pool.name, offering.instance_type, f"{now_s:.6f}", *(planned or [launch.name])])
     name = f"{pool.name}-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
     annotations = {
         **pool.annotations,
-        PLANNED_OFFERING: f"{offering.instance_type}/{offering.zone}/{offering.capacity_type}",
-        PLANNED_PODS: json.dumps(planned),
+        **written(Promises(planned, offering, launch.devices)),
         FOLLOW: launch.follow,
     }
     if launch.replaces:
         annotations[REPLACES] = launch.replaces
-    if launch.devices:
-        annotations[PREDICTED_DEVICES] = devices_annotation(launch.devices)
     return NodeClaim(
         name=name,
         node_pool=pool.name,
@@ -294,9 +282,6 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     )
 
 
-def planned_pods(claim: NodeClaim) -> dict[str, Sequence[int]]:
-    """Pods the claim was bought for, with the indexes of their cards; empty once somebody broke the annotation."""
-    try:
-        return {str(pod): tuple(map(int, cards)) for pod, cards in json.loads(claim.annotations[PLANNED_PODS]).items()}
-    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        return {}
+def _with_cards(pods: Iterable[PlacedPod]) -> dict[str, tuple[int, ...]]:
+    """The pods by key, each with the indexes of its cards."""
+    return {placed.pod: tuple(sorted({part.device for part in placed.slices})) for placed in pods}

@@ -56,7 +56,7 @@ class PriceCaps:
         status, reason = (TRUE, PRICE_CAP_EXCEEDED) if text else (FALSE, "WithinPriceCap")
         if (held is None and not text) or (held is not None and (held.status, held.message) == (status, text)):
             return
-        told = Condition(PRICE_CAP_EXCEEDED, status, reason, text, self._ports.clock.now_s())
-        self._state.note(await self._ports.writer.update_node_claim_status(claim.with_condition(told)))
+        condition = Condition(PRICE_CAP_EXCEEDED, status, reason, text, self._ports.clock.now_s())
+        self._state.note(await self._ports.writer.update_node_claim_status(claim.with_condition(condition)))
         if text and not claim.is_true(PRICE_CAP_EXCEEDED):
             self._ports.recorder.record(events.price_cap_exceeded(claim.name, text))

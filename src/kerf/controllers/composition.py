@@ -20,7 +20,7 @@ from kerf.controllers.provisioningrequests import ProvisioningRequests
 from kerf.controllers.runtime import Controller, Ports, Runtime
 from kerf.controllers.sharing import SharingStatus
 from kerf.controllers.usage import UsageBook, UsageHistory
-from kerf.controllers.windows import Windows
+from kerf.controllers.windows import CapacityWindows
 from kerf.state import ClusterState
 
 
@@ -59,7 +59,7 @@ def compose(
             Disruption(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),
             Followed(state),
-            Windows(state, ports, book, settings),
+            CapacityWindows(state, ports, book, settings),
             UsageHistory(state, ports, usage, settings),
             Overload(state, ports, usage, settings),
         )

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kerf.config import Settings
-from kerf.controllers.actuator import planned_pods
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.nodeclaim import FOLLOW, OBSERVED_DEVICES, PLANNED_PODS, NodeClaim
+from kerf.model.nodeclaim import FOLLOW, OBSERVED_DEVICES, NodeClaim
 from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, Node
 from kerf.model.plan import NOMINATE, PIN
 from kerf.model.pods import Pod
+from kerf.model.promises import names, read
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import Conflict, NotFound
 from kerf.sharing.family import Occupant
 from kerf.sharing.pinning import hold, is_free, is_held, is_pinned, pin
-from kerf.state import ClusterState, noted_observations, predicted_shapes
+from kerf.state import ClusterState, noted_observations
 from kerf.telemetry import PODS_FOLLOWED
 
 _LONGEST_S = 10
@@ -55,14 +55,14 @@ class Following:
         if before is None or _mark(before) == _mark(event.value):
             return ()
         waiting = (claim for claim in self._state.claims() if claim.uid in self._began_s)
-        return tuple(claim.name for claim in waiting if event.value.key in planned_pods(claim))
+        return tuple(claim.name for claim in waiting if names(claim.annotations, event.value.key))
 
     async def hold(self, claim: NodeClaim) -> None:
         """Keep the pods that will be pinned off the cards that are planned for others, until their own are there."""
         if claim.annotations.get(FOLLOW) != PIN:
             return
         change = hold(self._ports.clock.now_s())
-        for key in sorted(planned_pods(claim)):
+        for key in sorted(read(claim.annotations).pods):
             pod = self._state.pod(key)
             if pod is None or not pod.is_pending or not is_free(pod):
                 continue
@@ -106,7 +106,7 @@ class Following:
         """Pin the pods that are not; how many have been."""
         family, marked = self._state.family_of(node, claim), 0
         ids = {device.index: device.id for device in family.inventory(node) or ()}
-        for key, cards in sorted(planned_pods(claim).items()):
+        for key, cards in sorted(read(claim.annotations).pods.items()):
             pod = self._state.pod(key)
             if pod is None or not pod.is_pending or not all(card in ids for card in cards):
                 continue
@@ -127,7 +127,7 @@ class Following:
     async def _nominate(self, claim: NodeClaim, node: Node) -> int:
         """Nominate the pods that are not; how many have been."""
         marked = 0
-        for key in sorted(planned_pods(claim)):
+        for key in sorted(read(claim.annotations).pods):
             pod = self._state.pod(key)
             if pod is None or not pod.is_pending or pod.nominated_node:
                 continue
@@ -140,7 +140,7 @@ class Following:
 
     def observed_change(self, claim: NodeClaim, node: Node | None) -> Mapping[str, str | None] | None:
         """What to write on the pool when a card has registered less than was predicted or noted; None for nothing."""
-        shapes = predicted_shapes(claim)
+        shapes = read(claim.annotations).devices
         pool = self._state.pool(claim.node_pool)
         if node is None or pool is None or not shapes:
             return None
@@ -185,9 +185,8 @@ class Followed:
         if pod is None or node is None:
             return ""
         claim = self._state.claim_of(node)
-        planned = planned_pods(claim) if claim is not None else {}
-        quoted = json.dumps(key)
-        if claim is None or not any(quoted in held.annotations.get(PLANNED_PODS, "") for held in self._state.claims()):
+        planned = read(claim.annotations).pods if claim is not None else {}
+        if claim is None or not any(names(held.annotations, key) for held in self._state.claims()):
             return ""
         # Pods of one shape are the same to the plan, so that each may take the place of another.
         equals = [name for name in planned if name == key or _is_equal(self._state.pod(name), pod)]

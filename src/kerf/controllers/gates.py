@@ -103,9 +103,9 @@ class Gates:
                 continue
             text = f"{number} {'pod waits' if number == 1 else 'pods wait'} for what is reserved" if number else ""
             status, reason = (TRUE, QUOTA_EXHAUSTED) if number else (FALSE, "WithinQuota")
-            told = Condition(QUOTA_EXHAUSTED, status, reason, text, int(self._clock.now_s()))
+            verdict = Condition(QUOTA_EXHAUSTED, status, reason, text, int(self._clock.now_s()))
             others = tuple(c for c in window.status.conditions if c.type != QUOTA_EXHAUSTED)
-            conditions = tuple(sorted((*others, told), key=lambda c: c.type))
+            conditions = tuple(sorted((*others, verdict), key=lambda c: c.type))
             changed = replace(window, status=replace(window.status, conditions=conditions))
             self._state.note(await self._writer.update_window_status(changed))
             if number:

@@ -12,8 +12,9 @@ from kerf.config import Settings
 from kerf.controllers.following import Following
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.controllers.stages import due_labels, initialization_deadline_s, initialization_gap, waiting_condition
+from kerf.controllers.stages import deadlines_of, message_of, waiting_condition
 from kerf.controllers.termination import Termination
+from kerf.engine.lifecycle import ClaimStage, Progress, due_labels, is_learnt, progress, stage_of
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import offerings_text
@@ -33,10 +34,10 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodes import Node
+from kerf.model.promises import read
 from kerf.model.snapshot import Event, Synced, Watched
-from kerf.model.times import instant_text
 from kerf.ports import NotFound
-from kerf.state import ClusterState, predicted_shapes
+from kerf.state import ClusterState
 
 _MESSAGE_LENGTH = 300
 _SOON_S = 1.0
@@ -50,7 +51,8 @@ class Lifecycle:
     name = "lifecycle"
 
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, settings: Settings) -> None:
-        self._state, self._ports, self._book, self._settings = state, ports, book, settings
+        self._state, self._ports, self._book = state, ports, book
+        self._deadlines = deadlines_of(settings)
         self._cloud: CloudProvider = ports.cloud
         self._following = Following(state, ports, settings)
         self._termination = Termination(state, ports, settings)
@@ -79,24 +81,30 @@ class Lifecycle:
             # Somebody deleted the node: its claim and instance go with it, as in Karpenter.
             await self._writer_delete(claim)
             return DONE
-        if not claim.is_true(INITIALIZED):
-            await self._following.hold(claim)
-        if not claim.is_true(LAUNCHED):
+        stage = stage_of(claim)
+        if stage is None:
+            return DONE
+        await self._following.hold(claim)
+        if stage is ClaimStage.LAUNCHED:
             return await self._launch(claim)
-        if not claim.is_true(REGISTERED):
+        if stage is ClaimStage.REGISTERED:
             return await self._register(claim)
-        if not claim.is_true(INITIALIZED):
-            return await self._initialise(claim)
-        return DONE
+        return await self._initialise(claim)
+
+    def _standing(self, claim: NodeClaim) -> tuple[Node | None, Progress]:
+        """The claim's node as the watch has it now, and where a claim that is not initialised stands."""
+        node = self._state.node_of(claim)
+        standing = progress(claim, node, self._state.family_of(node, claim), self._deadlines)
+        assert standing is not None
+        return node, standing
 
     async def _launch(self, claim: NodeClaim) -> Result:
-        deadline = claim.created_s + self._settings.launch_deadline_s
-        if self._now() >= deadline:
+        _, standing = self._standing(claim)
+        if standing.is_overdue(self._now()):
             return await self._give_up(claim, LAUNCHED, "the cloud has not launched it")
         if claim.condition(LAUNCHED) is None:
             # Launched once the watch has told of this: told during a launch that fails, it would end our back-off.
-            text = f"The cloud has not launched it yet; given up at {instant_text(deadline)}"
-            await self._say(claim, Condition(LAUNCHED, UNKNOWN, "AwaitingReconciliation", text, self._now()))
+            await self._say(claim, waiting_condition(standing, self._now()))
             return Result(_SOON_S)
         try:
             instance = await self._cloud.create(claim)
@@ -138,15 +146,12 @@ class Lifecycle:
         return Result(0)
 
     async def _register(self, claim: NodeClaim) -> Result:
-        node = self._state.node_of(claim)
-        launched = self._since(claim, LAUNCHED)
-        deadline = launched + self._settings.registration_deadline_s
+        node, standing = self._standing(claim)
         if node is None:
-            if self._now() >= deadline:
+            if standing.is_overdue(self._now()):
                 return await self._give_up(claim, REGISTERED, "its node never registered with the cluster")
-            text = f"Node not registered with cluster; given up at {instant_text(deadline)}"
-            await self._say(claim, Condition(REGISTERED, UNKNOWN, "NodeNotFound", text, self._now()))
-            return Result(deadline - self._now())
+            await self._say(claim, waiting_condition(standing, self._now()))
+            return Result(standing.deadline_s - self._now())
         await self._adopt(claim, node)
         done = replace(claim, node_name=node.name).with_condition(
             Condition(REGISTERED, TRUE, REGISTERED, "", self._now())
@@ -176,14 +181,14 @@ class Lifecycle:
             relabelled = self._following.cordoned(claim, replace(node, labels={**node.labels, **labels}))
             self._state.note(await self._ports.writer.update_node(relabelled))
             return Result(0)
-        gap = initialization_gap(claim, node, self._state.family_of(node, claim))
-        deadline = initialization_deadline_s(claim, node, gap, self._settings)
+        node, standing = self._standing(claim)
         await self._note_observed(claim, node)
-        if gap.reason:
-            if self._now() >= deadline:
-                return await self._give_up(claim, INITIALIZED, gap.message, learnt=gap.is_learnt)
-            await self._say(claim, waiting_condition(gap, deadline, self._now()))
-            return Result(deadline - self._now())
+        missing = standing.missing
+        if missing is not None:
+            if standing.is_overdue(self._now()):
+                return await self._give_up(claim, INITIALIZED, message_of(missing), learnt=is_learnt(missing))
+            await self._say(claim, waiting_condition(standing, self._now()))
+            return Result(standing.deadline_s - self._now())
         assert node is not None
         if not await self._following.follow(claim, node):
             return Result(_SOON_S)
@@ -216,11 +221,17 @@ class Lifecycle:
 
         The next plan goes by that one, and would buy the same again at once.
         """
-        name, predicted = claim.labels.get(INSTANCE_TYPE, ""), _smallest_card(claim)
-        return any(
-            other.is_true(INITIALIZED) and not other.is_deleting and _smallest_card(other) >= predicted
+        name, promised = claim.labels.get(INSTANCE_TYPE, ""), read(claim.annotations)
+        others = (
+            other
             for other in self._state.claims()
             if (other.node_pool, other.labels.get(INSTANCE_TYPE, "")) == (claim.node_pool, name)
+        )
+        return any(
+            other.is_true(INITIALIZED)
+            and not other.is_deleting
+            and read(other.annotations).smallest_card_mib >= promised.smallest_card_mib
+            for other in others
         )
 
     async def _writer_delete(self, claim: NodeClaim) -> None:
@@ -239,13 +250,5 @@ class Lifecycle:
         if claim != before:
             self._state.note(await self._ports.writer.update_node_claim_status(claim))
 
-    def _since(self, claim: NodeClaim, stage: str) -> float:
-        condition = claim.condition(stage)
-        return condition.since_s if condition is not None else claim.created_s
-
     def _now(self) -> float:
         return self._ports.clock.now_s()
-
-
-def _smallest_card(claim: NodeClaim) -> int:
-    return min((shape.memory_mib for shape in predicted_shapes(claim)), default=0)

@@ -9,8 +9,9 @@ those that Kerf made stay ours.
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from kerf.model.constraints import Requirements
-from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.promises import is_made_by_kerf
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted
 from kerf.ports import KubeReader
 
@@ -33,10 +34,10 @@ class ManagedReader:
     async def events(self) -> AsyncIterator[Event]:
         """As the reader's own, less what is not ours; what ceases to be ours is told as Deleted."""
         async for event in self._reader.events():
-            for told in self._told(event):
-                yield told
+            for shown in self._ours(event):
+                yield shown
 
-    def _told(self, event: Event) -> Iterator[Event]:
+    def _ours(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Synced):
             # Before, a pool that was not there might only not have been told yet.
             self._is_synced = True
@@ -87,5 +88,5 @@ class ManagedReader:
     def _is_ours(self, claim: NodeClaim) -> bool:
         is_pool_ours = self._pools.get(claim.node_pool)
         if is_pool_ours is None:
-            return self._is_synced and PLANNED_OFFERING in claim.annotations
+            return self._is_synced and is_made_by_kerf(claim.annotations)
         return is_pool_ours

@@ -8,13 +8,13 @@ whose pod still waits after two minutes, keeps the pod from every other card.
 from collections.abc import Iterable
 
 from kerf.config import Settings
-from kerf.controllers.actuator import planned_pods
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.following import leaves_room
 from kerf.model.nodeclaim import FOLLOW, INITIALIZED, TRUE, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.plan import NOMINATE, PIN
 from kerf.model.pods import Pod
+from kerf.model.promises import names, read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.sharing.pinning import is_held, is_pinned, pinned_since, unpinned
 from kerf.state import ClusterState
@@ -39,7 +39,7 @@ class Pins:
         value = event.value
         if isinstance(value, NodeClaim):
             is_over = isinstance(event, Deleted) or value.is_deleting or value.is_true(INITIALIZED)
-            return tuple(planned_pods(value)) if is_over and value.annotations.get(FOLLOW) == PIN else ()
+            return tuple(read(value.annotations).pods) if is_over and value.annotations.get(FOLLOW) == PIN else ()
         if isinstance(value, Node) and isinstance(event, Deleted):
             return tuple(p.key for p in self._state.pending() if p.nominated_node == value.name)
         if not isinstance(value, Pod) or isinstance(event, Deleted):
@@ -72,7 +72,7 @@ class Pins:
         """Whether a node on its way has the pod's card."""
         coming = (claim for claim in self._state.claims() if not claim.is_deleting and not claim.is_true(INITIALIZED))
         pinning = (claim for claim in coming if claim.annotations.get(FOLLOW) == PIN)
-        return any(pod.key in planned_pods(claim) for claim in pinning)
+        return any(names(claim.annotations, pod.key) for claim in pinning)
 
     async def _nominated(self, pod: Pod) -> Result:
         """A nomination ends with its node; on a node that is open it is set anew while its pod waits.
@@ -85,7 +85,7 @@ class Pins:
             await self._ports.writer.nominate(pod, "")
             return DONE
         claim = self._state.claim_of(node)
-        if claim is None or pod.key not in planned_pods(claim):
+        if claim is None or not names(claim.annotations, pod.key):
             return DONE
         seen_s = self._seen_s.setdefault(pod.uid, now_s)
         if node.is_unschedulable or (now_s < seen_s + _NUDGE_S and self._has_room(node, pod)):
@@ -100,7 +100,7 @@ class Pins:
         for claim in self._state.claims():
             opened = claim.condition(INITIALIZED)
             is_new = opened is not None and opened.status == TRUE and opened.since_s >= since_s
-            if is_new and claim.annotations.get(FOLLOW) == NOMINATE and pod.key in planned_pods(claim):
+            if is_new and claim.annotations.get(FOLLOW) == NOMINATE and names(claim.annotations, pod.key):
                 node = self._state.node(claim.node_name)
                 if pod.is_pending and node is not None and self._has_room(node, pod):
                     await self._ports.writer.nominate(pod, node.name)

@@ -46,9 +46,9 @@ class SharingStatus:
             )
             unshown = (cause_text(problem) for name, problem in offered.sharing_problems if name == pool.name)
             problems = (*(cause_text(problem) for problem in unreadable), *unshown)
-            told = complaint(pool, GPU_SHARING_MISCONFIGURED, _message(problems), "AsConfigured", now)
-            if told is not None:
-                await self._ports.writer.update_node_pool_status(pool.name, None, (told,))
+            condition = complaint(pool, GPU_SHARING_MISCONFIGURED, _message(problems), "AsConfigured", now)
+            if condition is not None:
+                await self._ports.writer.update_node_pool_status(pool.name, None, (condition,))
         return DONE
 
 

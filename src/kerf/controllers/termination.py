@@ -11,6 +11,7 @@ from dataclasses import replace
 from kerf.cloudprovider import InstanceNotFound
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.lifecycle import drain_deadline_s
 from kerf.model import events
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DISRUPTION_REASON, TERMINATION_FINALIZER, NodeClaim
 from kerf.model.nodes import Node
@@ -67,7 +68,7 @@ class Termination:
         pods = [pod for pod in self._state.pods_on(node.name) if _is_drained(pod, now)]
         if not pods or not node.is_ready:
             return 0
-        deadline = _deadline_s(claim)
+        deadline = drain_deadline_s(claim)
         condition = claim.condition(DISRUPTION_REASON)
         reason = condition.reason if condition is not None else "its node is terminated"
         blocked = 0
@@ -127,9 +128,3 @@ def _next_tier(pods: Sequence[Pod]) -> list[Pod]:
 
     first = min(map(tier, pods))
     return [pod for pod in pods if tier(pod) == first]
-
-
-def _deadline_s(claim: NodeClaim) -> float | None:
-    if claim.termination_grace_period_s is None or claim.deleted_s is None:
-        return None
-    return claim.deleted_s + claim.termination_grace_period_s

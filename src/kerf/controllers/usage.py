@@ -64,7 +64,7 @@ class UsageHistory:
         self._state, self._ports, self._book, self._settings, self._writes = state, ports, book, settings, writes
         self._memory: _Memory | None = None
         self._write_at_s = 0.0
-        self._told = ""
+        self._reported = ""
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Once, when all is known: from there on the clock alone counts."""
@@ -109,15 +109,15 @@ class UsageHistory:
         for outcome, number in (("used", len(found.usage.pods)), ("stale", stale), ("false", false)):
             USAGE_SAMPLES.labels(outcome).inc(number)
         more = f" and {len(doubts) - 1} more" if len(doubts) > 1 else ""
-        told = [f"{doubts[0]}{more}"] if doubts else [f"{number} samples {fault}" for fault, number in wrong.items()]
-        told += [f"{stale} samples {Fault.STALE}"] if stale and not doubts else []
-        self._tell(f"usage left out: {'; '.join(told)}" if told else "")
+        faults = [f"{doubts[0]}{more}"] if doubts else [f"{number} samples {fault}" for fault, number in wrong.items()]
+        faults += [f"{stale} samples {Fault.STALE}"] if stale and not doubts else []
+        self._tell(f"usage left out: {'; '.join(faults)}" if faults else "")
 
     def _tell(self, problem: str) -> None:
         """Say it once, until it is another."""
-        if problem and problem != self._told:
+        if problem and problem != self._reported:
             logger(self.name).warning(problem)
-        self._told = problem
+        self._reported = problem
 
     async def _remember(self, memory: _Memory) -> None:
         """Add the samples that are new, by workload."""

@@ -27,7 +27,7 @@ from kerf.state import ClusterState
 from kerf.telemetry import WINDOW_WARM, measure_phase
 
 
-class Windows:
+class CapacityWindows:
     """One window at a time."""
 
     name = "windows"

@@ -86,6 +86,7 @@ def _launch(name: str, candidate: Candidate, offering: Offering, cause: Cause) -
         requirements=required.intersect(bought_as),
         requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
         devices=candidate.kind.devices,
+        charge=charge(candidate, offering, within_cap(candidate, offering)),
         is_estimate=offering.is_estimate,
         labels=candidate.pool.chosen_labels,
         cause=cause,

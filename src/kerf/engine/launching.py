@@ -47,8 +47,11 @@ def launches_of(
     launches: list[Launch] = []
     bought: list[Bought] = []
     for load, times in purchase.loads:
-        alternatives = () if options.strategy == FIRST_FIT else _alternatives(load, times, filler, wares, ledger)
-        template = _template(load, shapes, alternatives, wares)
+        alternatives: tuple[str, ...] = ()
+        extra = Resources()
+        if options.strategy != FIRST_FIT:
+            alternatives, extra = _alternatives(load, times, filler, wares, ledger)
+        template = replace(_template(load, shapes, alternatives, wares), charge=load.charge + extra)
         for _ in range(times):
             members = [(number, next(queues[number])) for number, count in enumerate(load.counts) for _ in range(count)]
             launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
@@ -115,10 +118,13 @@ def _asked(kubelet: Resources, load: Load, shapes: Sequence[Shape]) -> Resources
     return asked
 
 
-def _alternatives(load: Load, times: int, filler: Filler, wares: Supply, ledger: Ledger) -> tuple[str, ...]:
+def _alternatives(
+    load: Load, times: int, filler: Filler, wares: Supply, ledger: Ledger
+) -> tuple[tuple[str, ...], Resources]:
     """Other types of the pool that hold the same pods on as many cards, cheapest first, as far as limits allow.
 
-    The limits are charged with the largest of them, so that whichever the cloud has, no limit is broken.
+    Also what the largest of them adds to a node's charge. The limits are charged with it, because the cloud may take
+    any of them, and none must break a limit.
     """
     chosen, extra = load.candidate, Resources()
     used = chosen.room.free - load.room.free
@@ -147,7 +153,7 @@ def _alternatives(load: Load, times: int, filler: Filler, wares: Supply, ledger:
             names.append(other.kind.name)
             extra = more.largest(extra)
     ledger.charge(chosen.pool.name, extra, times)
-    return tuple(names)
+    return tuple(names), extra
 
 
 def _still_within(ledger: Ledger, candidate: Candidate, wanted: Resources) -> bool:

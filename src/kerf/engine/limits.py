@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from kerf.engine.pricing import present_price
 from kerf.engine.supply import Candidate
-from kerf.engine.trial import planned_type
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
+from kerf.model.promises import planned_type
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 

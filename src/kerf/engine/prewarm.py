@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from kerf.engine.windows.openings import lead_times, learned_lead_s
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
-from kerf.model.nodeclaim import PLANNED_PODS, NodeClaim
+from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import VIRTUAL, Keeper, Placeholder
 from kerf.model.pods import Pod
+from kerf.model.promises import pods_under
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.times import duration_text
 
@@ -26,7 +27,7 @@ _OF_A_RUN = f"{Keeper.RUN}{VIRTUAL}"
 class Prewarmed:
     """A CronJob that is to find its nodes ready. `pools` empty means any; `lead_s` before each run they are bought.
 
-    `bought` are the notes of planned pods on the claims that were bought for any run of it.
+    `bought` are the virtual pods that claims were bought for, of any run of any CronJob.
     """
 
     cron_job: CronJob
@@ -40,7 +41,7 @@ class Prewarmed:
         if due_s is None:
             return None
         # What was learned meanwhile must not let go again what was bought for the run.
-        is_begun = any(f"{_run_key(self.cron_job, due_s)}-" in note for note in self.bought)
+        is_begun = any(pod.startswith(f"{_run_key(self.cron_job, due_s)}-") for pod in self.bought)
         return due_s if is_begun or now_s >= due_s - self.lead_s else None
 
     def next_change_s(self, now_s: float) -> float | None:
@@ -66,9 +67,7 @@ def prewarmed(
     """
     held, launched = tuple(pools), tuple(claims)
     willing = tuple(pool for pool in held if _is_asked(pool))
-    notes = tuple(
-        note for c in launched if not c.is_deleting and _OF_A_RUN in (note := c.annotations.get(PLANNED_PODS, ""))
-    )
+    bought = tuple(pod for c in launched if not c.is_deleting for pod in pods_under(c.annotations, _OF_A_RUN))
     found = []
     for cron_job in cron_jobs:
         if cron_job.is_suspended or (PREWARM not in cron_job.annotations and not willing):
@@ -78,11 +77,11 @@ def prewarmed(
         except ValueError:
             continue
         if is_wanted:
-            found.append(Prewarmed(cron_job, _lead_s(stated_s, held, launched), (), notes))
+            found.append(Prewarmed(cron_job, _lead_s(stated_s, held, launched), (), bought))
         elif cron_job.annotations.get(PREWARM) != OFF:
             stated = [lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)[1] for pool in willing]
             longest_s = max(_lead_s(each_s, (pool,), launched) for pool, each_s in zip(willing, stated, strict=True))
-            found.append(Prewarmed(cron_job, longest_s, tuple(pool.name for pool in willing), notes))
+            found.append(Prewarmed(cron_job, longest_s, tuple(pool.name for pool in willing), bought))
     return tuple(each for each in found if not each.cron_job.problem)
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 
 from kerf.engine.supply import supply
-from kerf.engine.trial import planned_type
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.market import Market
-from kerf.model.nodeclaim import PLANNED_OFFERING
 from kerf.model.plan import NodePlacement
+from kerf.model.promises import offering_of, planned_type
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
@@ -50,9 +49,9 @@ def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | Non
     if kind is None:
         return None
     labels = node.labels
-    planned = (node.claim.annotations.get(PLANNED_OFFERING, "") if node.claim is not None else "").split("/")
-    _, planned_zone, planned_capacity = planned if len(planned) == 3 else ("", "", "")
-    zone, capacity_type = labels.get(ZONE) or planned_zone, labels.get(CAPACITY_TYPE) or planned_capacity
+    planned = offering_of(node.claim.annotations) if node.claim is not None else None
+    zone = labels.get(ZONE) or (planned.zone if planned is not None else "")
+    capacity_type = labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else "")
     same = sorted(
         (o for o in kind.offerings if o.capacity_type == capacity_type), key=lambda o: (o.price_micro, o.zone)
     )

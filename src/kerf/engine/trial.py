@@ -4,7 +4,6 @@ Nodes on their way count with what their claim promises, so that nothing is boug
 """
 
 import heapq
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,11 +14,12 @@ from kerf.engine.devices import only, reopened, with_parts
 from kerf.engine.fit import Placed, admits, fit
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room, Target
+from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
 from kerf.model.constraints import HOSTNAME, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
-from kerf.model.nodeclaim import DISRUPTED_TAINT, PLANNED_OFFERING, PLANNED_PODS, NodeClaim
+from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
 from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, is_ephemeral
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
 from kerf.model.pods import HostPort, Pod
@@ -275,7 +275,7 @@ def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> 
 def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
     """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
     claim = node.claim
-    kind = market.find(planned_type(claim)) if claim is not None and not node.is_initialized else None
+    kind = market.find(promises.planned_type(claim)) if claim is not None and not node.is_initialized else None
     return family.predict(kind.devices, node.labels, {}) if kind is not None else ()
 
 
@@ -284,13 +284,8 @@ def promised(claim: NodeClaim | None, market: Market) -> Requirements:
     if claim is None:
         return Requirements()
     known = claim.requirements.intersect(Requirements.of_labels(claim.labels))
-    kind = market.find(planned_type(claim))
+    kind = market.find(promises.planned_type(claim))
     return known if kind is None else known.intersect(kind.requirements)
-
-
-def planned_type(claim: NodeClaim) -> str:
-    """The type it was launched as, or is planned to be."""
-    return claim.instance_type or claim.annotations.get(PLANNED_OFFERING, "").partition("/")[0]
 
 
 def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
@@ -313,12 +308,7 @@ def _allocatable(node: ClusterNode, market: Market) -> Resources:
     claim = node.claim
     if node.is_initialized or claim is None:
         return shown
-    expected: Mapping[str, int] = claim.allocatable
-    if not expected:
-        kind = market.find(planned_type(claim))
-        expected = kind.allocatable if kind is not None else Resources()
-    # A resource that no catalogue knows (a NodeOverlay's) is promised as far as the claim was bought for it.
-    promised_to_pods = {**claim.requests, **expected}
+    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim)))
     names = sorted({*shown, *promised_to_pods})
     return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
 
@@ -335,10 +325,5 @@ def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[Daemon
 def _planned(spot: Spot) -> dict[str, frozenset[int]]:
     """Pods a claim was bought for, with their cards; empty once a person has broken the annotation."""
     claim = spot.cluster_node.claim
-    text = claim.annotations.get(PLANNED_PODS) if claim is not None else None
-    if not text:
-        return {}
-    try:
-        return {str(pod): frozenset(map(int, cards)) for pod, cards in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        return {}
+    pods = promises.read(claim.annotations).pods if claim is not None else {}
+    return {pod: frozenset(cards) for pod, cards in pods.items()}

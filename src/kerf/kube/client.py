@@ -119,10 +119,10 @@ class ServerClock:
         if date is None or took_s > _PROMPT_S:
             return
         try:
-            told_s = parsedate_to_datetime(date).timestamp() + 0.5
+            server_s = parsedate_to_datetime(date).timestamp() + 0.5
         except ValueError:
             return
-        ahead_s = told_s - (time.time() - took_s / 2)
+        ahead_s = server_s - (time.time() - took_s / 2)
         if abs(ahead_s - self._ahead_s) > _EQUAL_S:
             self._ahead_s = ahead_s if abs(ahead_s) > _EQUAL_S else 0.0
             logger("client").warning("clocks differ, the server's counts", ahead_s=round(self._ahead_s, 1))
@@ -238,7 +238,7 @@ class KubeClient:
     ) -> _Answer:
         import aiohttp
 
-        began_s, told, is_write = time.monotonic(), "none", access.verb not in _READS
+        began_s, outcome, is_write = time.monotonic(), "none", access.verb not in _READS
         is_asked = False
         sent = {**headers, **await self._credentials.headers()}
         limit = aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, connect=_CONNECT_S if is_write else None)
@@ -256,17 +256,17 @@ class KubeClient:
                 timeout=limit,
                 **self._credentials.route,
             ) as response:
-                told = str(response.status)
+                outcome = str(response.status)
                 self.clock.heard(response.headers.get("Date"), time.monotonic() - began_s)
                 body = await response.read()
                 return _Answer(response.status, body, response.headers.get("Retry-After"), response.content_type)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            told = "none"
-            raise Unreachable(f"{self.server}: {_told(error)}") from error
+            outcome = "none"
+            raise Unreachable(f"{self.server}: {_reason(error)}") from error
         finally:
             if is_asked:
-                self.contact.heard(answered=told != "none")
-            _count(access, told)
+                self.contact.heard(answered=outcome != "none")
+            _count(access, outcome)
             API_SECONDS.labels(access.verb).observe(time.monotonic() - began_s)
 
     @asynccontextmanager
@@ -299,7 +299,7 @@ class KubeClient:
                     raise error_of(access, response.status, answer, response.headers.get("Retry-After"))
                 yield response.content.iter_any()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{self.server}: {_told(error)}") from error
+            raise Unreachable(f"{self.server}: {_reason(error)}") from error
 
 
 _DISCOVERY = Access("get", Resource("", "v1", "discovery", "Discovery", is_namespaced=False))
@@ -366,7 +366,7 @@ def _seconds(retry_after: str | None) -> float:
         return 1.0
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Why there was no answer, in words of the system rather than of the library."""
     import aiohttp
 

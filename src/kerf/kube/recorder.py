@@ -41,7 +41,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Queued:
     """An event that waits to be posted. Its object's uid was looked up at once: the object may be gone by then."""
 
     at_s: float
@@ -60,7 +60,7 @@ class KubeRecorder:
     def __init__(self, client: KubeClient, clock: Clock, uid_of: UidOf, limits: Limits | None = None) -> None:
         self._client, self._clock, self._uid_of = client, clock, uid_of
         self._limits = limits or Limits()
-        self._waiting: asyncio.Queue[_Told] = asyncio.Queue(self._limits.room)
+        self._waiting: asyncio.Queue[_Queued] = asyncio.Queue(self._limits.room)
         self._last_s: dict[bytes, float] = {}
         self._posting: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -75,12 +75,12 @@ class KubeRecorder:
         if last_s is not None and now_s - last_s < occurrence.period_s:
             return
         uid = occurrence.uid or self._uid_of(*occurrence.regards)
-        told = _Told(now_s, uid, digest, occurrence)
-        self._remember(told)
+        queued = _Queued(now_s, uid, digest, occurrence)
+        self._remember(queued)
         if self._is_closed or self._waiting.full():
-            self._drop(told, "recorder closed" if self._is_closed else "too many events wait")
+            self._drop(queued, "recorder closed" if self._is_closed else "too many events wait")
         else:
-            self._waiting.put_nowait(told)
+            self._waiting.put_nowait(queued)
 
     def start(self) -> None:
         """Begin to post; what was recorded before is kept until then."""
@@ -101,40 +101,40 @@ class KubeRecorder:
             self._drop(self._waiting.get_nowait(), "recorder closed")
             self._waiting.task_done()
 
-    def _remember(self, told: _Told) -> None:
+    def _remember(self, queued: _Queued) -> None:
         # Taken out first, so that the order of the keys is the order of the times and the oldest goes first.
-        self._last_s.pop(told.digest, None)
-        self._last_s[told.digest] = told.at_s
+        self._last_s.pop(queued.digest, None)
+        self._last_s[queued.digest] = queued.at_s
         if len(self._last_s) > self._limits.remembered:
             del self._last_s[next(iter(self._last_s))]
 
-    def _drop(self, told: _Told, why: str) -> None:
+    def _drop(self, queued: _Queued, why: str) -> None:
         self.dropped += 1
         EVENTS_DROPPED.inc()
         # It was not said, so it may be when it happens again.
-        self._last_s.pop(told.digest, None)
+        self._last_s.pop(queued.digest, None)
         if not self._is_losing:
-            logger("recorder").warning("events are lost", reason=told.occurrence.reason, error=why)
+            logger("recorder").warning("events are lost", reason=queued.occurrence.reason, error=why)
         self._is_losing = True
 
     async def _post_all(self) -> None:
         while True:
-            told = await self._waiting.get()
+            queued = await self._waiting.get()
             try:
-                await self._post(told)
+                await self._post(queued)
                 self._is_losing = False
             except asyncio.CancelledError:
-                self._drop(told, "recorder closed")
+                self._drop(queued, "recorder closed")
                 raise
             except Exception as error:
                 # Whatever is wrong with this one, the others are still to be told.
-                self._drop(told, f"{type(error).__name__}: {error}")
+                self._drop(queued, f"{type(error).__name__}: {error}")
             finally:
                 self._waiting.task_done()
 
-    async def _post(self, told: _Told) -> None:
+    async def _post(self, queued: _Queued) -> None:
         """Try until it is posted, or old, or refused. Its name is its own, so that a repetition makes no second one."""
-        event = _event(told)
+        event = _event(queued)
         retry_s = self._limits.first_retry_s
         while True:
             try:
@@ -144,17 +144,17 @@ class KubeRecorder:
                 return
             except ApiError as error:
                 may_pass = isinstance(error, Unreachable | TooManyRequests | Unauthorized)
-                if not may_pass or self._clock.now_s() - told.at_s >= _NEWS_S:
+                if not may_pass or self._clock.now_s() - queued.at_s >= _NEWS_S:
                     raise
             await asyncio.sleep(retry_s)
             retry_s = min(_MOST_RETRY_S, retry_s * 2)
 
 
-def _event(told: _Told) -> dict[str, Any]:
-    event = event_object(told.occurrence, told.at_s)
-    if told.uid:
+def _event(queued: _Queued) -> dict[str, Any]:
+    event = event_object(queued.occurrence, queued.at_s)
+    if queued.uid:
         # kubectl describe shows the events of this very object, not of another of its name.
-        event["involvedObject"]["uid"] = told.uid
+        event["involvedObject"]["uid"] = queued.uid
     message = event["message"]
     if len(message) > _MOST_MESSAGE:
         event["message"] = message[: _MOST_MESSAGE - 3] + "..."

@@ -107,7 +107,7 @@ class Lines:
         return [line for line in whole if line]
 
 
-class _Told(msgspec.Struct, gc=False):
+class _Entry(msgspec.Struct, gc=False):
     """What is known of one object: the version seen last, the value told last, and the list that saw it last.
 
     The value is None when nothing was told of it; it is older than the version when that one cannot be decoded.
@@ -127,12 +127,12 @@ class Mirror:
 
     def __init__(self, resource: Resource, decode: Decode, on_undecodable: Undecodable) -> None:
         self._resource, self._decode, self._on_undecodable = resource, decode, on_undecodable
-        self._told: dict[str, _Told] = {}
+        self._entries: dict[str, _Entry] = {}
         self._round = 0
 
     def forget_versions(self) -> None:
         """Tell everything again at the next list: somebody new listens, who may have lost events."""
-        for held in self._told.values():
+        for held in self._entries.values():
             held.version = ""
 
     def begin(self) -> None:
@@ -145,7 +145,7 @@ class Mirror:
         if meta is None:
             return ()
         key = _key(meta)
-        held = self._told.get(key)
+        held = self._entries.get(key)
         if held is not None and held.uid == meta.uid:
             held.round = self._round
             if held.version == meta.resource_version:
@@ -154,22 +154,22 @@ class Mirror:
             return self._changed(held, raw, meta)
         # Made again under its name: another object, even if no deletion was seen.
         gone = () if held is None or held.value is None else (Deleted(held.value),)
-        self._told[key] = held = _Told(meta.uid, meta.resource_version, None, self._round)
+        self._entries[key] = held = _Entry(meta.uid, meta.resource_version, None, self._round)
         return gone + self._changed(held, raw, meta)
 
     def gone(self, raw: msgspec.Raw) -> tuple[Event, ...]:
         """The events of an object that was deleted: with the form told last, since its very last may be unreadable."""
         meta = self._identified(raw)
-        held = self._told.pop(_key(meta), None) if meta is not None else None
+        held = self._entries.pop(_key(meta), None) if meta is not None else None
         return () if held is None or held.value is None else (Deleted(held.value),)
 
     def vanished(self) -> list[Event]:
         """The deletions of all that the list which now ends did not show."""
-        keys = [key for key, held in self._told.items() if held.round != self._round]
-        values = [self._told.pop(key).value for key in keys]
+        keys = [key for key, held in self._entries.items() if held.round != self._round]
+        values = [self._entries.pop(key).value for key in keys]
         return [Deleted(value) for value in values if value is not None]
 
-    def _changed(self, held: _Told, raw: msgspec.Raw, meta: Identity) -> tuple[Event, ...]:
+    def _changed(self, held: _Entry, raw: msgspec.Raw, meta: Identity) -> tuple[Event, ...]:
         try:
             value = self._decode(raw, self._resource.kind, self._resource.api_version)
         except Exception as error:

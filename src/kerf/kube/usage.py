@@ -44,11 +44,11 @@ async def read_metrics(client: KubeClient) -> Metrics:
         try:
             pages.append((wanted.resource.kind, await client.call(wanted)))
         except ApiError as error:
-            problems.append(_told(error))
+            problems.append(_problem(error))
     return Metrics(tuple(pages), problems[0] if problems else "")
 
 
-def _told(error: ApiError) -> str:
+def _problem(error: ApiError) -> str:
     if isinstance(error, NotFound):
         return "the cluster has no metrics.k8s.io (hint: install metrics-server)"
     if isinstance(error, Forbidden):

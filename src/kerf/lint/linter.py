@@ -10,13 +10,13 @@ from typing import Any
 
 from kerf.errors import DecodeError, InputError
 from kerf.lint import suppressions
+from kerf.lint.context import LintContext, Markets, OwnMetrics
 from kerf.lint.findings import Finding, Note
 from kerf.lint.registry import Rule, rules
 from kerf.lint.rules.keys import VALUES
 from kerf.lint.rules.own import INTERNAL, UNKNOWN, UNUSED
 from kerf.lint.subject import Subject
 from kerf.lint.suppressions import Suppression
-from kerf.lint.world import Markets, OwnMetrics, World
 from kerf.manifests.admission import Admission, admission_of
 from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.documents import Document, YamlDocument
@@ -62,13 +62,13 @@ def lint(
     """
     asked = frozenset(rules() if codes is None else codes)
     subjects, errors, passed_over = _subjects(documents)
-    world = World(subjects, markets, own_metrics)
+    context = LintContext(subjects, markets, own_metrics)
     applied = [rule for code, rule in rules().items() if code in asked and rule.check is not None]
     looked_at = [subject for subject in subjects if not _is_made(subject)]
     found = [
         _finding(subject, rule, note, has_place=not is_live)
         for subject in looked_at
-        for rule, note in _of_subject(subject, world, applied)
+        for rule, note in _of_subject(subject, context, applied)
     ]
     if INTERNAL not in asked:
         found = [finding for finding in found if finding.code != INTERNAL]
@@ -151,14 +151,14 @@ def _is_made(subject: Subject) -> bool:
     return subject.is_live and bool(subject.get("metadata", "ownerReferences"))
 
 
-def _of_subject(subject: Subject, world: World, applied: Iterable[Rule]) -> Iterator[tuple[Rule, Note]]:
+def _of_subject(subject: Subject, context: LintContext, applied: Iterable[Rule]) -> Iterator[tuple[Rule, Note]]:
     found: list[tuple[Rule, Note]] = []
     for rule in applied:
         if rule.kinds and subject.kind not in rule.kinds:
             continue
         assert rule.check is not None
         try:
-            found += ((rule, note) for note in rule.check(subject, world))
+            found += ((rule, note) for note in rule.check(subject, context))
         except InputError:
             raise
         except Exception as error:

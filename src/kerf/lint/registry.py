@@ -18,7 +18,7 @@ PAGE = "docs/reference/lint.md"
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule as it is registered. `kinds` empty: every object. `check` takes the object and the world around it.
+    """A rule as it is registered. `kinds` empty: every object. `check` takes the object and the context around it.
 
     `check` None: the linter itself finds it.
     """

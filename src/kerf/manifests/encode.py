@@ -132,8 +132,8 @@ def event_object(occurrence: Occurrence, now_s: float) -> Object:
     """A core/v1 Event. Its name follows from what happened and when, so that writing it twice makes one event."""
     kind, key = occurrence.regards
     namespace, _, name = key.rpartition("/")
-    told = "\0".join((*occurrence.dedupe, str(int(now_s))))
-    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    identity = "\0".join((*occurrence.dedupe, str(int(now_s))))
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     regards = {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind, "name": name}
     if namespace:
         regards["namespace"] = namespace

@@ -255,10 +255,10 @@ def _live_node(found: _Node) -> Watched | None:
             # Nodes that are gone are in it too; those that are there come back with their next heartbeat.
             _NODES_READ.clear()
         _NODES_READ[key], node = (digest, read), read
-    told = msgspec.json.decode(version) if isinstance(version, Raw) else ""
-    if not isinstance(told, str):
+    stated = msgspec.json.decode(version) if isinstance(version, Raw) else ""
+    if not isinstance(stated, str):
         raise Unusual
-    return replace(node, resource_version=told)
+    return replace(node, resource_version=stated)
 
 
 def _is(held: _Bytes, text: bytes) -> bool:

@@ -35,7 +35,7 @@ _CRON: tuple[tuple[int, int, tuple[str, ...]], ...] = (
     (0, 6, _DAYS),
 )
 """Least, most and names (the first is the least) of minute, hour, day, month and weekday."""
-_TOLD = 3
+_MOST_MISTAKES = 3
 """Problems that a verdict gives."""
 _MOST_LETTERS = 300
 """Of each: a path may hold a key of any length, and the API takes no endless message."""
@@ -183,9 +183,9 @@ def overlay_verdict(spec: Object) -> str:
 def _verdict(note: Callable[[Object, Report], None], spec: Object) -> str:
     report = Report()
     note(spec, report)
-    told = [str(DecodeError(path_text(p.path), p.expected, p.got))[:_MOST_LETTERS] for p in report.problems]
-    more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
-    return "; ".join((*told[:_TOLD], *more))
+    mistakes = [str(DecodeError(path_text(p.path), p.expected, p.got))[:_MOST_LETTERS] for p in report.problems]
+    more = [f"and {len(mistakes) - _MOST_MISTAKES} more"] if len(mistakes) > _MOST_MISTAKES else []
+    return "; ".join((*mistakes[:_MOST_MISTAKES], *more))
 
 
 def _note_unusable_pool(spec: Object, report: Report) -> None:

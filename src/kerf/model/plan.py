@@ -101,6 +101,7 @@ class Launch:
     `replaces` is the claim of the node in whose place it is bought, empty where it is not.
     `requirements` is what the claim will ask for; `requests` the pods' kubelet-visible sum with daemons; `labels` what
     the node gets beside the pool's own, where the pool leaves a choice, and `taints` those that it gets besides.
+    `charge` is what the node counts against its pool's limits: the largest of the planned type and the alternatives.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Launch:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
     replaces: str = ""
+    charge: Resources = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,10 +157,10 @@ def _too_few(devices: Sequence[DeviceState], resource: str, wanted: int) -> NoFi
     return NoFit(cause, (Lack(wanted - free, name),), wanted - free)
 
 
-def missing_parts(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> str:
-    """Which resource kubelet shows less of than was predicted; empty when it shows at least that."""
+def short_part(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> tuple[str, int, int] | None:
+    """The first resource, by name, of which kubelet shows less than was predicted, with both numbers; else None."""
     there = shown(observed)
     for name, amount in sorted(shown(predicted).items()):
         if there.get(name, 0) < amount:
-            return f"{there.get(name, 0)} of {amount} {name} registered"
-    return ""
+            return name, there.get(name, 0), amount
+    return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kerf.model.instancetypes import price_text
-from kerf.sim.report import Report, Sample, offset_text
+from kerf.sim.report import Sample, SimulationReport, offset_text
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 960, 64, 24, 56
 _BAND, _GAP, _FOOT = 130, 46, 44
@@ -51,7 +51,7 @@ _BANDS = (
 )
 
 
-def svg(report: Report) -> str:
+def svg(report: SimulationReport) -> str:
     """The chart of a report, as the text of an SVG file."""
     height = _TOP + len(_BANDS) * (_BAND + _GAP) - _GAP + _FOOT
     cost = price_text(round(report.totals.cost_micro, -4))
@@ -69,7 +69,7 @@ def svg(report: Report) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _band(band: _Band, top: int, report: Report) -> list[str]:
+def _band(band: _Band, top: int, report: SimulationReport) -> list[str]:
     samples = report.samples or (Sample(0, 0, 0, 0, 0, 0),)
     most = max(line.value(sample) for line in band.lines for sample in samples)
     step = _scale_step(most)

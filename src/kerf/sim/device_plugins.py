@@ -1,55 +1,43 @@
-"""Stand-in for the device plugins: what a fresh GPU node tells the cluster about its cards, and how it goes wrong.
+"""Stand-in for the device plugins in virtual time: when a node's cards register, and what goes wrong with them.
 
-A GPU node is useless between "Ready" and the moment its device plugin has registered the cards, and nothing in the
-Node object says that the cards are still to come. The plugin is a DaemonSet pod: it starts only when no taint keeps it
-off, so a taint that waits for the cards would wait for ever.
+What they register is `clouds.device_plugins`. A fault is used up by the node it strikes, as a scenario states it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kerf.cloudprovider import Instance
+from kerf.clouds.device_plugins import (
+    LOSS_DELAY_S,
+    LOST,
+    NEVER_REGISTERS,
+    REGISTERS_LESS,
+    UNHEALTHY,
+    cards_of,
+    first_unhealthy,
+    may_start,
+    registering_less,
+    registration,
+)
 from kerf.clouds.fake import FakeCloud
-from kerf.model.constraints import NO_SCHEDULE, NODE_POOL, Taint, Toleration, untolerated
+from kerf.model.constraints import NODE_POOL, Taint
 from kerf.model.gpu import DeviceState
-from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import Resources, quantity_text
 from kerf.model.snapshot import ConfigMap
 from kerf.ports import Clock, NotFound
 from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import Family
-from kerf.sharing.hami_records import REGISTER, register_annotation
 from kerf.sharing.mig_parted import MIG_CONFIG
 from kerf.sharing.registry import configured, owner_of
 from kerf.sim.api import InMemoryApi
 from kerf.sim.objects import Json, annotations_of, labels_of
-
-NEVER_REGISTERS, REGISTERS_LESS, UNHEALTHY, LOST = "never-registers", "registers-less", "unhealthy", "lost"
-NEVER_JOINS = "never-joins"
-FAULT_KINDS = (NEVER_JOINS, NEVER_REGISTERS, REGISTERS_LESS, UNHEALTHY, LOST)
-LOSS_DELAY_S = 60
-"""How long a card that is going to be lost works, when the fault finds no card that works already."""
-
-# What the DaemonSet controller adds to every daemon pod. HAMi's chart adds nothing to it; the plugins of NVIDIA and ACK
-# are set up to tolerate the taints of GPU pools.
-_DAEMON_TOLERATIONS = (
-    Toleration("node.kubernetes.io/not-ready", "Exists"),
-    Toleration("node.kubernetes.io/unreachable", "Exists"),
-    Toleration("node.kubernetes.io/disk-pressure", "Exists", effect=NO_SCHEDULE),
-    Toleration("node.kubernetes.io/memory-pressure", "Exists", effect=NO_SCHEDULE),
-    Toleration("node.kubernetes.io/pid-pressure", "Exists", effect=NO_SCHEDULE),
-    Toleration("node.kubernetes.io/unschedulable", "Exists", effect=NO_SCHEDULE),
-)
 
 
 @dataclass(slots=True)
 class DeviceFault:
     """What goes wrong with the cards of the next `nodes` nodes of a pool (any pool when it is empty).
 
-    never-joins: the machine never becomes a node. never-registers: the plugin never starts. registers-less: each card
-    registers `memory_percent` of its memory; a pool without memory records registers one card less. unhealthy: the
-    first card is registered as broken. lost: all cards vanish. The last two hit nodes that work already, by name,
-    before they wait for new ones.
+    `kind` is one of FAULT_KINDS; `memory_percent` is what each card registers of its memory with `registers-less`.
     """
 
     kind: str
@@ -120,10 +108,7 @@ class DevicePlugins:
 
     def _may_start(self, node: Json) -> bool:
         taints = [_taint(taint) for taint in node["spec"].get("taints", ())]
-        if UNREGISTERED_TAINT in taints:
-            return False
-        family = self._family(node)
-        return family.selector is None or untolerated(taints, _DAEMON_TOLERATIONS) is None
+        return may_start(self._family(node), taints)
 
     def _family(self, node: Json) -> Family:
         maps = [
@@ -145,11 +130,10 @@ class DevicePlugins:
         if not shapes or self.takes(NEVER_REGISTERS, pool) is not None:
             return
         family = self._family(node)
-        predicted = family.predict(shapes, labels_of(node), annotations_of(node))
-        devices = tuple(replace(device, id=f"GPU-{name}-{device.index}") for device in predicted)
+        devices = cards_of(family, shapes, name, labels_of(node), annotations_of(node))
         self._published[name] = family, devices
         fault = self.takes(REGISTERS_LESS, pool)
-        self._publish(name, _less(family, devices, fault.memory_percent) if fault is not None else devices)
+        self._publish(name, registering_less(family, devices, fault.memory_percent) if fault is not None else devices)
         if self.takes(UNHEALTHY, pool) is not None:
             self._break(name, UNHEALTHY)
         if self.takes(LOST, pool) is not None:
@@ -159,23 +143,18 @@ class DevicePlugins:
         if name not in self._published:
             return
         _, devices = self._published[name]
-        left = () if kind == LOST else (replace(devices[0], healthy=False), *devices[1:])
+        left = () if kind == LOST else first_unhealthy(devices)
         self._publish(name, left)
 
     def _publish(self, name: str, devices: Sequence[DeviceState]) -> None:
         """Show the cards on the node: their number to kubelet, and each of them where the family keeps records."""
         family, before = self._published[name]
         self._published[name] = family, tuple(devices)
-        gone = dict.fromkeys(family.kubelet_capacity(before), 0)
-        healthy = [device for device in devices if device.healthy]
-        status = {
-            "capacity": _texts({**gone, **family.kubelet_capacity(devices)}),
-            "allocatable": _texts({**gone, **family.kubelet_capacity(healthy)}),
-        }
+        found = registration(family, devices, family.kubelet_capacity(before))
+        status = {part: _texts(found.amounts) for part in ("capacity", "allocatable")}
         try:
-            if family.selector is not None:
-                annotations = {REGISTER: register_annotation(devices)}
-                self._api.patch("Node", "", name, {"metadata": {"annotations": annotations}})
+            if found.annotations:
+                self._api.patch("Node", "", name, {"metadata": {"annotations": dict(found.annotations)}})
             self._api.patch("Node", "", name, {"status": status}, subresource="status")
         except NotFound:
             self.remove(name)
@@ -185,12 +164,6 @@ def _configuration(node: Json) -> tuple[str | None, ...]:
     """What the node's labels say of how its cards are shared."""
     labels = labels_of(node)
     return labels.get(CONFIG_LABEL), labels.get(MIG_CONFIG)
-
-
-def _less(family: Family, devices: Sequence[DeviceState], percent: int) -> tuple[DeviceState, ...]:
-    if family.selector is None:
-        return tuple(devices[:-1])
-    return tuple(replace(device, memory_mib=device.memory_mib * percent // 100) for device in devices)
 
 
 def _taint(taint: Json) -> Taint:

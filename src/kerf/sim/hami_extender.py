@@ -73,14 +73,14 @@ class _Booking:
     pod: Pod
     at_s: float
 
-    def is_told_by(self, pod: Pod) -> bool:
+    def is_reported_by(self, pod: Pod) -> bool:
         """Whether a watch that shows `pod` has caught up with it."""
         if pod.uid != self.pod.uid:
             return False
         return pod.is_ended or all(pod.annotations.get(key) == self.pod.annotations.get(key) for key in _RECORD)
 
 
-class Books:
+class ExtenderCache:
     """What HAMi keeps in memory: nodes, quotas, settings, and whose cards are booked.
 
     Everything comes from the events of a reader, save that a booking of ours hides what the events say of its pod
@@ -94,7 +94,7 @@ class Books:
         self._nodes: dict[str, Node] = {}
         self._maps: dict[str, ConfigMap] = {}
         self._quotas: dict[str, ResourceQuota] = {}
-        self._told: dict[str, Pod] = {}
+        self._reported: dict[str, Pod] = {}
         self._bookings: dict[str, _Booking] = {}
 
     @property
@@ -121,9 +121,9 @@ class Books:
 
     def _on_pod(self, pod: Pod, is_gone: bool) -> None:
         holds_cards = bool(pod.annotations.get(NODE)) and not pod.is_ended
-        _keep(self._told, pod.key, pod, is_gone or not holds_cards)
+        _keep(self._reported, pod.key, pod, is_gone or not holds_cards)
         booking = self._bookings.get(pod.key)
-        if booking is not None and (booking.is_told_by(pod) or (is_gone and pod.uid == booking.pod.uid)):
+        if booking is not None and (booking.is_reported_by(pod) or (is_gone and pod.uid == booking.pod.uid)):
             del self._bookings[pod.key]
 
     def _configure(self) -> None:
@@ -154,7 +154,7 @@ class Books:
     def _holding(self) -> Iterator[Pod]:
         since_s = self._now_s() - BOOKING_EXPIRES_S
         self._bookings = {key: booking for key, booking in self._bookings.items() if booking.at_s > since_s}
-        yield from (pod for key, pod in self._told.items() if key not in self._bookings)
+        yield from (pod for key, pod in self._reported.items() if key not in self._bookings)
         yield from (booking.pod for booking in self._bookings.values())
 
     def quotas(self, namespace: str, pod_key: str = "") -> tuple[ResourceQuota, ...]:
@@ -174,19 +174,19 @@ def _keep(held: dict[str, Any], key: str, value: object, is_gone: bool) -> None:
         held[key] = value
 
 
-async def follow(reader: KubeReader, books: Books) -> None:
-    """Keep the books by what a reader tells, for ever."""
+async def follow(reader: KubeReader, cache: ExtenderCache) -> None:
+    """Keep the cache by what a reader says, for ever."""
     async for event in reader.events():
-        books.apply(event)
+        cache.apply(event)
 
 
 class Extender:
     """What HAMi's scheduler answers. With `lots` None the first node by name wins among equal ones."""
 
     def __init__(
-        self, books: Books, api: HamiApi, now_s: Callable[[], float], lots: random.Random | None = None
+        self, cache: ExtenderCache, api: HamiApi, now_s: Callable[[], float], lots: random.Random | None = None
     ) -> None:
-        self.books, self._api, self._now_s, self._lots = books, api, now_s, lots
+        self.cache, self._api, self._now_s, self._lots = cache, api, now_s, lots
 
     async def filter(self, arguments: Json) -> Json:
         """ExtenderArgs to ExtenderFilterResult: one node, whose cards the pod then holds; or why there is none."""
@@ -200,7 +200,7 @@ class Extender:
         except DecodeError as error:
             return _filter_result(Error=str(error))
         names = asked.get("nodenames") or ()
-        verdict = self._verdict(pod, self.books.nodes(names), self.books.holders())
+        verdict = self._verdict(pod, self.cache.nodes(names), self.cache.holders())
         if verdict.passes:
             return _filter_result(NodeNames=list(names))
         if not verdict.node:
@@ -212,8 +212,8 @@ class Extender:
         if self._lots is not None:
             # HAMi takes whichever of the best nodes its goroutines deliver first.
             self._lots.shuffle(candidates)
-        quotas = self.books.quotas(pod.namespace, pod.key)
-        return filter_nodes(self.books.family, pod, candidates, holders, quotas, self._now_s())
+        quotas = self.cache.quotas(pod.namespace, pod.key)
+        return filter_nodes(self.cache.family, pod, candidates, holders, quotas, self._now_s())
 
     def _simulated(self, pod: Pod, node_list: Json) -> Json:
         """HAMi's answer to whole Node objects: as if nothing were used of them, and nothing is written."""
@@ -226,13 +226,13 @@ class Extender:
         return _filter_result(Nodes={**node_list, "items": chosen})
 
     async def _recorded(self, pod: Pod, verdict: Verdict) -> Json:
-        self.books.book(replace(pod, annotations={**pod.annotations, **verdict.annotations}))
+        self.cache.book(replace(pod, annotations={**pod.annotations, **verdict.annotations}))
         patch = record_patch(verdict)
         patch["metadata"]["uid"] = pod.uid
         try:
             await self._api.patch_pod(pod.namespace, pod.name, patch)
         except ApiError as error:
-            self.books.forget(pod)
+            self.cache.forget(pod)
             return _filter_result(Error=str(error))
         return _filter_result(NodeNames=[verdict.node])
 
@@ -249,7 +249,7 @@ class Extender:
     async def _bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         pod = pod_of(await _found("pod", name, self._api.get_pod(namespace, name)))
         target = await _found("node", node, self._api.get_node(node))
-        needs_lock = any(c.request is not None for c in requests_of((), pod.spec.containers, self.books.family.config))
+        needs_lock = any(c.request is not None for c in requests_of((), pod.spec.containers, self.cache.family.config))
         if needs_lock:
             await self._lock(target, namespace, name)
         try:

@@ -14,13 +14,13 @@ from aiohttp import web
 from kerf.errors import DecodeError
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER, Pod
 from kerf.sharing.hami_admission import IGNORE_LABEL, Admitted, Denied, admit, quota_refusal
-from kerf.sim.hami_extender import Books, Extender, pod_of
+from kerf.sim.hami_extender import Extender, ExtenderCache, pod_of
 from kerf.sim.objects import Json
 
 _LARGEST_REQUEST = 32 * 1024 * 1024
 
 
-def review(books: Books, asked: Json) -> Json:
+def review(cache: ExtenderCache, asked: Json) -> Json:
     """AdmissionReview of a new pod, answered: HAMi's scheduler and defaults as a JSON patch, or its refusal."""
     request = asked["request"]
     answer: Json = {"uid": request["uid"], "allowed": True}
@@ -32,15 +32,15 @@ def review(books: Books, asked: Json) -> Json:
     except DecodeError as error:
         answer["warnings"] = [f"HAMi left the pod as it is, because it cannot be read: {error}"]
     else:
-        answer |= _admission(books, raw["spec"], pod)
+        answer |= _admission(cache, raw["spec"], pod)
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
 
 
-def _admission(books: Books, raw_spec: Json, pod: Pod) -> Json:
-    spec, config = pod.spec, books.family.config
+def _admission(cache: ExtenderCache, raw_spec: Json, pod: Pod) -> Json:
+    spec, config = pod.spec, cache.family.config
     outcome = admit(spec.init_containers, spec.containers, spec.scheduler_name, config, has_node=bool(pod.node_name))
     if isinstance(outcome, Admitted):
-        outcome = quota_refusal(outcome, config, books.quotas(pod.namespace)) or outcome
+        outcome = quota_refusal(outcome, config, cache.quotas(pod.namespace)) or outcome
     if isinstance(outcome, Denied):
         reason = "Forbidden" if outcome.code == 403 else "InternalError"
         return {"allowed": False, "status": {"code": outcome.code, "reason": reason, "message": outcome.message}}
@@ -100,7 +100,7 @@ def webhook_configuration(url: str, ca_bundle: bytes) -> Json:
 
 
 def application(extender: Extender) -> web.Application:
-    """The HTTP application: POST /filter, /bind, /webhook; GET /healthz, which is well once the books are complete."""
+    """The HTTP application: POST /filter, /bind, /webhook; GET /healthz, which is well once the cache is complete."""
 
     async def filtered(request: web.Request) -> web.Response:
         return web.json_response(await extender.filter(await _object_of(request)))
@@ -112,11 +112,11 @@ def application(extender: Extender) -> web.Application:
         asked = await _object_of(request)
         if not isinstance(asked.get("request"), dict) or "uid" not in asked["request"]:
             raise web.HTTPBadRequest(text="expected an AdmissionReview with a request")
-        return web.json_response(review(extender.books, asked))
+        return web.json_response(review(extender.cache, asked))
 
     async def health(request: web.Request) -> web.Response:
         del request
-        if not extender.books.is_synced:
+        if not extender.cache.is_synced:
             raise web.HTTPServiceUnavailable(text="the watches have not told everything yet")
         return web.Response(text="ok")
 

@@ -5,21 +5,23 @@ be broken for a while on purpose (an instance whose launch was cut off has no cl
 have a time after which they count as broken.
 """
 
-import json
 from collections.abc import Iterable
 
 from kerf.clouds.fake import LAUNCHED, CloudEvent, FakeCloud
+from kerf.engine.lifecycle import is_on_its_way
 from kerf.errors import KerfError
-from kerf.model.nodeclaim import PLANNED_PODS, REGISTERED
+from kerf.manifests.decode import decode_object
+from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.promises import read
 from kerf.model.quantities import NOTHING, Resources
 from kerf.model.times import instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami_records import parse_allocation
 from kerf.sim.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.books import Books
-from kerf.sim.objects import Json, annotations_of, condition_of, is_active, is_deleting, key_of, name_of, shown, uid_of
+from kerf.sim.objects import Json, is_active, is_deleting, key_of, name_of, shown, uid_of
 
 LEAK_S = 300
 """How long an instance may exist without its claim: the time of a few rounds of garbage collection."""
@@ -41,7 +43,7 @@ class Invariants:
 
     def __init__(self, api: InMemoryApi, clock: Clock, cloud: FakeCloud, books: Books) -> None:
         self._api, self._clock, self._cloud, self._books = api, clock, cloud, books
-        self._claims: dict[str, Json] = {}
+        self._claims: dict[str, NodeClaim] = {}
         self._orphans: dict[str, float] = {}
         self._strays: dict[str, float] = {}
         self._homes: dict[str, str] = {}
@@ -83,24 +85,24 @@ class Invariants:
             if instance.claim_uid not in claims and not self._cloud.is_terminating(instance.provider_id)
         }
 
-    def _claim(self, type_: str, claim: Json) -> None:
+    def _claim(self, type_: str, obj: Json) -> None:
+        claim = decode_object(obj)
+        if not isinstance(claim, NodeClaim):
+            return
         if type_ == ADDED:
             self._bought_once(claim)
-        self._claims[name_of(claim)] = claim
+        self._claims[claim.name] = claim
         if type_ == DELETED:
-            del self._claims[name_of(claim)]
+            del self._claims[claim.name]
 
-    def _bought_once(self, claim: Json) -> None:
+    def _bought_once(self, claim: NodeClaim) -> None:
         """A pod that waits for a node on its way is not a reason to buy another."""
-        planned = planned_pods(claim)
+        planned = read(claim.annotations).pods.keys()
         for _, other in sorted(self._claims.items()):
-            registered = condition_of(other, REGISTERED)
-            is_on_its_way = not is_deleting(other) and (registered is None or registered["status"] != "True")
-            if is_on_its_way:
-                twice = sorted(planned & planned_pods(other))
-                if twice:
-                    text = f"bought for pods for which {name_of(other)} is on its way: {', '.join(twice)}"
-                    self._break(shown(key_of(claim)), text)
+            twice = sorted(planned & read(other.annotations).pods.keys()) if is_on_its_way(other) else ()
+            if twice:
+                text = f"bought for pods for which {other.name} is on its way: {', '.join(twice)}"
+                self._break(f"NodeClaim {claim.name}", text)
 
     def _pod(self, type_: str, obj: Json) -> None:
         uid = uid_of(obj)
@@ -187,8 +189,3 @@ class Invariants:
 def _owned_by(pod: Json, owner: Json) -> bool:
     references: Iterable[Json] = pod["metadata"].get("ownerReferences") or ()
     return any(reference["uid"] == uid_of(owner) for reference in references)
-
-
-def planned_pods(claim: Json) -> set[str]:
-    """The pods that a NodeClaim was bought for, by key."""
-    return set(json.loads(annotations_of(claim).get(PLANNED_PODS) or "{}"))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kerf.cloudprovider import Instance
+from kerf.clouds.device_plugins import NEVER_JOINS
 from kerf.clouds.fake import ENDED, RUNNING, CloudEvent, FakeCloud
 from kerf.model.constraints import HOSTNAME, NODE_POOL
 from kerf.model.gpu import NVIDIA_GPU
@@ -18,7 +19,7 @@ from kerf.model.times import duration_s, instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami_records import BIND_PHASE, TO_ALLOCATE
 from kerf.sim.api import DELETED, InMemoryApi
-from kerf.sim.device_plugins import NEVER_JOINS, DevicePlugins
+from kerf.sim.device_plugins import DevicePlugins
 from kerf.sim.node_lifecycle import NodeLifecycle
 from kerf.sim.objects import (
     Json,

@@ -17,13 +17,13 @@ from kerf.model.instancetypes import price_text
 from kerf.model.nodes import Node
 from kerf.model.plan import Launch, Plan
 from kerf.model.pods import RUNNING, Pod
+from kerf.model.promises import read
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.sharing.hami_records import parse_allocation
 from kerf.sim.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.books import Books, allocated
-from kerf.sim.invariants import planned_pods
-from kerf.sim.objects import Json, labels_of, name_of
+from kerf.sim.objects import Json, annotations_of, labels_of, name_of
 from kerf.sim.report import Row, Sample, Totals, Waits
 
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
@@ -88,14 +88,14 @@ class Observer:
         self._counts: Counter[str] = Counter()
         self._machines: dict[str, Machine] = {}
         self._most: Counter[MachineKind] = Counter()
-        self._per_hour_micro = self._told_per_hour_micro = 0
+        self._per_hour_micro = self._reported_per_hour_micro = 0
         self._used: dict[str, int] = {}
         self._used_seconds = 0.0
         self._pending: dict[str, str] = {}
         self._running: dict[str, str] = {}
         self._born: dict[str, float] = {}
         self._waits: dict[str, float] = {}
-        self._told: dict[str, str] = {}
+        self._states: dict[str, str] = {}
         self._throttled_s = float("-inf")
 
     # What it is told.
@@ -118,7 +118,7 @@ class Observer:
         elif obj["kind"] == "Event" and type_ == ADDED:
             self._say(obj)
         elif obj["kind"] == "NodeClaim" and type_ == ADDED:
-            pods = sorted(planned_pods(obj))
+            pods = sorted(read(annotations_of(obj)).pods)
             why = self._plans.why(labels_of(obj).get(NODE_POOL, ""), pods)
             self.note("claim created", f"nodeclaim/{name_of(obj)}", why or f"for {', '.join(pods)}")
 
@@ -202,13 +202,13 @@ class Observer:
 
     def _node(self, type_: str, node: Node) -> None:
         self._count_used(node.name)
-        was_known = node.uid in self._told
+        was_known = node.uid in self._states
         state = "node removed" if type_ == DELETED else "node ready" if node.is_ready else "node not ready"
         if self._changed(node.uid, state) and (was_known or node.is_ready):
             self.note(state, f"node/{node.name}", f"NodePool {pool}" if (pool := node.labels.get(NODE_POOL)) else "")
 
     def _changed(self, uid: str, state: str) -> bool:
-        before, self._told[uid] = self._told.get(uid), state
+        before, self._states[uid] = self._states.get(uid), state
         return before != state
 
     # Levels.
@@ -226,9 +226,9 @@ class Observer:
         levels = (self._books.node_count, paid, used, len(self._pending), self._per_hour_micro)
         if not self.samples or self.samples[-1].levels != levels:
             self.samples.append(Sample(at_s, *levels))
-        if self._per_hour_micro != self._told_per_hour_micro:
-            prices = f"{price_text(self._told_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
-            self._told_per_hour_micro = self._per_hour_micro
+        if self._per_hour_micro != self._reported_per_hour_micro:
+            prices = f"{price_text(self._reported_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
+            self._reported_per_hour_micro = self._per_hour_micro
             self.rows.append(Row(at_s, "cost", "cluster", f"{prices} {self._cloud.currency}/h"))
 
     def pending(self, namespace: str = "") -> int:

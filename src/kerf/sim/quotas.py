@@ -70,11 +70,11 @@ def _check(objects: Objects, quota: Json, obj: Json) -> None:
     asked, used = _asked(pod), _used(objects, quota, hard)
     over = sorted(name for name in used if 0 < asked.get(name, 0) > hard[name] - used[name])
     if over:
-        told = (
+        exceeded = (
             f"{word}: {','.join(f'{name}={_text(name, amounts[name])}' for name in over)}"
             for word, amounts in (("requested", asked), ("used", used), ("limited", hard))
         )
-        raise ApiError(f"{start}exceeded quota: {name_of(quota)}, {', '.join(told)}")
+        raise ApiError(f"{start}exceeded quota: {name_of(quota)}, {', '.join(exceeded)}")
 
 
 def _says_nothing(pod: Pod, name: str) -> bool:

@@ -94,7 +94,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Report:
+class SimulationReport:
     """Everything. `rows`, `samples` and `outcomes` are in time order; `events` is how often the API changed."""
 
     name: str

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
+from kerf.clouds.device_plugins import FAULT_KINDS
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -27,7 +28,6 @@ from kerf.manifests.schema import (
 )
 from kerf.model.instancetypes import MICRO, ON_DEMAND, RESERVED, SPOT
 from kerf.model.times import duration_s
-from kerf.sim.device_plugins import FAULT_KINDS
 from kerf.sim.objects import Json, is_cluster_wide
 from kerf.sim.steps import (
     Action,

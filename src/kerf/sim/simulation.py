@@ -23,7 +23,7 @@ from kerf.sim.invariants import Invariants
 from kerf.sim.kubelet import Kubelets, NodeLatencies
 from kerf.sim.objects import Json
 from kerf.sim.observer import Observer, PlanNotes
-from kerf.sim.report import Outcome, Report
+from kerf.sim.report import Outcome, SimulationReport
 from kerf.sim.scenario import Scenario
 from kerf.sim.scheduler import Scheduler
 from kerf.sim.steps import Expectation, Restart, Step
@@ -39,7 +39,7 @@ def run(
     restart_at: Callable[[int], bool] | None = None,
     progress: Callable[[float], None] | None = None,
     watch: Callable[[str, Json], None] | None = None,
-) -> Report:
+) -> SimulationReport:
     """Run it to its end.
 
     Kerf is killed and started again after every API event whose number, counted from 0, `restart_at` says yes to.
@@ -87,7 +87,7 @@ class Simulation:
         self._is_over = False
         self._kerf: Runtime | None = None
 
-    async def run(self) -> Report:
+    async def run(self) -> SimulationReport:
         """Begin, let time pass, look at the end."""
         self._loop.set_exception_handler(lambda _, context: self._fail(context.get("exception")))
         self._loop.set_task_factory(self._task)
@@ -194,9 +194,9 @@ class Simulation:
         task.add_done_callback(lambda done: None if done.cancelled() else self._fail(done.exception()))
         return task
 
-    def _report(self) -> Report:
+    def _report(self) -> SimulationReport:
         totals = self._observer.totals()
-        return Report(
+        return SimulationReport(
             name=self._scenario.name,
             start_s=self._scenario.start_s,
             duration_s=self._scenario.duration_s,

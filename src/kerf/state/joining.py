@@ -1,21 +1,21 @@
 """A node joined with its claim, its pods and its cards; and what is written down of cards that are still to come."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Quoted
 from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.gpu import DeviceShape, DeviceState, GPUModel, Profile
-from kerf.model.nodeclaim import OBSERVED_DEVICES, PREDICTED_DEVICES, NodeClaim
+from kerf.model.gpu import DeviceState
+from kerf.model.nodeclaim import OBSERVED_DEVICES, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
+from kerf.model.promises import read
 from kerf.model.snapshot import ClusterNode
 from kerf.sharing.family import Family, Occupant, Unreadable
-from kerf.sharing.partitions import missing_parts, shown
+from kerf.sharing.partitions import shown
 
 _MOST_MIB = 2**40
 
@@ -45,7 +45,7 @@ def joined(parts: Parts, family: Family) -> ClusterNode:
     predicted: tuple[DeviceState, ...] = ()
     is_cut = any(device.partitions for device in observed or ())
     if claim is not None and (waiting or is_cut):
-        predicted = family.predict(predicted_shapes(claim), _labels(parts), stated(parts.pool))
+        predicted = family.predict(read(claim.annotations).devices, _labels(parts), stated(parts.pool))
     if observed is None or (waiting and (not observed or any(device.partitions for device in predicted))):
         devices = predicted if waiting else ()
     else:
@@ -80,63 +80,11 @@ def stated(pool: NodePool | None) -> Mapping[str, str]:
     return pool.stated_annotations if pool is not None else {}
 
 
-def predicted_shapes(claim: NodeClaim) -> tuple[DeviceShape, ...]:
-    """The cards a claim's node must register, as written at its launch; empty once somebody broke the annotation."""
-    return _shapes(claim.annotations.get(PREDICTED_DEVICES, "[]"))
-
-
-@lru_cache(maxsize=1024)
-def _shapes(text: str) -> tuple[DeviceShape, ...]:
-    try:
-        cards = json.loads(text)
-        return tuple(
-            DeviceShape(
-                GPUModel(str(card["model"]), "nvidia", str(card.get("registeredAs", ""))),
-                _memory(card["memoryMiB"]),
-                profiles=tuple(_profile(row) for row in card.get("migProfiles", ())),
-                pci_ids=tuple(map(str, card.get("pciIds", ()))),
-            )
-            for card in cards
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return ()
-
-
 def _memory(value: object) -> int:
     """MiB of a card. Raises ValueError for what no card has."""
     if isinstance(value, int) and 0 < value <= _MOST_MIB:
         return value
     raise ValueError(value)
-
-
-def devices_annotation(shapes: Iterable[DeviceShape]) -> str:
-    """The annotation that `predicted_shapes` reads."""
-    return json.dumps([_card(shape) for shape in shapes])
-
-
-def _card(shape: DeviceShape) -> dict[str, object]:
-    card: dict[str, object] = {
-        "model": shape.model.name,
-        "registeredAs": shape.model.registered_as,
-        "memoryMiB": shape.memory_mib,
-    }
-    if shape.profiles:
-        card["migProfiles"] = [
-            [p.name, p.size, list(p.starts), p.memory_mib, p.cores, p.slice_count, p.has_media_engine]
-            for p in shape.profiles
-        ]
-        card["pciIds"] = list(shape.pci_ids)
-    return card
-
-
-def _profile(row: Sequence[object]) -> Profile:
-    """A MIG profile as `_card` writes it. Raises TypeError or ValueError for anything else."""
-    name, size, starts, memory, cores, slices, has_media_engine = row
-    if not isinstance(starts, list):
-        raise TypeError(starts)
-    slices, memory_mib, cores, compute = (int(str(number)) for number in (size, memory, cores, slices))
-    places = tuple(int(start) for start in starts)
-    return Profile(str(name), slices, places, memory_mib, cores, compute, has_media_engine=bool(has_media_engine))
 
 
 def observed_memory(pools: Iterable[NodePool], nodes: Iterable[ClusterNode]) -> dict[tuple[str, str], int]:
@@ -151,8 +99,7 @@ def observed_memory(pools: Iterable[NodePool], nodes: Iterable[ClusterNode]) -> 
             continue
         key = (claim.node_pool, node.labels.get(INSTANCE_TYPE, ""))
         if key in known:
-            proven = min((shape.memory_mib for shape in predicted_shapes(claim)), default=0)
-            known[key] = max(known[key], proven)
+            known[key] = max(known[key], read(claim.annotations).smallest_card_mib)
     return known
 
 
@@ -163,19 +110,3 @@ def noted_observations(pool: NodePool) -> Mapping[str, int]:
         return {str(name): _memory(memory) for name, memory in noted.items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}
-
-
-def lacks(predicted: Sequence[DeviceState], observed: Sequence[DeviceState]) -> str:
-    """What the register lacks of what was predicted, card by card; empty when it holds at least that."""
-    if any(device.partitions for device in predicted):
-        return missing_parts(predicted, observed)
-    if len(observed) < len(predicted):
-        return f"{len(observed)} of {len(predicted)} GPUs registered"
-    healthy = sorted((d.memory_mib for d in observed if d.healthy), reverse=True)
-    expected = sorted((d.memory_mib for d in predicted), reverse=True)
-    if len(healthy) < len(expected):
-        return f"{len(healthy)} of {len(expected)} GPUs are healthy"
-    for got, wanted in zip(healthy, expected, strict=False):
-        if 0 < got < wanted:
-            return f"a GPU registered {got} MiB, {wanted} were predicted"
-    return ""

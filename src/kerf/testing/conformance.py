@@ -60,8 +60,8 @@ async def created_is_what_was_asked_for(bench: Bench) -> None:
     offering = instance.offering
     _expect(instance.claim_uid == bench.claim.uid, "an instance carries the uid of its claim")
     _expect(instance.claim_name == bench.claim.name, "an instance carries the name of its claim")
-    told = {INSTANCE_TYPE: offering.instance_type, ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
-    for key, value in told.items():
+    promised = {INSTANCE_TYPE: offering.instance_type, ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+    for key, value in promised.items():
         _expect(instance.labels.get(key) == value, f"the label {key} is that of the offering")
         requirement = bench.claim.requirements.get(key)
         _expect(requirement is None or requirement.has(value), f"{key} {value} is what the claim allows")

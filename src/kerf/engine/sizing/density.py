@@ -20,7 +20,7 @@ _EVERYTHING = (Toleration(operator="Exists"),)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Breakdown:
     """One resource of one node, in its base unit: `machine` = `reserved` (kubelet and system) + `daemons` + `left`.
 
     `each` is a job's part of what is left; `naive` its part of the machine, and `naive_fit` how many jobs that ask so
@@ -49,7 +49,7 @@ class Division:
 
     candidate: Candidate
     jobs: int
-    shares: tuple[Share, ...]
+    shares: tuple[Breakdown, ...]
     pods_left: int
     each: Resources
     fit: int
@@ -83,12 +83,12 @@ def divided(candidate: Candidate, jobs: int) -> Division:
     )
 
 
-def _share(candidate: Candidate, name: str, jobs: int) -> Share:
+def _share(candidate: Candidate, name: str, jobs: int) -> Breakdown:
     kind, step = candidate.kind, _STEPS[name]
     machine, allocatable = kind.capacity.get(name, 0), kind.allocatable.get(name, 0)
     left = max(0, candidate.room.free.get(name, 0))
     naive = machine // jobs // step * step
-    return Share(
+    return Breakdown(
         name,
         machine,
         machine - allocatable,

@@ -20,7 +20,7 @@ for want of memory (`--oom-bump-up-ratio` 1.2, vertical-pod-autoscaler/docs/feat
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Recommendation:
     """One container and resource, in base units (`gpumem`: MiB). `advised` None: no sample, so no advice.
 
     `request` and `limit` are today's; None where there is none.
@@ -37,7 +37,9 @@ class Row:
     advised: int | None = None
 
 
-def advised_requests(history: History, containers: Sequence[Container], gpu_memory: str = "") -> tuple[Row, ...]:
+def advised_requests(
+    history: History, containers: Sequence[Container], gpu_memory: str = ""
+) -> tuple[Recommendation, ...]:
     """A row for cpu and memory of each container, and for GPU memory where there are samples of it.
 
     `gpu_memory` is the resource by which the pod asks for it; empty: it does not, and gets no advice on it.
@@ -45,7 +47,7 @@ def advised_requests(history: History, containers: Sequence[Container], gpu_memo
     rows = []
     for container in containers:
         for resource in (CPU, MEMORY, *((gpu_memory,) if gpu_memory else ())):
-            row = _row(history, container, resource)
+            row = _recommendation(history, container, resource)
             if row.samples or resource != gpu_memory:
                 rows.append(row)
     return tuple(rows)
@@ -57,11 +59,11 @@ def gpu_memory_of(containers: Sequence[Container], config: HamiConfig) -> str:
     return config.memory if asked & {config.memory, config.memory_percent, config.cores} else ""
 
 
-def _row(history: History, container: Container, resource: str) -> Row:
+def _recommendation(history: History, container: Container, resource: str) -> Recommendation:
     request, limit = container.requests.get(resource), container.limits.get(resource)
     sketch = history.sketches.get((container.name, resource))
     if sketch is None or not sketch.count:
-        return Row(container.name, resource, request=request, limit=limit)
+        return Recommendation(container.name, resource, request=request, limit=limit)
     p95, peak = sketch.percentile(CPU_PERCENTILE), sketch.peak
     if resource == CPU:
         advised = _with_margin(p95, CPU_MARGIN_PERCENT)
@@ -70,7 +72,7 @@ def _row(history: History, container: Container, resource: str) -> Row:
         advised = -(-_with_margin(peak, PEAK_MARGIN_PERCENT) // unit) * unit
     # A request of nothing is what this is to mend, also for a container that only slept.
     least = MIB if resource == MEMORY else 1
-    return Row(
+    return Recommendation(
         container.name, resource, sketch.count, sketch.percentile(50), p95, peak, request, limit, max(advised, least)
     )
 
@@ -84,7 +86,7 @@ _TEMPLATE = ("spec", "template")
 
 
 def requests_patch(
-    kind: str, rows: Sequence[Row], containers: Sequence[Container], config: HamiConfig
+    kind: str, rows: Sequence[Recommendation], containers: Sequence[Container], config: HamiConfig
 ) -> dict[str, Any]:
     """A strategic merge patch that sets the advised requests; limits only where a request would exceed them.
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from kerf.engine.prewarm import prewarm_problem
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 from kerf.manifests.schema import Path
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_LAUNCHES, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.cronjobs import PREWARM_CRON_JOBS
@@ -14,7 +14,7 @@ from kerf.model.nodepool import NodePool
 
 
 @rule("KL059", "unreadable-annotation", Severity.ERROR, ("NodePool",))
-def unreadable_annotation(subject: Subject, world: World) -> Notes:
+def unreadable_annotation(subject: Subject, context: LintContext) -> Notes:
     """An annotation of a pool has not the form that Kerf reads.
 
     `kerf.dev/max-price-per-hour` and `kerf.dev/max-price-per-gpu-hour` are prices such as `0.90`, `kerf.dev/min-nodes`
@@ -22,7 +22,7 @@ def unreadable_annotation(subject: Subject, world: World) -> Notes:
     or a pace that cannot be read stops the pool, and a floor that cannot be read keeps all of its nodes: what was meant
     is not known.
     """
-    del world
+    del context
     pool = subject.value
     if not isinstance(pool, NodePool):
         return

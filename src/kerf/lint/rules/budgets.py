@@ -1,14 +1,14 @@
 """PodDisruptionBudgets that hold nodes for ever."""
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 from kerf.manifests.decode_cluster import BudgetReading
 
 
 @rule("KL045", "budget-blocks-for-ever", Severity.WARNING, ("PodDisruptionBudget",))
-def blocks_for_ever(subject: Subject, world: World) -> Notes:
+def blocks_for_ever(subject: Subject, context: LintContext) -> Notes:
     """A disruption budget never allows an eviction.
 
     `maxUnavailable: 0`, `minAvailable: 100%`, or a `minAvailable` of as many pods as there are: a node that holds one
@@ -20,12 +20,12 @@ def blocks_for_ever(subject: Subject, world: World) -> Notes:
     if not isinstance(reading, BudgetReading):
         return
     for field, bound in (("maxUnavailable", reading.max_unavailable), ("minAvailable", reading.min_available)):
-        why = _why(field, bound, reading, world)
+        why = _why(field, bound, reading, context)
         if why:
             yield Note(("spec", field), f"{field} {bound} allows no eviction{why}", "maxUnavailable: 1 lets one go")
 
 
-def _why(field: str, bound: int | str | None, reading: BudgetReading, world: World) -> str | None:
+def _why(field: str, bound: int | str | None, reading: BudgetReading, context: LintContext) -> str | None:
     """What follows `allows no eviction`; None when it allows one."""
     if bound is None:
         return None
@@ -33,20 +33,20 @@ def _why(field: str, bound: int | str | None, reading: BudgetReading, world: Wor
         return ": its pods hold their nodes for ever" if bound in (0, "0%") else None
     if isinstance(bound, str) and bound.endswith("%") and bound[:-1].isdecimal() and int(bound[:-1]) >= 100:
         return ": its pods hold their nodes for ever"
-    covered = [held for held in world.workloads if reading.budget.covers(held.pod) and held.replicas > 0]
+    covered = [held for held in context.workloads if reading.budget.covers(held.pod) and held.replicas > 0]
     if not covered or not isinstance(bound, int):
         return None
     pods = sum(held.replicas for held in covered)
     names = ", ".join(held.subject.title for held in covered)
-    has_more = any(_may_grow(held.subject, world) for held in covered)
+    has_more = any(_may_grow(held.subject, context) for held in covered)
     return f": {names} has {pods}" if bound >= pods and not has_more else None
 
 
-def _may_grow(subject: Subject, world: World) -> bool:
+def _may_grow(subject: Subject, context: LintContext) -> bool:
     """Whether an HPA of the input scales the workload, so that its number of pods is not known."""
     return any(
         scaler.namespace == subject.namespace
         and scaler.text("spec", "scaleTargetRef", "kind") == subject.kind
         and scaler.text("spec", "scaleTargetRef", "name") == subject.name
-        for scaler in world.of_kind("HorizontalPodAutoscaler")
+        for scaler in context.of_kind("HorizontalPodAutoscaler")
     )

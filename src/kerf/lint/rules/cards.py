@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kerf.engine.explain import sharing as words
+from kerf.lint.context import Held, LintContext, asks_cards, held_by, some_names
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.requests import amounts
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import Held, World, asks_cards, held_by, some_names
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.causes import Cause
 from kerf.model.constraints import INSTANCE_TYPE
@@ -29,14 +29,14 @@ _SUFFIX = re.compile(r"[0-9.]+(?:[KMGTP]i?|k)", re.ASCII)
 
 
 @rule("KL033", "gpu-memory-with-unit", Severity.ERROR, WORKLOADS, is_fixable=True)
-def memory_with_unit(subject: Subject, world: World) -> Notes:
+def memory_with_unit(subject: Subject, context: LintContext) -> Notes:
     """GPU memory is asked for with a unit.
 
     HAMi counts `nvidia.com/gpumem` in MiB as a bare number. `4Gi` is read as 4294967296, that is four million GiB:
     beyond what HAMi's scheduler reads, so that it drops the request and the pod runs without a limit or waits for ever.
     `--fix` writes the MiB that were meant, where they are a whole number.
     """
-    hami = world.hami.config
+    hami = context.hami.config
     for path, _ in subject.containers:
         for kind in ("limits", "requests"):
             for at, name, amount in amounts(subject, path, kind):
@@ -53,7 +53,7 @@ def memory_with_unit(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL034", "nodes-without-hami", Severity.ERROR, ("NodePool", *WORKLOADS))
-def nodes_without_hami(subject: Subject, world: World) -> Notes:
+def nodes_without_hami(subject: Subject, context: LintContext) -> Notes:
     """Pods ask for slices of HAMi on nodes where its device plugin does not run.
 
     HAMi's chart starts the device plugin on nodes with the label `gpu: "on"`. A pool without it in its template
@@ -62,22 +62,22 @@ def nodes_without_hami(subject: Subject, world: World) -> Notes:
     `kerf.dev/gpu-sharing: hami`. Document 003, line 10.
     """
     pool = subject.value
-    if world.hami.selector is None:
+    if context.hami.selector is None:
         return
     if not isinstance(pool, NodePool):
-        yield from _on_nodes(subject, world, world.hami.selector)
+        yield from _on_nodes(subject, context, context.hami.selector)
         return
-    if world.is_hamis(pool):
+    if context.is_hamis(pool):
         return
-    if not world.judged_pools or all(kind.gpu_count == 0 for kind in world.types(pool)):
+    if not context.judged_pools or all(kind.gpu_count == 0 for kind in context.types(pool)):
         return
-    for held in world.workloads:
-        if not world.hami.claims(held.pod) or not world.agrees(held.pod, pool):
+    for held in context.workloads:
+        if not context.hami.claims(held.pod) or not context.agrees(held.pod, pool):
             continue
-        if any(world.is_hamis(other) and world.agrees(held.pod, other) for _, other in world.pools):
+        if any(context.is_hamis(other) and context.agrees(held.pod, other) for _, other in context.pools):
             continue
-        key, value = world.hami.selector
-        asked = sorted(name for name in held.pod.spec.requests if name in world.hami.resources)
+        key, value = context.hami.selector
+        asked = sorted(name for name in held.pod.spec.requests if name in context.hami.resources)
         message = (
             f'{held.subject.title} asks for {", ".join(asked)}, and nodes of this pool have no label {key}: "{value}"'
         )
@@ -87,13 +87,13 @@ def nodes_without_hami(subject: Subject, world: World) -> Notes:
         return
 
 
-def _on_nodes(subject: Subject, world: World, selector: tuple[str, str]) -> Notes:
+def _on_nodes(subject: Subject, context: LintContext, selector: tuple[str, str]) -> Notes:
     """Where the input has nodes and no pool: slices of nodes none of which HAMi looks at."""
     held = held_by(subject)
-    if held is None or world.pools or not world.hami.claims(held.pod):
+    if held is None or context.pools or not context.hami.claims(held.pod):
         return
-    with_cards = [node for node in world.nodes if asks_cards(node.allocatable)]
-    if with_cards and not any(world.hami.selects(node.labels, {}) for node in with_cards):
+    with_cards = [node for node in context.nodes if asks_cards(node.allocatable)]
+    if with_cards and not any(context.hami.selects(node.labels, {}) for node in with_cards):
         key, value = selector
         number = "the node with GPUs has" if len(with_cards) == 1 else f"none of {len(with_cards)} nodes with GPUs has"
         message = f'asks for slices of HAMi, and {number} {"no " if len(with_cards) == 1 else ""}label {key}: "{value}"'
@@ -101,7 +101,7 @@ def _on_nodes(subject: Subject, world: World, selector: tuple[str, str]) -> Note
 
 
 @rule("KL035", "overlay-exceeds-cards", Severity.ERROR, ("NodeOverlay",))
-def overlay_exceeds_cards(subject: Subject, world: World) -> Notes:
+def overlay_exceeds_cards(subject: Subject, context: LintContext) -> Notes:
     """A NodeOverlay announces other GPU memory or cores than the cards of its types have.
 
     What a card registers is less than the number on its box: an A10G has 24 GB, its driver registers 23028 MiB, EC2
@@ -112,12 +112,12 @@ def overlay_exceeds_cards(subject: Subject, world: World) -> Notes:
     overlay = subject.value
     if not isinstance(overlay, NodeOverlay):
         return
-    hami = world.hami.config
+    hami = context.hami.config
     for name, shown in ((hami.memory, "MiB"), (hami.cores, "cores")):
         announced = overlay.capacity.get(name)
         if announced is None:
             continue
-        wrong = [kind for kind in _overlaid(overlay, subject, world) if announced > _sum(kind, name == hami.memory)]
+        wrong = [kind for kind in _overlaid(overlay, subject, context) if announced > _sum(kind, name == hami.memory)]
         if not wrong:
             continue
         kind = min(wrong, key=lambda kind: (_sum(kind, name == hami.memory), kind.name))
@@ -131,7 +131,7 @@ def overlay_exceeds_cards(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL025", "overlay-sums-cards", Severity.WARNING, ("NodeOverlay",))
-def overlay_sums_cards(subject: Subject, world: World) -> Notes:
+def overlay_sums_cards(subject: Subject, context: LintContext) -> Notes:
     """A NodeOverlay announces the memory of several cards as one number.
 
     Karpenter adds up: a machine with four cards of 22888 MiB has 91552 in its eyes, so that it launches one for a pod
@@ -141,9 +141,9 @@ def overlay_sums_cards(subject: Subject, world: World) -> Notes:
     overlay = subject.value
     if not isinstance(overlay, NodeOverlay):
         return
-    name = world.hami.config.memory
+    name = context.hami.config.memory
     announced = overlay.capacity.get(name, 0)
-    several = [kind for kind in _overlaid(overlay, subject, world) if len(kind.devices) > 1]
+    several = [kind for kind in _overlaid(overlay, subject, context) if len(kind.devices) > 1]
     summed = [kind for kind in several if kind.devices[0].memory_mib < announced <= _sum(kind, True)]
     if summed:
         kind = min(summed, key=lambda kind: (_sum(kind, True), kind.name))
@@ -152,10 +152,10 @@ def overlay_sums_cards(subject: Subject, world: World) -> Notes:
         yield Note(("spec", "capacity", name), message, "leave the overlay away: Kerf plans card by card")
 
 
-def _overlaid(overlay: NodeOverlay, subject: Subject, world: World) -> Iterator[InstanceType]:
+def _overlaid(overlay: NodeOverlay, subject: Subject, context: LintContext) -> Iterator[InstanceType]:
     named = overlay.requirements.get(INSTANCE_TYPE)
     first = min(named.values, default="") if named is not None and not named.complement else ""
-    for kind in world.market_for(subject, first or _ANY_AWS).types:
+    for kind in context.market_for(subject, first or _ANY_AWS).types:
         if kind.devices and overlay.requirements.conflict(kind.requirements) is None:
             yield kind
 
@@ -169,7 +169,7 @@ def _can_mig(kind: InstanceType) -> bool:
 
 
 @rule("KL036", "no-mig-on-card", Severity.ERROR, ("NodePool", *WORKLOADS))
-def no_mig_on_card(subject: Subject, world: World) -> Notes:
+def no_mig_on_card(subject: Subject, context: LintContext) -> Notes:
     """MIG is asked of cards that cannot be cut.
 
     Multi-Instance GPU exists from the Ampere generation on and only on some of its cards: A30, A100, H100, H200, B200,
@@ -178,17 +178,17 @@ def no_mig_on_card(subject: Subject, world: World) -> Notes:
     """
     pool = subject.value
     if isinstance(pool, NodePool):
-        kinds = _with_cards(pool, world)
+        kinds = _with_cards(pool, context)
         for at, wanted in _mig_asked(subject) if kinds and not any(map(_can_mig, kinds)) else ():
-            yield Note(at, f"MIG ({wanted}) of a pool whose cards cannot be cut: {_cards(kinds)}", _able(pool, world))
+            yield Note(at, f"MIG ({wanted}) of a pool whose cards cannot be cut: {_cards(kinds)}", _able(pool, context))
         return
     held = held_by(subject)
     if held is not None:
-        yield from _asked_of_pools(held, world)
+        yield from _asked_of_pools(held, context)
 
 
-def _with_cards(pool: NodePool, world: World) -> list[InstanceType]:
-    return [kind for kind in world.types(pool) if kind.gpu_count > 0]
+def _with_cards(pool: NodePool, context: LintContext) -> list[InstanceType]:
+    return [kind for kind in context.types(pool) if kind.gpu_count > 0]
 
 
 def _mig_asked(subject: Subject) -> Iterator[tuple[Path, str]]:
@@ -211,7 +211,7 @@ def _annotations(subject: Subject, key: str) -> Iterator[Path]:
 
 
 @rule("KL037", "sharing-shows-no-card", Severity.ERROR, ("NodePool",))
-def sharing_shows_no_card(subject: Subject, world: World) -> Notes:
+def sharing_shows_no_card(subject: Subject, context: LintContext) -> Notes:
     """Labels and annotations of a pool ask for a way of sharing that its nodes can never show.
 
     A layout of MIG that names a profile the card does not have, MPS on MIG instances, which NVIDIA's device plugin
@@ -221,11 +221,11 @@ def sharing_shows_no_card(subject: Subject, world: World) -> Notes:
     pool = subject.value
     if not isinstance(pool, NodePool):
         return
-    kinds = [kind for kind in world.types(pool) if kind.devices]
+    kinds = [kind for kind in context.types(pool) if kind.devices]
     is_mig = any(True for _ in _mig_asked(subject))
     if not kinds or (is_mig and not any(map(_can_mig, kinds))):
         return
-    obstacles = {kind.name: _obstacle(pool, kind, world) for kind in kinds}
+    obstacles = {kind.name: _obstacle(pool, kind, context) for kind in kinds}
     name = min(obstacles)
     why = obstacles[name]
     if why is not None and all(obstacles.values()):
@@ -236,15 +236,15 @@ def sharing_shows_no_card(subject: Subject, world: World) -> Notes:
         yield Note(stated[0] if stated else path, says, "its nodes would show no GPU", at_key=True)
 
 
-def _obstacle(pool: NodePool, kind: InstanceType, world: World) -> Cause | None:
+def _obstacle(pool: NodePool, kind: InstanceType, context: LintContext) -> Cause | None:
     """What keeps every choice of labels that the pool leaves from the cards of a type; None when one is possible."""
     annotations = pool.stated_annotations
     found = None
     for choice in label_choices(pool.labels, annotations, has_mig=_can_mig(kind)):
         labels = {**pool.labels, **choice}
-        family = owner_of(labels, annotations, world.families)
+        family = owner_of(labels, annotations, context.families)
         why = family.obstacle(kind.devices, labels, annotations)
-        if why is None or (not world.of_kind("ConfigMap") and _names_unknown(family, labels)):
+        if why is None or (not context.of_kind("ConfigMap") and _names_unknown(family, labels)):
             return None
         found = found or why
     return found
@@ -258,7 +258,7 @@ def _names_unknown(family: Family, labels: Mapping[str, str]) -> bool:
 
 
 @rule("KL038", "unknown-sharing", Severity.ERROR, ("NodePool",))
-def unknown_family(subject: Subject, world: World) -> Notes:
+def unknown_family(subject: Subject, context: LintContext) -> Notes:
     """The annotation `kerf.dev/gpu-sharing` names no way of sharing.
 
     It says who divides the cards of a pool's nodes where no label tells: `hami`, `mig`, `mps`, `time-slicing`, `whole`,
@@ -266,21 +266,21 @@ def unknown_family(subject: Subject, world: World) -> Notes:
     """
     pool = subject.value
     if isinstance(pool, NodePool):
-        unknown = unknown_sharing(pool.stated_annotations, world.families)
+        unknown = unknown_sharing(pool.stated_annotations, context.families)
         if unknown is None:
             return
         for at in _annotations(subject, SHARING):
-            known = [*(family.name for family in world.families), "none"]
+            known = [*(family.name for family in context.families), "none"]
             close = nearest(subject.text(*at), known, 0.6)
             yield Note(at, words.reason(unknown), f"is {close} meant?" if close else "")
             return
 
 
-def _asked_of_pools(held: Held, world: World) -> Notes:
+def _asked_of_pools(held: Held, context: LintContext) -> Notes:
     if not any(name.startswith(PREFIX) for name in held.pod.spec.requests):
         return
-    pools = [pool for _, pool in world.pools if world.agrees(held.pod, pool)]
-    kinds = [kind for pool in pools for kind in world.types(pool) if kind.gpu_count > 0]
+    pools = [pool for _, pool in context.pools if context.agrees(held.pod, pool)]
+    kinds = [kind for pool in pools for kind in context.types(pool) if kind.gpu_count > 0]
     if not kinds or any(map(_can_mig, kinds)):
         return
     subject = held.subject
@@ -288,7 +288,7 @@ def _asked_of_pools(held: Held, world: World) -> Notes:
         for at, name, amount in amounts(subject, path, "limits"):
             if name.startswith(PREFIX) and is_quantity(name, str(amount)):
                 yield Note(
-                    at, f"{name} of cards that cannot be cut: {_cards(kinds)}", _able(pools[0], world), at_key=True
+                    at, f"{name} of cards that cannot be cut: {_cards(kinds)}", _able(pools[0], context), at_key=True
                 )
 
 
@@ -297,6 +297,6 @@ def _cards(kinds: list[InstanceType]) -> str:
     return f"{', '.join(models[:4])} of {some_names(kinds, 2)}"
 
 
-def _able(pool: NodePool, world: World) -> str:
-    able = [kind for kind in world.market_of(pool).types if _can_mig(kind)]
+def _able(pool: NodePool, context: LintContext) -> str:
+    able = [kind for kind in context.market_of(pool).types if _can_mig(kind)]
     return f"MIG can be had with {some_names(able, 6)}" if able else "no type of this cloud has MIG"

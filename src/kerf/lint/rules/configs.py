@@ -1,23 +1,23 @@
 """ConfigMaps by which cards are shared."""
 
 from kerf.errors import DecodeError
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.registry import configured
 
 
 @rule("KL006", "unreadable-sharing-configuration", Severity.ERROR, ("ConfigMap",))
-def unreadable(subject: Subject, world: World) -> Notes:
+def unreadable(subject: Subject, context: LintContext) -> Notes:
     """A ConfigMap that says how cards are shared cannot be read.
 
     HAMi's `hami-scheduler-device`, or a configuration of NVIDIA's device plugin or of its MIG manager, is no YAML,
     lacks its key, or has a value of another form than the program reads. That program does not start with it, or runs
     with its defaults, so that nodes register other cards than are planned for.
     """
-    del world
+    del context
     if not isinstance(subject.value, ConfigMap):
         return
     try:

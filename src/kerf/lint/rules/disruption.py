@@ -1,9 +1,9 @@
 """Nodes that never go, or go at once."""
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import World
 from kerf.manifests.schema import Path
 from kerf.model.nodepool import NodePool
 
@@ -12,7 +12,7 @@ _ENDLESS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
 
 
 @rule("KL046", "never-disrupted", Severity.WARNING, ("NodePool", *WORKLOADS))
-def never_disrupted(subject: Subject, world: World) -> Notes:
+def never_disrupted(subject: Subject, context: LintContext) -> Notes:
     """Pods that never end forbid for ever that their node goes.
 
     `karpenter.sh/do-not-disrupt: "true"` on pods of a Deployment, StatefulSet or DaemonSet, or on a whole pool, keeps a
@@ -20,7 +20,7 @@ def never_disrupted(subject: Subject, world: World) -> Notes:
     where the pool has a `terminationGracePeriod`. It is meant for work that ends by itself. A PodDisruptionBudget says
     how many pods may be moved at once.
     """
-    del world
+    del context
     if subject.kind == "NodePool":
         path: Path = ("spec", "template", "metadata", "annotations", DO_NOT_DISRUPT)
         if subject.text(*path) == "true":
@@ -34,7 +34,7 @@ def never_disrupted(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL047", "nodes-never-go", Severity.WARNING, ("NodePool",))
-def nodes_never_go(subject: Subject, world: World) -> Notes:
+def nodes_never_go(subject: Subject, context: LintContext) -> Notes:
     """Nodes of a pool stay although they are empty.
 
     `consolidateAfter: Never`, or a budget of 0 nodes at all hours for every reason or for empty nodes: what was
@@ -45,7 +45,7 @@ def nodes_never_go(subject: Subject, world: World) -> Notes:
     pool = subject.value
     if not isinstance(pool, NodePool) or pool.replicas is not None:
         return
-    del world
+    del context
     if pool.disruption.consolidate_after_s is None:
         message = "consolidateAfter Never: an empty node of this pool is paid for until somebody deletes it"
         yield Note(("spec", "disruption", "consolidateAfter"), message, "consolidateAfter: 10m")
@@ -60,7 +60,7 @@ def nodes_never_go(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL048", "gpu-nodes-go-at-once", Severity.INFO, ("NodePool",))
-def gpu_nodes_go_at_once(subject: Subject, world: World) -> Notes:
+def gpu_nodes_go_at_once(subject: Subject, context: LintContext) -> Notes:
     """GPU nodes go as soon as their last pod has.
 
     `consolidateAfter` is 0s, its default. A machine with GPUs needs minutes until its cards are there (launch, boot,
@@ -70,7 +70,7 @@ def gpu_nodes_go_at_once(subject: Subject, world: World) -> Notes:
     pool = subject.value
     if not isinstance(pool, NodePool) or pool.replicas is not None or pool.disruption.consolidate_after_s != 0:
         return
-    kinds = world.types(pool)
+    kinds = context.types(pool)
     if kinds and all(kind.gpu_count > 0 for kind in kinds):
         stated = subject.get("spec", "disruption", "consolidateAfter")
         which = "consolidateAfter 0s" if stated is not None else "no consolidateAfter, so 0s"
@@ -79,7 +79,7 @@ def gpu_nodes_go_at_once(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL049", "deadline-without-grace", Severity.INFO, ("NodePool",))
-def deadline_without_grace(subject: Subject, world: World) -> Notes:
+def deadline_without_grace(subject: Subject, context: LintContext) -> Notes:
     """Nodes expire, and work that may not be disturbed holds them for ever.
 
     `expireAfter` (720h by default) drains a node at that age. A pod with `karpenter.sh/do-not-disrupt` or a budget that
@@ -89,9 +89,9 @@ def deadline_without_grace(subject: Subject, world: World) -> Notes:
     pool = subject.value
     if not isinstance(pool, NodePool) or pool.expire_after_s is None or pool.termination_grace_period_s is not None:
         return
-    for held in world.workloads:
+    for held in context.workloads:
         annotated = held.pod.annotations.get(DO_NOT_DISRUPT) == "true"
-        if annotated and world.agrees(held.pod, pool) and world.fits(held.pod, pool):
+        if annotated and context.agrees(held.pod, pool) and context.fits(held.pod, pool):
             path: Path = ("spec", "template", "spec", "terminationGracePeriod")
             message = (
                 f"no terminationGracePeriod: {held.subject.title} ({DO_NOT_DISRUPT}) holds an expired node for ever"

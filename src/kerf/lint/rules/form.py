@@ -1,10 +1,10 @@
 """The form of an object: what no server takes, what a server would drop, and kinds that are no more."""
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.keys import never_existed
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 from kerf.manifests.schema import Path, Problem, path_text
 
 _RENAMED = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
@@ -23,7 +23,7 @@ def is_retired(subject: Subject) -> bool:
 
 
 @rule("KL001", "wrong-form", Severity.ERROR, is_fixable=True)
-def wrong_form(subject: Subject, world: World) -> Notes:
+def wrong_form(subject: Subject, context: LintContext) -> Notes:
     """A field has not the form that the API wants.
 
     A server refuses the object, or Karpenter refuses it when it runs. Types, bounds and rules are those of the API of
@@ -32,7 +32,7 @@ def wrong_form(subject: Subject, world: World) -> Notes:
     `--fix` puts into quotes what YAML takes for a number or a truth value where text is wanted (`gpu: on` is `true`),
     and gives values that were renamed between versions of Karpenter their name of today.
     """
-    del world
+    del context
     if is_retired(subject):
         return
     for problem in subject.report.problems:
@@ -59,14 +59,14 @@ def _fix(subject: Subject, problem: Problem) -> tuple[Edit, ...]:
 
 
 @rule("KL002", "unknown-field", Severity.WARNING)
-def unknown_field(subject: Subject, world: World) -> Notes:
+def unknown_field(subject: Subject, context: LintContext) -> Notes:
     """A field does not exist in the API.
 
     A server drops it, with a warning that few deployment tools show, so that the object does less than it says. The
     nearest name that exists is in the hint. An API that is newer than Kerf's knowledge of it (Kubernetes 1.36) may have
     the field: suppress the finding then.
     """
-    del world
+    del context
     if subject.is_live or is_retired(subject):
         return
     for unknown in subject.report.unknown:
@@ -77,14 +77,14 @@ def unknown_field(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL003", "retired-kind", Severity.ERROR)
-def retired_kind(subject: Subject, world: World) -> Notes:
+def retired_kind(subject: Subject, context: LintContext) -> Notes:
     """A kind or version of Karpenter's API that is served no more.
 
     Provisioner, Machine and AWSNodeTemplate (`v1alpha5`, `v1alpha1`) became NodePool, NodeClaim and EC2NodeClass, whose
     `v1beta1` went with Karpenter 1.1. A server answers `no matches for kind`. `kerf migrate` writes the object anew and
     lists what could not be kept. Document 001 was written for them.
     """
-    del world
+    del context
     if not is_retired(subject):
         return
     today = _RETIRED.get(subject.kind, subject.kind)

@@ -1,16 +1,16 @@
 """Groups of pods that get nodes together: numbers without which, or with which, none ever comes."""
 
 from kerf.engine.explain.causes import cause_text
+from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import World, held_by
 from kerf.model.causes import MinimumUnreadable
 from kerf.model.groups import KUEUE, KUEUE_COUNT, OWN, POD_GROUP, POD_GROUP_MIN, group_of, stated_min
 
 
 @rule("KL065", "group-never-whole", Severity.WARNING, WORKLOADS)
-def group_never_whole(subject: Subject, world: World) -> Notes:
+def group_never_whole(subject: Subject, context: LintContext) -> Notes:
     """The number of pods that a group needs is missing, no number, above what its Jobs make, or of no group.
 
     Pods with the label `kerf.dev/pod-group` get nodes together, as many as `kerf.dev/pod-group-min` says, or not at
@@ -37,7 +37,7 @@ def group_never_whole(subject: Subject, world: World) -> Notes:
         return
     if subject.kind != "Job" or least <= _at_once(subject):
         return
-    members = [each for each in world.workloads if group_of(each.pod) == key]
+    members = [each for each in context.workloads if group_of(each.pod) == key]
     if all(each.subject.kind == "Job" for each in members):
         most = sum(_at_once(each.subject) for each in members)
         if least > most:

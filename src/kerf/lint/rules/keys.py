@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.knowledge import keys_that_never_existed
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject, walk
-from kerf.lint.world import World
 from kerf.manifests.schema import Path
 
 _KARPENTERS = ("karpenter.sh", "karpenter.k8s.aws", "karpenter.alibabacloud.com", "karpenter.k8s.alibabacloud")
@@ -50,7 +50,7 @@ _GLOBAL_SETTINGS = "karpenter-global-settings"
 
 
 @rule("KL007", "retired-settings", Severity.ERROR, ("", "ConfigMap"))
-def retired_settings(subject: Subject, world: World) -> Notes:
+def retired_settings(subject: Subject, context: LintContext) -> Notes:
     """Values of an old chart, or the ConfigMap it made.
 
     `controller.clusterName` and `controller.clusterEndpoint` (chart 0.5), `clusterEndpoint` and `aws.*` (0.7 to 0.19),
@@ -59,7 +59,7 @@ def retired_settings(subject: Subject, world: World) -> Notes:
     `settings.interruptionQueue`; the endpoint is found out. `kerf migrate` rewrites a file of values. Document 001,
     line 4.
     """
-    del world
+    del context
     if subject.kind == "ConfigMap":
         if subject.name == _GLOBAL_SETTINGS:
             message = f"ConfigMap {_GLOBAL_SETTINGS} is read no more since Karpenter 0.32"
@@ -72,36 +72,36 @@ def retired_settings(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL020", "no-max-tasks-per-node", Severity.ERROR)
-def max_tasks_per_node(subject: Subject, world: World) -> Notes:
+def max_tasks_per_node(subject: Subject, context: LintContext) -> Notes:
     """`maxTasksPerNode` never existed.
 
     No version of Karpenter's API has had it: the field is dropped, and nothing is limited. How many pods share a card
     is said to the device plugin (`sharing.timeSlicing.resources[].replicas`), how many run on a node to the kubelet
     (`maxPods` of the EC2NodeClass), and that two pods stay apart by their anti-affinity. Document 001, line 24.
     """
-    del world
+    del context
     return _of_key(subject, "maxTasksPerNode", "no such setting exists, and nothing is limited by it")
 
 
 @rule("KL021", "no-poll-interval", Severity.ERROR)
-def poll_interval(subject: Subject, world: World) -> Notes:
+def poll_interval(subject: Subject, context: LintContext) -> Notes:
     """`pollInterval` never existed.
 
     Karpenter and Kerf watch, they do not poll. What delays a decision is the batch window: pods are gathered until none
     has come for a second, and for ten at most. Kerf's settings are `batch-idle` and `batch-max`.
     Document 001, line 28.
     """
-    del world
+    del context
     return _of_key(subject, "pollInterval", "no such setting exists: nothing is polled")
 
 
 @rule("KL022", "no-price-parameter", Severity.ERROR)
-def price(subject: Subject, world: World) -> Notes:
+def price(subject: Subject, context: LintContext) -> Notes:
     """`price` is no setting of a pool.
 
     There are no bids on EC2 spot any more, and Karpenter sets no maximum. A cap on what a node may cost an hour is the
     annotation `kerf.dev/max-price-per-hour` of the NodePool. (`price` of a NodeOverlay exists and is another thing: it
     corrects what the catalogue says.) Document 001, line 22.
     """
-    del world
+    del context
     return _of_key(subject, "price", "no such setting exists: no price is capped by it")

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from kerf.lint.context import LintContext, some_names
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
-from kerf.lint.world import World, some_names
 from kerf.manifests.schema import Path
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool
@@ -26,11 +26,11 @@ class _Bound:
     kind: InstanceType
 
 
-def _bound(pool: NodePool, world: World) -> _Bound | None:
+def _bound(pool: NodePool, context: LintContext) -> _Bound | None:
     """None where nothing bounds the pool, or it admits no type. Of equal numbers the cheaper type counts."""
     limits = pool.limits or NOTHING
     best: _Bound | None = None
-    kinds = world.types(pool)
+    kinds = context.types(pool)
     prices = {kind.name: min((o.price_micro for o in kind.offerings), default=0) for kind in kinds}
     for kind in sorted(kinds, key=lambda kind: (prices[kind.name], kind.name)):
         charges = {**kind.capacity, NODES: 1}
@@ -52,7 +52,7 @@ def _figures(pool: NodePool, bound: _Bound) -> tuple[str, str, str]:
 
 
 @rule("KL012", "limit-holds-one-node", Severity.WARNING, ("NodePool",))
-def limit_holds_one_node(subject: Subject, world: World) -> Notes:
+def limit_holds_one_node(subject: Subject, context: LintContext) -> Notes:
     """A limit of the pool can never hold a second node.
 
     A launch counts with the whole capacity of its type against `spec.limits`. `cpu: 10` holds one machine of 8 cores;
@@ -61,7 +61,7 @@ def limit_holds_one_node(subject: Subject, world: World) -> Notes:
     Document 000, line 4.
     """
     pool = subject.value
-    bound = _bound(pool, world) if isinstance(pool, NodePool) and pool.replicas is None else None
+    bound = _bound(pool, context) if isinstance(pool, NodePool) and pool.replicas is None else None
     if isinstance(pool, NodePool) and bound is not None and bound.nodes == 1 and bound.limit != NODES:
         limit, one, several = _figures(pool, bound)
         message = f"limit {bound.limit} {limit} holds 1 x {bound.kind.name} ({one} {bound.limit}) and no second node"
@@ -70,14 +70,14 @@ def limit_holds_one_node(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL013", "limit-holds-no-node", Severity.ERROR, ("NodePool",))
-def limit_holds_no_node(subject: Subject, world: World) -> Notes:
+def limit_holds_no_node(subject: Subject, context: LintContext) -> Notes:
     """A limit of the pool holds not even one node.
 
     Every type that the pool admits counts more than the limit, so that nothing is ever launched. A limit of 0 is how a
     pool is switched off, and no finding. Document 000, line 4.
     """
     pool = subject.value
-    bound = _bound(pool, world) if isinstance(pool, NodePool) and pool.replicas is None else None
+    bound = _bound(pool, context) if isinstance(pool, NodePool) and pool.replicas is None else None
     if (
         isinstance(pool, NodePool)
         and bound is not None
@@ -90,7 +90,7 @@ def limit_holds_no_node(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL014", "limit-on-nothing", Severity.WARNING, ("NodePool",))
-def limit_on_nothing(subject: Subject, world: World) -> Notes:
+def limit_on_nothing(subject: Subject, context: LintContext) -> Notes:
     """A limit names a resource that no type of the pool has.
 
     It never binds: a pool that is to have four GPUs at most and limits `nvidia.com/gpus` has no bound at all. Resources
@@ -100,7 +100,7 @@ def limit_on_nothing(subject: Subject, world: World) -> Notes:
     pool = subject.value
     if not isinstance(pool, NodePool):
         return
-    kinds = world.types(pool)
+    kinds = context.types(pool)
     held = {name for kind in kinds for name in kind.capacity} | {NODES}
     for name in (pool.limits or {}) if kinds else ():
         if name not in held and not name.startswith("kerf.dev/"):

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.knowledge import exporters
 from kerf.lint.promql import Selector, selectors
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 from kerf.manifests.schema import Path
 
 _RATES = ("rate", "irate", "increase", "resets")
@@ -49,10 +49,10 @@ def _selected(subject: Subject) -> Iterator[_Read]:
             yield _Read(path, expression, name, selector)
 
 
-def _recorded(world: World) -> set[str]:
+def _recorded(context: LintContext) -> set[str]:
     """Series that rules of the input record themselves."""
     found: set[str] = set()
-    for subject in (*world.of_kind("PrometheusRule"), *world.of_kind("")):
+    for subject in (*context.of_kind("PrometheusRule"), *context.of_kind("")):
         start: Path = ("spec", "groups") if subject.kind else ("groups",)
         for group, _ in subject.items(*start):
             found.update(str(held.get("record")) for _, held in subject.items(*group, "rules"))
@@ -71,7 +71,7 @@ def _kind_of(metric: str, metrics: Mapping[str, str]) -> str:
 
 
 @rule("KL060", "autoscaler-on-gpu-resource", Severity.ERROR, ("HorizontalPodAutoscaler",))
-def autoscaler_on_gpu(subject: Subject, world: World) -> Notes:
+def autoscaler_on_gpu(subject: Subject, context: LintContext) -> Notes:
     """A HorizontalPodAutoscaler looks at a GPU as a Resource metric.
 
     `Resource` and `ContainerResource` metrics come from the metrics API, which has cpu and memory and nothing else: the
@@ -79,7 +79,7 @@ def autoscaler_on_gpu(subject: Subject, world: World) -> Notes:
     comes from an exporter (DCGM's `DCGM_FI_DEV_GPU_UTIL`, HAMi's `hami_container_device_utilization_ratio`) through an
     adapter, as a `Pods` or `External` metric. Document 001, line 15.
     """
-    del world
+    del context
     for path, metric in subject.items("spec", "metrics"):
         for kind, field in (("Resource", "resource"), ("ContainerResource", "containerResource")):
             name = subject.get(*path, field, "name")
@@ -90,7 +90,7 @@ def autoscaler_on_gpu(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL061", "metric-of-nobody", Severity.WARNING, ("PrometheusRule", ""))
-def metric_of_nobody(subject: Subject, world: World) -> Notes:
+def metric_of_nobody(subject: Subject, context: LintContext) -> Notes:
     """A rule reads a metric that nobody exports.
 
     An expression on a series that does not exist is empty, and an alert on nothing never fires, whatever happens:
@@ -99,26 +99,26 @@ def metric_of_nobody(subject: Subject, world: World) -> Notes:
     that rules of the input record are known too. Document 001, line 19.
     """
     known = exporters()
-    recorded = _recorded(world)
+    recorded = _recorded(context)
     for read in _selected(subject):
         path, selector = read.path, read.selector
         name = selector.metric
-        if _kind_of(name, world.metrics) or name in recorded or not name.startswith(known.closed):
+        if _kind_of(name, context.metrics) or name in recorded or not name.startswith(known.closed):
             continue
-        instead = known.instead.get(name) or nearest(name, list(world.metrics), 0.8)
+        instead = known.instead.get(name) or nearest(name, list(context.metrics), 0.8)
         hint = f"use {instead}" if instead else ""
         yield Note(path, f"{read.rule}: no known exporter has {name}, so that it is always empty", hint)
 
 
 @rule("KL062", "resource-label-misspelt", Severity.WARNING, ("PrometheusRule", ""), is_fixable=True)
-def resource_label(subject: Subject, world: World) -> Notes:
+def resource_label(subject: Subject, context: LintContext) -> Notes:
     """A rule asks kube-state-metrics for a resource as Kubernetes spells it.
 
     In the label `resource` kube-state-metrics writes `_` for what is no letter or digit: `nvidia.com/gpu` is
     `nvidia_com_gpu`. A matcher with the other spelling selects nothing. `--fix` rewrites it. (Karpenter's label
     `resource_type` keeps Kubernetes' spelling.) Document 001, line 19.
     """
-    del world
+    del context
     for read in _selected(subject):
         path, selector = read.path, read.selector
         for label, value in selector.labels:
@@ -142,7 +142,7 @@ def _respelled(path: Path, expression: str, value: str, name: str, right: str) -
 
 
 @rule("KL063", "rate-of-gauge", Severity.WARNING, ("PrometheusRule", ""))
-def rate_of_gauge(subject: Subject, world: World) -> Notes:
+def rate_of_gauge(subject: Subject, context: LintContext) -> Notes:
     """A rule takes the rate of a gauge.
 
     `rate`, `irate` and `increase` are of counters, which only grow. Of a gauge such as a utilisation they take every
@@ -151,7 +151,7 @@ def rate_of_gauge(subject: Subject, world: World) -> Notes:
     """
     for read in _selected(subject):
         path, selector = read.path, read.selector
-        kind = _kind_of(selector.metric, world.metrics)
+        kind = _kind_of(selector.metric, context.metrics)
         is_gauge = kind == "gauge" or (not kind and _GAUGE_LIKE.search(selector.metric) is not None)
         if selector.function in _RATES and is_gauge:
             message = f"{read.rule}: {selector.function}() of {selector.metric}, which is a gauge: it rises and falls"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import World, held_by
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.quantities import PODS, quantity_of
 
@@ -27,14 +27,14 @@ def amounts(subject: Subject, path: Path, kind: str) -> Iterator[tuple[Path, str
 
 
 @rule("KL030", "extended-resource-without-limit", Severity.ERROR, WORKLOADS, is_fixable=True)
-def without_limit(subject: Subject, world: World) -> Notes:
+def without_limit(subject: Subject, context: LintContext) -> Notes:
     """A GPU is requested and not limited.
 
     Extended resources cannot be overcommitted, so that the API server refuses a request without an equal limit:
     `Limit must be set for non overcommitable resources`. A limit alone is enough, the request follows it. `--fix` adds
     the limit. Document 000, line 6.
     """
-    del world
+    del context
     for path, _ in subject.containers:
         limits = subject.mapping(*path, "resources", "limits")
         for at, name, amount in amounts(subject, path, "requests"):
@@ -55,14 +55,14 @@ def _limited(subject: Subject, path: Path, name: str, amount: object) -> tuple[E
 
 
 @rule("KL031", "extended-resource-differs", Severity.ERROR, WORKLOADS)
-def differs(subject: Subject, world: World) -> Notes:
+def differs(subject: Subject, context: LintContext) -> Notes:
     """The request of a GPU is not its limit.
 
     Extended resources cannot be overcommitted: the API server refuses the pod with `must be equal to nvidia.com/gpu
     limit`. Leave the request away, it follows the limit. To let several pods use a card share it by time-slicing, MIG
     or HAMi. Document 000, line 6.
     """
-    del world
+    del context
     for path, _ in subject.containers:
         limits = {name: amount for _, name, amount in amounts(subject, path, "limits")}
         for at, name, amount in amounts(subject, path, "requests"):
@@ -75,14 +75,14 @@ def differs(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL032", "fraction-of-extended-resource", Severity.ERROR, WORKLOADS)
-def fraction(subject: Subject, world: World) -> Notes:
+def fraction(subject: Subject, context: LintContext) -> Notes:
     """A fraction of a GPU is asked for.
 
     Extended resources are whole numbers: the API server refuses `nvidia.com/gpu: 0.5` with `must be an integer`. Half a
     card is asked of HAMi as `nvidia.com/gpu: 1` with `nvidia.com/gpucores: 50` and `nvidia.com/gpumem` in MiB, of MIG
     as `nvidia.com/mig-3g.20gb: 1`, and of time-slicing as one of its replicas.
     """
-    del world
+    del context
     for path, _ in subject.containers:
         for kind in ("limits", "requests"):
             for at, name, amount in amounts(subject, path, kind):
@@ -100,14 +100,14 @@ def _share(name: str) -> str:
 
 
 @rule("KL064", "request-above-limit", Severity.ERROR, WORKLOADS)
-def above_limit(subject: Subject, world: World) -> Notes:
+def above_limit(subject: Subject, context: LintContext) -> Notes:
     """A container requests more than its limit.
 
     The API server refuses the pod with `must be less than or equal to cpu limit`; of a workload it takes the template,
     and no pod ever comes. Raise the limit with the request, or leave the limit away. Extended resources are KL031's.
     Document 002, line 4.
     """
-    del world
+    del context
     for path, _ in subject.containers:
         limits = subject.mapping(*path, "resources", "limits")
         for name, asked in subject.mapping(*path, "resources", "requests").items():
@@ -120,7 +120,7 @@ def above_limit(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL040", "no-requests", Severity.WARNING, WORKLOADS)
-def no_requests(subject: Subject, world: World) -> Notes:
+def no_requests(subject: Subject, context: LintContext) -> Notes:
     """No container of the pods requests anything.
 
     kube-scheduler counts requests, not use: pods that request nothing fit anywhere, so that twenty-five of them land on

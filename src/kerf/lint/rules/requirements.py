@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.knowledge import labels
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import World
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path
 from kerf.model.constraints import ALIASES, CAPACITY_TYPE, WELL_KNOWN
 
@@ -42,7 +42,7 @@ def _expressions(subject: Subject) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 @rule("KL010", "unknown-label", Severity.ERROR, _CHOOSERS)
-def unknown_label(subject: Subject, world: World) -> Notes:
+def unknown_label(subject: Subject, context: LintContext) -> Notes:
     """Nodes are chosen by a label that no node has.
 
     `accelerator/type` is the usual one: no cloud and no version of Karpenter sets it. A requirement on it makes
@@ -52,13 +52,13 @@ def unknown_label(subject: Subject, world: World) -> Notes:
 
     A key of your own is fine where a NodePool of the input sets it as a label, and in any other domain.
     """
-    own = {key for _, pool in world.pools for key in pool.labels}
+    own = {key for _, pool in context.pools for key in pool.labels}
     known = labels()
     for path, key, is_key in asked_keys(subject):
         domain, slash, name = key.partition("/")
         meant = known.never.get(key, "")
         if meant:
-            if key in own or (subject.template is not None and not world.judged_pools):
+            if key in own or (subject.template is not None and not context.judged_pools):
                 continue
             hint = meant if " " in meant else f"use {meant}"
             yield Note(path, f"no node has a label {key} of itself", hint, at_key=is_key)
@@ -73,7 +73,7 @@ def unknown_label(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL011", "illegal-label", Severity.ERROR)
-def illegal_label(subject: Subject, world: World) -> Notes:
+def illegal_label(subject: Subject, context: LintContext) -> Notes:
     """A label has a key or value that no label can have.
 
     Values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit; `/` is allowed
@@ -81,7 +81,7 @@ def illegal_label(subject: Subject, world: World) -> Notes:
     selector with such a value would never match. A resource such as `nvidia.com/gpu` is asked for in the limits of a
     container, not by a label. Document 001, line 6.
     """
-    del world
+    del context
     hint = "a resource such as nvidia.com/gpu is asked for in the limits of a container"
     for path, requirement in (*subject.requirements, *_expressions(subject)):
         values = requirement.get("values")
@@ -119,14 +119,14 @@ def _why(value: str) -> str:
 
 
 @rule("KL015", "retired-label", Severity.WARNING, _CHOOSERS, is_fixable=True)
-def retired_label(subject: Subject, world: World) -> Notes:
+def retired_label(subject: Subject, context: LintContext) -> Notes:
     """A label has a newer name.
 
     `beta.kubernetes.io/arch`, `beta.kubernetes.io/instance-type` and `failure-domain.beta.kubernetes.io/zone` became
     `kubernetes.io/arch`, `node.kubernetes.io/instance-type` and `topology.kubernetes.io/zone` by Kubernetes 1.17.
     Karpenter reads the old ones as the new ones; other programs that look at nodes do not. `--fix` renames them.
     """
-    del world
+    del context
     for path, key, is_key in asked_keys(subject):
         today = ALIASES.get(key)
         if today is not None:
@@ -136,14 +136,14 @@ def retired_label(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL024", "unknown-capacity-type", Severity.ERROR, _CHOOSERS)
-def unknown_capacity_type(subject: Subject, world: World) -> Notes:
+def unknown_capacity_type(subject: Subject, context: LintContext) -> Notes:
     """A capacity type is none.
 
     There are `on-demand`, `spot` and `reserved`. Karpenter refuses a requirement on `karpenter.sh/capacity-type` none
     of whose values is one of them, and passes over the others with a line in its log; a pod that asks for another one
     waits for ever.
     """
-    del world
+    del context
     for path, requirement in (*subject.requirements, *_expressions(subject)):
         values = requirement.get("values")
         if requirement.get("key") != CAPACITY_TYPE or not isinstance(values, list):

@@ -1,10 +1,10 @@
 """What pods ask against the machines of the pools that are meant for them."""
 
+from kerf.lint.context import Held, LintContext, asks_cards, held_by, price_of
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.placement import names_pool
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import Held, World, asks_cards, held_by, price_of
 from kerf.manifests.schema import Path
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import InstanceType
@@ -15,13 +15,13 @@ _COUNTED = (NVIDIA_GPU, CPU, MEMORY)
 _BATCH = ("Job", "CronJob")
 
 
-def _meant(held: Held, world: World) -> list[NodePool]:
+def _meant(held: Held, context: LintContext) -> list[NodePool]:
     """The pools whose labels agree with the pods, and that the pods are meant for."""
-    return [pool for pool in world.judged_pools if world.agrees(held.pod, pool) and names_pool(held, pool)]
+    return [pool for pool in context.judged_pools if context.agrees(held.pod, pool) and names_pool(held, pool)]
 
 
 @rule("KL039", "larger-than-any-node", Severity.ERROR, WORKLOADS)
-def larger_than_any_node(subject: Subject, world: World) -> Notes:
+def larger_than_any_node(subject: Subject, context: LintContext) -> Notes:
     """A pod asks for more than any machine of its pools has.
 
     Nothing that could be launched would hold it, so that it waits for ever: four GPUs of machines with one, or more
@@ -30,34 +30,33 @@ def larger_than_any_node(subject: Subject, world: World) -> Notes:
     and 004, FAQ 1.
     """
     held = held_by(subject)
-    pools = _meant(held, world) if held is not None and subject.kind != "DaemonSet" else []
-    kinds = [(kind, pool) for pool in pools for kind in world.types(pool)]
+    pools = _meant(held, context) if held is not None and subject.kind != "DaemonSet" else []
+    kinds = [(kind, pool) for pool in pools for kind in context.types(pool)]
     if held is None or not kinds:
         return
-    slices = _card_memory(held, kinds, world)
+    slices = _card_memory(held, kinds, context)
     if slices is not None:
         yield slices
         return
-    if any(world.fits(held.pod, pool) for pool in pools) or world.runs_on_a_node(held.pod):
+    if any(context.fits(held.pod, pool) for pool in pools) or context.runs_on_a_node(held.pod):
         return
     for name in _COUNTED:
         asked = held.pod.spec.requests.get(name, 0)
         most, kind = max(
-            ((world.shown(kind, pool).get(name, 0), kind) for kind, pool in kinds),
+            ((context.shown(kind, pool).get(name, 0), kind) for kind, pool in kinds),
             key=lambda pair: (pair[0], pair[1].name),
         )
-        if asked > most and not (name == NVIDIA_GPU and any(world.is_hamis(pool) for pool in pools)):
-            told = quantity_text(name, asked), quantity_text(name, most)
-            message = (
-                f"a pod asks for {told[0]} {name}; the most that a node of its pools has is {told[1]} ({kind.name})"
-            )
+        if asked > most and not (name == NVIDIA_GPU and any(context.is_hamis(pool) for pool in pools)):
+            amounts = quantity_text(name, asked), quantity_text(name, most)
+            most_there = f"the most that a node of its pools has is {amounts[1]} ({kind.name})"
+            message = f"a pod asks for {amounts[0]} {name}; {most_there}"
             yield Note((*subject.pod, "containers", 0, "resources"), message, "allow a larger type", at_key=True)
             return
 
 
-def _card_memory(held: Held, kinds: list[tuple[InstanceType, NodePool]], world: World) -> Note | None:
+def _card_memory(held: Held, kinds: list[tuple[InstanceType, NodePool]], context: LintContext) -> Note | None:
     """What is wrong where a container asks for more memory of one card than any card registers."""
-    config = world.hami.config
+    config = context.hami.config
     most = max((shape.memory_mib for kind, _ in kinds for shape in kind.devices), default=0)
     for path, container in held.subject.containers:
         found = next((c for c in held.pod.spec.containers if c.name == container.get("name")), None)
@@ -72,7 +71,7 @@ def _card_memory(held: Held, kinds: list[tuple[InstanceType, NodePool]], world: 
 
 
 @rule("KL056", "one-more-would-fit", Severity.INFO, _BATCH)
-def one_more_would_fit(subject: Subject, world: World) -> Notes:
+def one_more_would_fit(subject: Subject, context: LintContext) -> Notes:
     """One pod more would fit on a node, but for what kubelet keeps.
 
     `requests.cpu: 1` on machines of four cores makes three pods a node, not four: 3.92 cores are allocatable. So 25
@@ -85,9 +84,9 @@ def one_more_would_fit(subject: Subject, world: World) -> Notes:
     asked = held.pod.spec.requests
     kinds = [
         kind
-        for pool in world.judged_pools
-        if world.agrees(held.pod, pool)
-        for kind in world.types(pool)
+        for pool in context.judged_pools
+        if context.agrees(held.pod, pool)
+        for kind in context.types(pool)
         if not asked.shortfall(kind.allocatable)
     ]
     if not kinds or not asked.get(CPU):
@@ -97,7 +96,9 @@ def one_more_would_fit(subject: Subject, world: World) -> Notes:
     roomy = asked.without([CPU]).times_in(kind.allocatable)
     if fitting < promised <= held.replicas and (roomy is None or promised <= roomy):
         free = kind.allocatable[CPU]
-        told = quantity_text(CPU, asked[CPU]), quantity_text(CPU, free), quantity_text(CPU, free // promised)
-        message = f"cpu {told[0]}: {fitting} pods fit on {kind.name} with its {told[1]} allocatable, not {promised}"
+        amounts = quantity_text(CPU, asked[CPU]), quantity_text(CPU, free), quantity_text(CPU, free // promised)
+        message = (
+            f"cpu {amounts[0]}: {fitting} pods fit on {kind.name} with its {amounts[1]} allocatable, not {promised}"
+        )
         path: Path = (*subject.pod, "containers", 0, "resources", "requests", CPU)
-        yield Note(path, message, f"cpu {told[2]} makes it {promised}, less what DaemonSets take")
+        yield Note(path, message, f"cpu {amounts[2]} makes it {promised}, less what DaemonSets take")

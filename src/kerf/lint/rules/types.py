@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kerf.catalog.select import known_types, why_not_sold
+from kerf.lint.context import UNPRICED, LintContext, some_names
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.lint.world import UNPRICED, World, some_names
 from kerf.manifests.schema import Path
 from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, Requirements
 from kerf.model.gpu import NVIDIA_GPU
@@ -38,7 +38,7 @@ def _named(subject: Subject) -> Iterator[tuple[Path, str]]:
 
 
 @rule("KL018", "type-not-sold", Severity.ERROR, _NAMERS)
-def type_not_sold(subject: Subject, world: World) -> Notes:
+def type_not_sold(subject: Subject, context: LintContext) -> Notes:
     """An instance type is named that cannot be bought.
 
     The catalogue knows it, and no zone of the region sells it: `p3.2xlarge` still has a price and no offering. A pool
@@ -46,21 +46,21 @@ def type_not_sold(subject: Subject, world: World) -> Notes:
     said by `--region`. Document 001, line 9.
     """
     for path, name in _named(subject):
-        market = world.market_for(subject, name)
+        market = context.market_for(subject, name)
         why = why_not_sold(market.provider, market.region, name) if market.find(name) is None else None
         if why and not why.startswith(UNPRICED):
             yield Note(path, why, _like(name, market.types))
 
 
 @rule("KL019", "unknown-type", Severity.ERROR, _NAMERS)
-def unknown_type(subject: Subject, world: World) -> Notes:
+def unknown_type(subject: Subject, context: LintContext) -> Notes:
     """An instance type is named that nobody knows.
 
     Mostly a typing error. A type that is newer than the catalogue (`kerf plan` prints its date) is unknown too:
     suppress the finding then, or give a catalogue of your own with `--catalog`.
     """
     for path, name in _named(subject):
-        market = world.market_for(subject, name)
+        market = context.market_for(subject, name)
         known = known_types(market.provider) or frozenset(kind.name for kind in market.types)
         if market.types and name not in known and market.find(name) is None:
             close = nearest(name, sorted(known), 0.7)
@@ -79,7 +79,7 @@ def _like(name: str, kinds: tuple[InstanceType, ...]) -> str:
 
 
 @rule("KL023", "no-type-admitted", Severity.ERROR, ("NodePool",))
-def no_type_admitted(subject: Subject, world: World) -> Notes:
+def no_type_admitted(subject: Subject, context: LintContext) -> Notes:
     """The requirements of a pool leave no instance type.
 
     Each of them may be right, together they admit nothing that is sold: Karpenter's event is
@@ -87,15 +87,15 @@ def no_type_admitted(subject: Subject, world: World) -> Notes:
     the one to look at.
     """
     pool = subject.value
-    if not isinstance(pool, NodePool) or world.types(pool):
+    if not isinstance(pool, NodePool) or context.types(pool):
         return
-    market = world.market_of(pool)
+    market = context.market_of(pool)
     if not market.types:
         return
     best: tuple[int, str] = (0, "")
     for key in sorted(pool.requirements):
         without = _without(pool, key)
-        count = len(world.types(without))
+        count = len(context.types(without))
         best = max(best, (count, key), key=lambda pair: pair[0])
     number, key = best
     hint = f"without the requirement on {key} it admits {number}" if number else ""
@@ -109,7 +109,7 @@ def _without(pool: NodePool, key: str) -> NodePool:
 
 
 @rule("KL016", "few-spot-types", Severity.WARNING, ("NodePool",))
-def few_spot_types(subject: Subject, world: World) -> Notes:
+def few_spot_types(subject: Subject, context: LintContext) -> Notes:
     """A pool of spot machines admits fewer than five types.
 
     Spot capacity of one type in one zone comes and goes; the more types a pool admits, the less a shortage of one of
@@ -118,11 +118,11 @@ def few_spot_types(subject: Subject, world: World) -> Notes:
     """
     pool = subject.value
     if isinstance(pool, NodePool) and _is_spot_only(pool):
-        yield from _few(pool, world, "spot")
+        yield from _few(pool, context, "spot")
 
 
 @rule("KL017", "few-gpu-types", Severity.INFO, ("NodePool",))
-def few_gpu_types(subject: Subject, world: World) -> Notes:
+def few_gpu_types(subject: Subject, context: LintContext) -> Notes:
     """A pool of GPU machines admits fewer than five types.
 
     Machines with GPUs are what clouds run out of. A pool of one type launches nothing while that type is sold out;
@@ -132,9 +132,9 @@ def few_gpu_types(subject: Subject, world: World) -> Notes:
     pool = subject.value
     if not isinstance(pool, NodePool) or _is_spot_only(pool):
         return
-    kinds = world.types(pool)
+    kinds = context.types(pool)
     if kinds and all(kind.gpu_count > 0 for kind in kinds):
-        yield from _few(pool, world, "GPU")
+        yield from _few(pool, context, "GPU")
 
 
 def _is_spot_only(pool: NodePool) -> bool:
@@ -142,8 +142,8 @@ def _is_spot_only(pool: NodePool) -> bool:
     return asked is not None and not asked.complement and asked.values == {SPOT}
 
 
-def _few(pool: NodePool, world: World, what: str) -> Iterator[Note]:
-    kinds = world.types(pool)
+def _few(pool: NodePool, context: LintContext, what: str) -> Iterator[Note]:
+    kinds = context.types(pool)
     if not 0 < len(kinds) < _FEW:
         return
     number = "1 instance type" if len(kinds) == 1 else f"{len(kinds)} instance types"
@@ -151,7 +151,7 @@ def _few(pool: NodePool, world: World, what: str) -> Iterator[Note]:
     held = {kind.name for kind in kinds}
     alike = [
         kind
-        for kind in world.market_of(pool).types
+        for kind in context.market_of(pool).types
         if kind.name not in held and kind.devices and not kind.is_fractional and kind.devices[0].model in models
     ]
     hint = f"with the same card: {some_names(alike)}" if alike else ""

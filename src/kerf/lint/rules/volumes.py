@@ -2,16 +2,16 @@
 
 from collections import Counter
 
+from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
-from kerf.lint.world import World
 
 _MANY = ("ReadWriteMany", "ReadOnlyMany")
 
 
 @rule("KL044", "shared-volume-of-one-node", Severity.WARNING, ("PersistentVolumeClaim",))
-def shared_volume(subject: Subject, world: World) -> Notes:
+def shared_volume(subject: Subject, context: LintContext) -> Notes:
     """Several pods share a volume that only one node can have.
 
     A ReadWriteOnce volume such as EBS is attached to one node of one zone. A second pod is either put onto that node,
@@ -24,13 +24,13 @@ def shared_volume(subject: Subject, world: World) -> Notes:
     if not stated or any(mode in _MANY for mode in stated):
         return
     users: Counter[str] = Counter()
-    for held in world.workloads:
+    for held in context.workloads:
         if held.pod.namespace == subject.namespace and subject.name in held.pod.spec.claims:
             users[held.subject.title] += held.replicas
     if sum(users.values()) > 1:
-        told = ", ".join(f"{title} ({count})" for title, count in sorted(users.items()))
+        listed = ", ".join(f"{title} ({count})" for title, count in sorted(users.items()))
         message = (
-            f"{sum(users.values())} pods share this {stated[0]} volume, which one node of one zone can have: {told}"
+            f"{sum(users.values())} pods share this {stated[0]} volume, which one node of one zone can have: {listed}"
         )
         hint = "a volume for each pod (volumeClaimTemplates), or a ReadWriteMany file system"
         yield Note(("spec", "accessModes"), message, hint, at_key=True)

@@ -1,10 +1,10 @@
 """CapacityWindows and the pods they hold back, and opportunistic pods."""
 
+from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject, value_at
-from kerf.lint.world import World, held_by
 from kerf.manifests.schema import Path
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.windows import EVICT, WINDOW_LABEL, CapacityWindow
@@ -30,7 +30,7 @@ _POLICY = "podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: 
 
 
 @rule("KL050", "evicted-job-fails", Severity.WARNING, ("Job", "CronJob"))
-def evicted_job_fails(subject: Subject, world: World) -> Notes:
+def evicted_job_fails(subject: Subject, context: LintContext) -> Notes:
     """A Job in a window that ends by eviction fails by it.
 
     A window with `atEnd: Evict` evicts what still runs when it closes. An evicted pod counts as a failure of its Job:
@@ -40,7 +40,7 @@ def evicted_job_fails(subject: Subject, world: World) -> Notes:
     held = held_by(subject)
     if held is None or _ignores_disruption(subject):
         return
-    for _, window in world.windows:
+    for _, window in context.windows:
         if window.at_end == EVICT and window.selects(held.pod.namespace, held.pod.labels):
             message = (
                 f"window {window.name} evicts its pods at its end, which counts as a failure of the {subject.kind}"
@@ -50,29 +50,29 @@ def evicted_job_fails(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL051", "opportunistic-job-fails", Severity.WARNING, ("Job", "CronJob"))
-def opportunistic_job_fails(subject: Subject, world: World) -> Notes:
+def opportunistic_job_fails(subject: Subject, context: LintContext) -> Notes:
     """An opportunistic Job fails when its room is needed.
 
     Pods with `kerf.dev/opportunistic: "true"` use what is idle and are evicted when a planned pod needs it. An evicted
     pod counts as a failure of its Job unless the pod failure policy says `Ignore` for `DisruptionTarget`; it needs
     `restartPolicy: Never`.
     """
-    del world
+    del context
     if subject.label(OPPORTUNISTIC) == "true" and not _ignores_disruption(subject):
         message = f"its pods are evicted when their room is needed, which counts as a failure of the {subject.kind}"
         yield Note((*_job(subject), "podFailurePolicy"), message, _POLICY, at_key=True)
 
 
 @rule("KL057", "window-not-found", Severity.ERROR, WORKLOADS)
-def window_not_found(subject: Subject, world: World) -> Notes:
+def window_not_found(subject: Subject, context: LintContext) -> Notes:
     """Pods are held for a window that does not exist.
 
     A pod with the label `kerf.dev/window` is gated when it is made, and only a window that selects it opens the gate.
     Where none does, it waits for ever: its reason is `WindowNotFound`. Looked at where the input has windows.
     """
     held = held_by(subject)
-    windows = world.windows
-    if held is None or WINDOW_LABEL not in held.pod.labels or len(windows) != len(world.of_kind("CapacityWindow")):
+    windows = context.windows
+    if held is None or WINDOW_LABEL not in held.pod.labels or len(windows) != len(context.of_kind("CapacityWindow")):
         return
     if windows and not any(window.selects(held.pod.namespace, held.pod.labels) for _, window in windows):
         label = held.pod.labels[WINDOW_LABEL]
@@ -83,7 +83,7 @@ def window_not_found(subject: Subject, world: World) -> Notes:
 
 
 @rule("KL058", "window-of-missing-pool", Severity.ERROR, ("CapacityWindow",))
-def window_of_missing_pool(subject: Subject, world: World) -> Notes:
+def window_of_missing_pool(subject: Subject, context: LintContext) -> Notes:
     """A window names a NodePool that does not exist.
 
     Its capacity is bought in its pools alone, so that nothing is warm when it opens. Looked at where the input has
@@ -92,7 +92,7 @@ def window_of_missing_pool(subject: Subject, world: World) -> Notes:
     window = subject.value
     if not isinstance(window, CapacityWindow):
         return
-    known = [pool.name for pool in world.of_kind("NodePool")]
+    known = [pool.name for pool in context.of_kind("NodePool")]
     for index, name in enumerate(window.node_pools if known else ()):
         if name not in known:
             close = nearest(name, known, 0.6)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests.documents import Document
 from kerf.manifests.migrate import forms, metadata, node_class, others, pools, values
-from kerf.manifests.migrate.objects import New, Object, Old, Outcome, Row
+from kerf.manifests.migrate.objects import FieldChange, New, Object, Old, Outcome
 from kerf.manifests.migrate.pools import Pool
 from kerf.manifests.migrate.requirements import Offers, everything_is_sold
 from kerf.manifests.read import Documents
@@ -26,7 +26,7 @@ class Migration:
     """
 
     objects: tuple[New, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[FieldChange, ...]
     is_values: bool = False
 
     @property
@@ -76,7 +76,7 @@ def _values(found: list[tuple[Document, Object]]) -> Migration | None:
     if len(found) > 1:
         expected = "expected Helm values alone, or manifests alone"
         raise InputError(f"{files[0][0].place()}: {expected} (hint: migrate each file of values by itself)")
-    rows: list[Row] = []
+    rows: list[FieldChange] = []
     old = Old(*files[0], rows)
     return Migration((values.from_values(old),), tuple(rows), is_values=True)
 
@@ -92,7 +92,7 @@ def _manifests(found: list[tuple[Document, Object]], offers: Offers) -> Migratio
     )
 
 
-def _rows(old: Old) -> list[Row]:
+def _rows(old: Old) -> list[FieldChange]:
     if old.rows:
         old.rest()
     return old.rows

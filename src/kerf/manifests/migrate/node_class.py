@@ -103,11 +103,11 @@ def from_beta(old: Old, new: New) -> None:
     """The fields of EC2NodeClass v1beta1."""
     _images(old, _SPEC, new)
     _identity(old, _SPEC, new)
-    for name, told in _TERMS.values():
+    for name, what in _TERMS.values():
         if old.at("spec", name):
             old.keep_each((*_SPEC, name), new, (*_SPEC, name), _TERM)
         else:
-            _missing(old, new, name, told)
+            _missing(old, new, name, what)
     old.keep((*_SPEC, "instanceStorePolicy"), new, (*_SPEC, "instanceStorePolicy"))
     _machine(old, _SPEC, new, BETA)
 
@@ -116,8 +116,8 @@ def blank(old: Old, new: New) -> None:
     """What an object that names no template leaves open: everything."""
     _images(old, ("spec", "provider"), new)
     _identity(old, ("spec", "provider"), new)
-    for name, told in _TERMS.values():
-        _missing(old, new, name, told)
+    for name, what in _TERMS.values():
+        _missing(old, new, name, what)
     _metadata_options(old, ("spec", "provider"), new, ALPHA)
 
 
@@ -152,15 +152,15 @@ def _images(old: Old, at: Path, new: New) -> None:
     hint = _AL2 if alias == "al2" else ""
     if family is None:
         value = [{"alias": f"{alias}@latest"}]
-        told = "the images; this is what was taken without an amiFamily"
-        old.placeholder(new, terms, value, "required today", told, hint)
+        what = "the images; this is what was taken without an amiFamily"
+        old.placeholder(new, terms, value, "required today", what, hint)
     elif alias is not None:
         why = "the newest image of the family, as before"
         old.change((*at, "amiFamily"), new, terms, [{"alias": f"{alias}@latest"}], why, hint, look=bool(hint))
     else:
         _family(old, at, new, family)
-        told = "the name, id or tags of the image"
-        old.placeholder(new, terms, [{"name": FILL_IN}], f"{family} has no images of its own today", told)
+        what = "the name, id or tags of the image"
+        old.placeholder(new, terms, [{"name": FILL_IN}], f"{family} has no images of its own today", what)
 
 
 def _family(old: Old, at: Path, new: New, family: str | None) -> None:
@@ -188,13 +188,13 @@ def _chosen_images(old: Old, chosen: Path, new: New, terms: Path) -> None:
         _selected(old, chosen, new, terms, "the name, id or tags of the image")
 
 
-def _selected(old: Old, at: Path, new: New, to: Path, told: str) -> None:
+def _selected(old: Old, at: Path, new: New, to: Path, what: str) -> None:
     selector = old.at(*at) or {}
     terms, lost = terms_of(selector)
     if not terms:
-        old.drop(at, f"it selects nothing, or more than {MOST_TERMS} combinations of values", told)
+        old.drop(at, f"it selects nothing, or more than {MOST_TERMS} combinations of values", what)
         value = {"name": FILL_IN} if to[-1] == "amiSelectorTerms" else {"tags": {"karpenter.sh/discovery": FILL_IN}}
-        old.placeholder(new, to, [value], "required today", told)
+        old.placeholder(new, to, [value], "required today", what)
         return
     if terms == [{"tags": selector}]:
         new.put(to, [{}])
@@ -211,23 +211,23 @@ def _identity(old: Old, at: Path, new: New) -> None:
             old.keep((*at, name), new, (*_SPEC, name))
     if not {"role", "instanceProfile"} & new.value.get("spec", {}).keys():
         why = "required today: the default instance profile of the settings is gone since 0.32"
-        told = "the IAM role of the nodes"
-        old.placeholder(new, (*_SPEC, "role"), FILL_IN, why, told, "instanceProfile may stand in its place")
+        what = "the IAM role of the nodes"
+        old.placeholder(new, (*_SPEC, "role"), FILL_IN, why, what, "instanceProfile may stand in its place")
 
 
 def _network(old: Old, at: Path, new: New, noun: str) -> None:
-    name, told = _TERMS[noun]
+    name, what = _TERMS[noun]
     if old.at(*at, f"{noun}Selector"):
-        _selected(old, (*at, f"{noun}Selector"), new, (*_SPEC, name), told)
+        _selected(old, (*at, f"{noun}Selector"), new, (*_SPEC, name), what)
         return
     discovery = (old.at(*at, "subnetSelector") or {}).get("karpenter.sh/discovery")
     hint = f"often they have the tag of the subnets, karpenter.sh/discovery: {discovery}" if discovery else ""
-    _missing(old, new, name, told, hint)
+    _missing(old, new, name, what, hint)
 
 
-def _missing(old: Old, new: New, name: str, told: str, hint: str = "") -> None:
+def _missing(old: Old, new: New, name: str, what: str, hint: str = "") -> None:
     value = [{"tags": {"karpenter.sh/discovery": FILL_IN}}]
-    old.placeholder(new, (*_SPEC, name), value, "required today", told, hint)
+    old.placeholder(new, (*_SPEC, name), value, "required today", what, hint)
 
 
 def _machine(old: Old, at: Path, new: New, defaults: Defaults) -> None:

@@ -38,7 +38,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class FieldChange:
     """One field and what became of it.
 
     `path` is of the old object; empty for what was added, whose `place` is that of the object, and for an object that
@@ -130,7 +130,7 @@ class New:
 class Old:
     """An object of a retired kind, and which of its fields have been dealt with."""
 
-    def __init__(self, document: Document, value: Object, rows: list[Row]) -> None:
+    def __init__(self, document: Document, value: Object, rows: list[FieldChange]) -> None:
         self.document, self.value, self.rows = document, value, rows
         self._done: set[Path] = set()
 
@@ -218,7 +218,7 @@ class Old:
         new.put(to, value)
         self._added(Outcome.ADDED, new, to, why, hint, look)
 
-    def placeholder(self, new: New, to: Path, value: object, why: str, told: str, hint: str = "") -> None:
+    def placeholder(self, new: New, to: Path, value: object, why: str, what: str, hint: str = "") -> None:
         """Put what has to be filled in: `told` says with what, also in a comment on the first scalar at `to`."""
         new.put(to, value)
         spot: Path = to
@@ -226,8 +226,8 @@ class Old:
         while isinstance(found, list | dict):
             step = 0 if isinstance(found, list) else next(iter(found))
             spot, found = (*spot, step), found[step]
-        new.marks[spot] = f"fill in: {told}"
-        self._added(Outcome.PLACEHOLDER, new, to, why, f"fill in {told}" + (f"; {hint}" if hint else ""), True)
+        new.marks[spot] = f"fill in: {what}"
+        self._added(Outcome.PLACEHOLDER, new, to, why, f"fill in {what}" + (f"; {hint}" if hint else ""), True)
 
     def done(self, path: Path) -> None:
         """What is at `path` has been dealt with."""
@@ -254,8 +254,8 @@ class Old:
         self._done.add(path)
         place = self.document.place(path, at_key=bool(path) and isinstance(path[-1], str))
         target = new.title if new is not None else ""
-        self.rows.append(Row(place, self.title, path, outcome, target, to, why, hint, look))
+        self.rows.append(FieldChange(place, self.title, path, outcome, target, to, why, hint, look))
 
     def _added(self, outcome: Outcome, new: New, to: Path, why: str, hint: str, look: bool) -> None:
         place = self.document.place(("kind",))
-        self.rows.append(Row(place, self.title, (), outcome, new.title, to, why, hint, look))
+        self.rows.append(FieldChange(place, self.title, (), outcome, new.title, to, why, hint, look))

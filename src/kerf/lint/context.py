@@ -52,7 +52,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class LintContext:
     """All objects of the input, in its order. `market_of` loads a catalogue when it is first asked for."""
 
     subjects: tuple[Subject, ...]
