@@ -54,6 +54,7 @@ class Trial:
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
         self._journal: list[tuple[int, Room]] = []
         self._first_of_kind: npt.NDArray[np.int64] | None = None
+        self._numbers: list[int] | None = None
 
     def mark(self) -> int:
         """A point to return to."""
@@ -114,10 +115,16 @@ class Trial:
         """
         choices: list[tuple[float, int]] = []
         results: dict[int, Placed] = {}
+        refusing: set[int] = set()
+        kinds = [] if _asks_hostname(shape) else self._target_kinds()
         for index in self.roomy(shape.requests):
             spot = self.spots[index]
-            if spot.cluster_node.name != closed and (among is None or among(spot)):
-                self._offer(shape, index, choices, results)
+            if (kinds and kinds[index] in refusing) or spot.cluster_node.name == closed:
+                continue
+            if among is None or among(spot):
+                misfit = self._offer(shape, index, choices, results)
+                if kinds and misfit is not None and misfit.stage in (Stage.TAINTS, Stage.REQUIREMENTS):
+                    refusing.add(kinds[index])
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
             if not choices:
@@ -135,17 +142,34 @@ class Trial:
         found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
         return found
 
-    def _offer(self, shape: Shape, index: int, choices: list[tuple[float, int]], results: dict[int, Placed]) -> None:
+    def _offer(
+        self, shape: Shape, index: int, choices: list[tuple[float, int]], results: dict[int, Placed]
+    ) -> Misfit | None:
         result = fit(self.spots[index].target, self.rooms[index], shape)
-        if isinstance(result, Placed):
-            results[index] = result
-            heapq.heappush(choices, (result.order, index))
+        if isinstance(result, Misfit):
+            return result
+        results[index] = result
+        heapq.heappush(choices, (result.order, index))
+        return None
+
+    def _target_kinds(self) -> list[int]:
+        """By node, a number that those have alike whose taints and labels, but for the name, are equal.
+
+        A node whose labels are still to be chosen has one of its own: what pods narrow it to differs.
+        """
+        if self._numbers is None:
+            known: dict[tuple[object, ...], int] = {}
+            self._numbers = [
+                known.setdefault((at,) if spot.target.is_open else _admission(spot.target), len(known))
+                for at, spot in enumerate(self.spots)
+            ]
+        return self._numbers
 
     def copy(self) -> "Trial":
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
-        other._first_of_kind = None
+        other._first_of_kind, other._numbers = None, self._numbers
         return other
 
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
@@ -200,11 +224,15 @@ def _asks_hostname(shape: Shape) -> bool:
     return any(HOSTNAME in alternative for alternative in shape.spec.alternatives)
 
 
+def _admission(target: Target) -> tuple[object, ...]:
+    """What decides whether pods may run there at all, but for pods that ask for a node by its name."""
+    return target.taints, frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME)
+
+
 def _kind(target: Target, room: Room) -> tuple[object, ...]:
     """Equal for nodes that answer every pod alike, but for pods that ask for a node by its name."""
-    labels = frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME)
     devices = tuple(replace(device, id="") for device in room.devices)
-    return (frozenset(room.free.items()), devices, room.ports, target.taints, target.family.name, labels)
+    return (frozenset(room.free.items()), devices, room.ports, target.family.name, *_admission(target))
 
 
 def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:
