@@ -61,10 +61,11 @@ def charge(candidate: Candidate, offering: Offering, requirements: Requirements)
 
 @dataclass
 class Purchase:
-    """Loads with how often each is bought, and the pods by shape that are left."""
+    """Loads with how often each is bought, and the pods by shape that are left; `notes` on a search that failed."""
 
     loads: list[tuple[Load, int]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[int, int, int]:
