@@ -164,15 +164,24 @@ def _yaml(text: str, name: str) -> Documents:
 
 
 def _flattened(document: YamlDocument) -> Iterator[YamlDocument]:
-    """The items of a List, each as a document of its own."""
-    kind, version = (find(document.root, (key,))[0].value for key in ("kind", "apiVersion"))
-    items, _ = find(document.root, ("items",))
-    if not _is_list(kind) or items is document.root or not isinstance(items, yaml.SequenceNode):
-        yield document
-        return
-    inherited = _inherited(kind, version)
-    for item in items.value:
-        yield from _flattened(YamlDocument(document.name, item, document.first_line, inherited, document.text))
+    """The items of a List, each as a document of its own; Lists among them too. Raises YamlError.
+
+    An alias may stand for a List, even for the one it stands in: more items than characters are refused.
+    """
+    waiting, left = [document], len(document.text)
+    while waiting:
+        document = waiting.pop()
+        kind, version = (find(document.root, (key,))[0].value for key in ("kind", "apiVersion"))
+        items, _ = find(document.root, ("items",))
+        if not _is_list(kind) or items is document.root or not isinstance(items, yaml.SequenceNode):
+            yield document
+            continue
+        left -= len(items.value)
+        if left < 0:
+            raise YamlError("its lists grow without end", items.start_mark.line, items.start_mark.column)
+        inherited = _inherited(kind, version)
+        parts = (YamlDocument(document.name, it, document.first_line, inherited, document.text) for it in items.value)
+        waiting.extend(reversed(list(parts)))
 
 
 class _Envelope(msgspec.Struct):

@@ -8,6 +8,7 @@ kueue.sigs.k8s.io/docs/tasks/run/plain_pods.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kerf.errors import brief
 from kerf.model.pods import Pod
 
 POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
@@ -86,4 +87,4 @@ def _number(key: str, held: Mapping[str, str], beside: str) -> tuple[int, str]:
         return 0, f"{key}: expected a number of pods beside {beside}, got none"
     if text.isascii() and text.isdecimal() and 0 < len(text) <= 6 and int(text) > 0:
         return int(text), ""
-    return 0, f"{key}: expected a number of pods, 1 or more, got {text!r}"
+    return 0, f"{key}: expected a number of pods, 1 or more, got {brief(text)}"
