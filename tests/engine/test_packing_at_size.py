@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import sub
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +28,7 @@ SIZES = (1, 7, 960, 996, 1000, 1499, 2500, 2999, 3000, 3001)
 ODD = an_instance_type("m5.odd", cpu=7, memory="28Gi", price="0.3")
 
 
-def seeds() -> Iterator[tuple[int, tuple[InstanceType, ...], Mapping[str, int]]]:
+def seeds() -> Iterator[tuple[int, tuple[InstanceType, ...], Mapping[str, Any]]]:
     """Sizes on one, two and three types, with cards and without; the sizes between are drawn, always the same."""
     random = Random(11)
     between = [random.randint(961, 3000) for _ in range(3)]
@@ -38,7 +39,7 @@ def seeds() -> Iterator[tuple[int, tuple[InstanceType, ...], Mapping[str, int]]]
 
 @pytest.mark.parametrize("size, types, asked", list(seeds()))
 def test_each_of_many_equal_pods_gets_a_place(
-    size: int, types: Sequence[InstanceType], asked: Mapping[str, int]
+    size: int, types: Sequence[InstanceType], asked: Mapping[str, Any]
 ) -> None:
     """However many they are, and however many nodes that takes."""
     decided = planned(some(size, **asked), [a_pool()], types)
@@ -57,7 +58,7 @@ def test_slices_of_cards_are_bought_at_any_number(size: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("asked, types", [({"cpu": 1}, (M5, M5_2X)), ({"gpu": 1}, (G5, G5_2X, G5_12X))])
-def test_a_hundred_thousand_pods_are_placed(asked: Mapping[str, int], types: Sequence[InstanceType]) -> None:
+def test_a_hundred_thousand_pods_are_placed(asked: Mapping[str, Any], types: Sequence[InstanceType]) -> None:
     """The search costs shapes and types; only what is written down costs pods."""
     decided = planned(some(100_000, **asked), [a_pool()], types)
 

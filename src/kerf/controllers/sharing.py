@@ -41,7 +41,11 @@ class SharingStatus:
         offered = supply(snapshot, await self._book.market(snapshot))
         for pool in snapshot.node_pools:
             unreadable = unreadable_for(
-                pool.labels, pool.stated_annotations, offered.families, self._state.unreadable_config_maps()
+                pool.labels,
+                pool.stated_annotations,
+                offered.families,
+                self._state.unreadable_config_maps(),
+                snapshot.config_maps,
             )
             problems = (*unreadable, *(text for name, text in offered.sharing_problems if name == pool.name))
             told = complaint(pool, GPU_SHARING_MISCONFIGURED, _message(problems), "AsConfigured", now)

@@ -14,6 +14,19 @@ from kerf.model.pods import Pod, PodDisruptionBudget
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.windows import CapacityWindow
 
+PLUGIN_NAMESPACES = (
+    "gpu-operator",
+    "hami-system",
+    "kerf-system",
+    "kube-system",
+    "nvidia-device-plugin",
+    "nvidia-gpu-operator",
+)
+"""Where the charts and guides of HAMi, of NVIDIA's GPU operator and device plugin, and of Kerf put what they install.
+
+Anybody may call a ConfigMap as a plugin calls its own; in a namespace of theirs no tenant may write.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigMap:
@@ -21,7 +34,7 @@ class ConfigMap:
 
     namespace: str
     name: str
-    data: Mapping[str, str] = field(hash=False)
+    data: Mapping[str, str] = field(hash=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
