@@ -34,6 +34,7 @@ from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.groups import group_of
+from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
@@ -184,8 +185,8 @@ class Source:
         return "input" if self.files else "cluster"
 
 
-@dataclass(frozen=True)
-class World:
+@dataclass(frozen=True, repr=False)
+class World(Large):
     """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
 
     `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`

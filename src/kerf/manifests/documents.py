@@ -14,6 +14,7 @@ import yaml
 from kerf.errors import DecodeError
 from kerf.manifests.schema import Path
 from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels
+from kerf.model.large import Large
 
 
 class Document(Protocol):
@@ -41,8 +42,8 @@ class Document(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class YamlDocument:
+@dataclass(frozen=True, repr=False)
+class YamlDocument(Large):
     """A YAML document; `first_line` counts the lines of the file before `text`, which it was composed from."""
 
     name: str
@@ -82,8 +83,8 @@ class YamlDocument:
         return self.place()
 
 
-@dataclass(frozen=True)
-class JsonFile:
+@dataclass(frozen=True, repr=False)
+class JsonFile(Large):
     """A JSON file as bytes, and its objects in order as views of them."""
 
     name: str
