@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 CHART = Path("charts/kerf")
 BEGIN, END = "  # Settings: begin\n", "  # Settings: end\n"
 DURATION = r"^([0-9]{1,9}([.][0-9]{1,9})?(ms|h|m|s))*$"
+NAMESPACES = r"^([a-z0-9-]+(,[a-z0-9-]+)*)?$"
 
 KARPENTER_NAMES = {"batch-idle": "batchIdleDuration", "batch-max": "batchMaxDuration"}
 """Settings that Karpenter's chart has too, by key."""
@@ -210,7 +211,8 @@ def _form(value: Value) -> Mapping[str, Any]:
     settings = {f"settings.{chart_name(setting)}": setting for setting in settings_table()}
     if value.path in settings:
         choices = settings[value.path].choices
-        return {"enum": ["", *choices]} if choices else {"type": "string", "pattern": DURATION}
+        pattern = NAMESPACES if settings[value.path].is_namespaces else DURATION
+        return {"enum": ["", *choices]} if choices else {"type": "string", "pattern": pattern}
     return FORMS.get(value.path) or {"type": _TYPES[type(value.default)]}
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kerf.errors import ConfigError
+from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 STRATEGIES = ("cost", "first-fit")
 DURATION = "a duration such as 1m30s or 500ms"
+NAMESPACES = "names of namespaces, separated by commas"
 FOLLOWING = ("auto", "nominate", "pin", "off")
 
 
@@ -46,6 +48,9 @@ class Settings:
     sold_out_most_s: float = _setting(30 * 60, "Leave a sold-out offering alone at most.")
     back_off_s: float = _setting(5 * 60, "Leave a type that failed alone at first.")
     back_off_most_s: float = _setting(30 * 60, "Leave a type that failed alone at most.")
+    plugin_namespaces: tuple[str, ...] = _setting(
+        PLUGIN_NAMESPACES, "Read how GPUs are shared from ConfigMaps of these namespaces alone."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,12 @@ class Setting:
     meaning: str
     choices: tuple[str, ...]
     default: str
+    is_namespaces: bool = False
+
+    @property
+    def form(self) -> str:
+        """What stands for its value in a usage line."""
+        return f"[{'|'.join(self.choices)}]" if self.choices else "NAMESPACES" if self.is_namespaces else "DURATION"
 
 
 def settings_table() -> tuple[Setting, ...]:
@@ -68,9 +79,10 @@ def settings_table() -> tuple[Setting, ...]:
 
 def _described(name: str, metadata: Mapping[str, Any], default: Any) -> Setting:
     key = name.removesuffix("_s").replace("_", "-")
-    shown = default if isinstance(default, str) else f"{default:g}s"
+    is_namespaces = isinstance(default, tuple)
+    shown = ",".join(default) if is_namespaces else default if isinstance(default, str) else f"{default:g}s"
     variable = f"KERF_{key.upper().replace('-', '_')}"
-    return Setting(name, f"--{key}", variable, key, metadata["meaning"], metadata["choices"], shown)
+    return Setting(name, f"--{key}", variable, key, metadata["meaning"], metadata["choices"], shown, is_namespaces)
 
 
 def settings_of(texts: Mapping[str, str]) -> Settings:
@@ -80,18 +92,24 @@ def settings_of(texts: Mapping[str, str]) -> Settings:
     return Settings(**values)
 
 
-def _value(setting: Setting, text: str) -> str | float:
+def _value(setting: Setting, text: str) -> str | float | tuple[str, ...]:
     named = f"{setting.flag} ({setting.variable}, key {setting.key})"
     if setting.choices:
         if text not in setting.choices:
             raise ConfigError(f"{named}: expected one of {', '.join(setting.choices)}, got {text!r}")
         return text
+    if setting.is_namespaces:
+        names = tuple(sorted({name.strip() for name in text.split(",")}))
+        if not all(map(_NAMESPACE.fullmatch, names)):
+            raise ConfigError(f"{named}: expected {NAMESPACES}, got {text!r}")
+        return names
     seconds = seconds_of(text)
     if seconds is None:
         raise ConfigError(f"{named}: expected {DURATION}, got {text!r}")
     return seconds
 
 
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PARTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|h|m|s))+", re.ASCII)
 _PART = re.compile(r"([0-9.]+)(ms|h|m|s)", re.ASCII)

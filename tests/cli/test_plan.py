@@ -196,3 +196,33 @@ def test_a_bound_that_comes_later_is_the_same() -> None:
 
     assert decide(World(snapshot, market)).cost == bounded(later).cost
     assert later.cost.bound_micro is None
+
+
+def hami_map(namespace: str, count: int) -> str:
+    """HAMi's ConfigMap in a namespace."""
+    name = f"{{name: hami-scheduler-device, namespace: {namespace}}}"
+    text = f"{{device-config.yaml: 'nvidia: {{deviceSplitCount: {count}}}'}}"
+    return f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name}\ndata: {text}\n"
+
+
+PLAN_003 = ("plan", *files(POOL_003, WORKLOAD_003), *THREE, "-f", "-")
+
+
+def test_a_tenants_config_map_changes_no_plan_and_is_named() -> None:
+    """It has the name of HAMi's own and says something else."""
+    alone = kerf(*PLAN_003, stdin=hami_map("kube-system", 4))
+    beside = kerf(*PLAN_003, stdin=hami_map("kube-system", 4) + hami_map("team-a", 1))
+
+    assert (alone.returncode, alone.stdout) == (beside.returncode, beside.stdout)
+    assert "note: not read: ConfigMap team-a/hami-scheduler-device: GPU plugins are configured in" in beside.stderr
+
+
+def test_two_configurations_of_plugins_that_differ_are_an_error() -> None:
+    """Exit 2, with both names; where a plugin is in another namespace, a variable says so."""
+    stdin = hami_map("kube-system", 4) + hami_map("hami", 1)
+    own = kerf(*PLAN_003, stdin=stdin, environment={"KERF_PLUGIN_NAMESPACES": "hami,kube-system"})
+    wrong = kerf(*PLAN_003, stdin=stdin, environment={"KERF_PLUGIN_NAMESPACES": "Hami"})
+
+    assert (2, 2, 0) == (own.returncode, wrong.returncode, kerf(*PLAN_003, stdin=stdin).returncode)
+    assert "hami/hami-scheduler-device, kube-system/hami-scheduler-device differ" in own.stderr
+    assert "KERF_PLUGIN_NAMESPACES" in wrong.stderr

@@ -12,6 +12,7 @@ from kerf.model.promises import devices_text
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.family import Unreadable
 from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
+from kerf.sharing.registry import configured
 from kerf.state import (
     ClusterState,
     noted_observations,
@@ -208,3 +209,60 @@ def test_a_configuration_that_cannot_be_read_leaves_the_last_good_one() -> None:
         state.apply(Upserted(replace(good, data={"device-config.yaml": "nvidia: ["})))
 
     assert (good,) == state.snapshot(0).config_maps
+
+
+def hami_map(count: int | str, namespace: str = "kube-system") -> ConfigMap:
+    """HAMi's ConfigMap with that split count; with a text, it cannot be read."""
+    text = f"nvidia: {{deviceSplitCount: {count}}}"
+    return ConfigMap(namespace, "hami-scheduler-device", {"device-config.yaml": text})
+
+
+def test_a_tenants_config_map_is_nobodys_configuration() -> None:
+    """Whatever it is called and says; the namespaces of plugins are a setting."""
+    state, own = ClusterState(), ClusterState(plugin_namespaces=("team-a",))
+    for each in (hami_map(4), hami_map(9, "team-a"), hami_map("x", "team-b")):
+        state.apply(Upserted(each))
+        own.apply(Upserted(each))
+
+    assert (hami_map(4),) == state.snapshot(0).config_maps
+    assert (hami_map(9, "team-a"),) == own.snapshot(0).config_maps
+    assert () == state.unreadable_config_maps()
+
+
+def test_a_config_map_that_contradicts_another_leaves_the_last_good_form() -> None:
+    """Of both; a plan can be made as before, and the map is remembered as one that cannot be read."""
+    state = ClusterState()
+    state.apply(Upserted(hami_map(4)))
+    with pytest.raises(DecodeError, match="differ"):
+        state.apply(Upserted(hami_map(5, "hami-system")))
+
+    snapshot = state.snapshot(0)
+    assert (hami_map(4),) == snapshot.config_maps
+    assert configured(snapshot.config_maps)
+    assert (hami_map(5, "hami-system"),) == state.unreadable_config_maps()
+
+
+def test_a_contradiction_ends_with_either_map() -> None:
+    """Deleted or changed: what was refused counts then, and nothing is left as unreadable."""
+    for change in (Deleted(hami_map(4)), Upserted(hami_map(5))):
+        state = ClusterState()
+        state.apply(Upserted(hami_map(4)))
+        with pytest.raises(DecodeError):
+            state.apply(Upserted(hami_map(5, "hami-system")))
+        state.apply(change)
+
+        assert hami_map(5, "hami-system") in state.snapshot(0).config_maps
+        assert () == state.unreadable_config_maps()
+
+
+def test_two_maps_that_change_alike_are_taken_together() -> None:
+    """Each contradicts the old form of the other."""
+    state = ClusterState()
+    both = ("hami-system", "kube-system")
+    for namespace in both:
+        state.apply(Upserted(hami_map(4, namespace)))
+    with pytest.raises(DecodeError):
+        state.apply(Upserted(hami_map(8, both[0])))
+    state.apply(Upserted(hami_map(8, both[1])))
+
+    assert tuple(hami_map(8, namespace) for namespace in both) == state.snapshot(0).config_maps

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec import Raw
 
-from kerf.kube.reader import WATCHED, KubeReader, follow
+from kerf.kube.reader import WATCHED, KubeReader, follow, of_plugins
 from kerf.kube.reflector import Followed, Pace
 from kerf.kube.resources import CONFIG_MAPS, DAEMON_SETS, NODES, PODS, RUN, Resource, declared
 from kerf.manifests.live import decode_live
@@ -155,6 +155,20 @@ async def test_only_the_config_map_that_is_named_is_asked_for() -> None:
     asked = [query["fieldSelector"] for _, _, query in server.requests]
     assert [f"metadata.name={CONFIG_MAP}"] * 2 == asked
     assert (CONFIG_MAP,) == followed.watching.names
+
+
+@on_loop
+async def test_a_config_map_outside_the_namespaces_of_plugins_is_passed_over() -> None:
+    """It is not even kept: its author says how large it is."""
+    server = FakeServer()
+    server.put(CONFIG_MAPS, CONFIG_MAP, data={"a": "b"})
+    async with serving(server) as client:
+        followed = (follow(CONFIG_MAPS, name=CONFIG_MAP),)
+        for namespaces, expected in ((("kube-system",), 0), (("default",), 1)):
+            reader = KubeReader(client, followed, decode=of_plugins(namespaces), pace=PACE)
+            async with aclosing(reader.events()) as events:
+                told = [await anext(events)]
+            assert expected == sum(isinstance(event, Upserted) for event in told)
 
 
 @on_loop

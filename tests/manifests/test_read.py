@@ -186,3 +186,26 @@ def test_the_errors_on_the_reference_page_are_the_real_ones() -> None:
     manifest, errors = (page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("yaml", "text"))
 
     assert errors.strip() == refusal(manifest, name="pool.yaml")
+
+
+@pytest.mark.parametrize("name", ["in.json", "in.yaml"])
+def test_json_is_nested_no_deeper_than_yaml(name: str) -> None:
+    """Checks go down a value by recursion, and Python's stack ends before its JSON reader does."""
+    text = '{"a":' * 900 + "1" + "}" * 900
+
+    assert "nested too deeply" in refusal(text, name=name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "&a {kind: List, apiVersion: v1, items: [*a]}",
+        "kind: List\nx: [&a {kind: List, items: [{}, {}]}, &b {kind: List, items: [*a, *a, *a, *a]}]\n"
+        + "items: [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b, *b]",
+    ],
+)
+def test_a_list_that_stands_in_itself_or_multiplies_is_refused(text: str) -> None:
+    """Items are counted over all Lists of a document."""
+    errors = parse(text).errors
+
+    assert "its lists grow without end" in str(errors[0])

@@ -127,9 +127,8 @@ def _found(world: World, wanted: Wanted) -> _Asked:
 
 def _hami(world: World) -> HamiConfig:
     """How HAMi is configured; what cannot be read counts as its chart's defaults, as for a plan."""
-    config_maps = tuple(held for held in world.decoded.config_maps if not held.name.startswith(SHARD_NAME))
     try:
-        return next(family.config for family in configured(config_maps) if isinstance(family, Hami))
+        return next(family.config for family in configured(world.snapshot.config_maps) if isinstance(family, Hami))
     except InputError:
         return CHART_DEFAULTS
 

@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import functools
 import io
+import os
 import re
 import sys
 import time
@@ -22,26 +23,31 @@ from kerf.catalog import load_market, provider_of, why_not_sold
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.cli.selectors import parse_selector
+from kerf.config import settings_of
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.usage.history import SHARD_NAME
 from kerf.engine.usage.samples import Fault, joined
-from kerf.errors import InputError, KerfError
+from kerf.errors import DecodeError, InputError, KerfError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.groups import group_of
+from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.model.snapshot import ClusterSnapshot, ConfigMap, Upserted
 from kerf.model.times import instant_s
 from kerf.model.usage import NO_USAGE, Usage
+from kerf.sharing.registry import configures
 from kerf.state import ClusterState, observed_memory
 
 _WATCH_S = 2.0
+_PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
+_MOST_TOLD = 3
 _LASTED = re.compile(r"\b(?:[0-9]+(?:ms|[dhms]))+\b|(?<=\"ageSeconds\": )[0-9]+|(?<=ageSeconds: )[0-9]+")
 FORMATS = ("table", "wide", "json", "yaml")
 _Command = Callable[..., Any]
@@ -179,8 +185,8 @@ class Source:
         return "input" if self.files else "cluster"
 
 
-@dataclass(frozen=True)
-class World:
+@dataclass(frozen=True, repr=False)
+class World(Large):
     """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
 
     `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
@@ -216,10 +222,11 @@ def read_world(source: Source, *, with_usage: bool = False, with_history: bool =
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _tell(decoded)
+        _tell_of_foreign(decoded.config_maps)
         market = _market(source, decoded.node_pools)
         pods = expand(decoded)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
-        snapshot = _snapshot(decoded, pods, at_s)
+        snapshot = _snapshot(decoded, pods, at_s, skips_broken=not source.files)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
     usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
@@ -289,6 +296,23 @@ def _tell(decoded: Decoded) -> None:
         click.echo(f"note: kinds that Kerf does not read: {kinds}", err=True)
 
 
+def plugin_namespaces() -> tuple[str, ...]:
+    """Where GPU plugins have their ConfigMaps, as `kerf run` takes it from the environment. Raises ConfigError."""
+    text = os.environ.get(_PLUGIN_NAMESPACES)
+    return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
+
+
+def _tell_of_foreign(config_maps: Iterable[ConfigMap]) -> None:
+    """Say which ConfigMaps look like a plugin's and are none, because of where they are."""
+    namespaces = plugin_namespaces()
+    foreign = [f"{m.namespace}/{m.name}" for m in config_maps if m.namespace not in namespaces and configures(m)]
+    if foreign:
+        more = f" and {len(foreign) - _MOST_TOLD} more" if len(foreign) > _MOST_TOLD else ""
+        names = ", ".join(foreign[:_MOST_TOLD]) + more
+        where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
+        click.echo(f"note: not read: ConfigMap {names}: {where}", err=True)
+
+
 def _market(source: Source, pools: tuple[NodePool, ...]) -> Market:
     provider = provider_of(pools) if source.catalog is None else ""
     market = load_market(source.catalog, provider, source.region)
@@ -313,10 +337,10 @@ def _unknown_types(pool: NodePool, market: Market) -> list[str]:
     return [name for name in sorted(named.values) if market.find(name) is None]
 
 
-def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float) -> ClusterSnapshot:
+def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float, *, skips_broken: bool) -> ClusterSnapshot:
     pools = {pool.name: pool for pool in decoded.node_pools}
     claims = (_matured(claim, pools.get(claim.node_pool), now_s) for claim in decoded.node_claims)
-    state = ClusterState(assume_node_classes=True)
+    state = ClusterState(assume_node_classes=True, plugin_namespaces=plugin_namespaces())
     for group in (
         decoded.node_pools,
         decoded.overlays,
@@ -336,7 +360,13 @@ def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float) -> ClusterS
         pods,
     ):
         for value in group:
-            state.apply(Upserted(value))
+            try:
+                state.apply(Upserted(value))
+            except DecodeError as error:
+                if not skips_broken:
+                    raise
+                # As for the controllers: what others have written must not end the plan for everybody.
+                click.echo(f"warning: left out: {error}", err=True)
     return state.snapshot(now_s, state.pending())
 
 

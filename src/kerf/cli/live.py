@@ -9,7 +9,9 @@ permission; what only refines it is left out with a note.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 import click
 import msgspec
@@ -40,7 +42,8 @@ from kerf.kube.resources import (
 )
 from kerf.kube.usage import READS as USAGE_READS
 from kerf.kube.usage import Metrics, read_checkpoints, read_metrics
-from kerf.manifests.read import Documents, parse
+from kerf.manifests.read import Documents, parse_json
+from kerf.model.large import Large
 from kerf.ports import NotFound
 from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
 
@@ -89,8 +92,8 @@ class _Groups(msgspec.Struct):
     groups: list[Group]
 
 
-@dataclass(frozen=True)
-class Cluster:
+@dataclass(frozen=True, repr=False)
+class Cluster(Large):
     """What was read of a cluster, and the namespace in which a name without one is looked for first.
 
     `usage_problem` says why there is no usage in it; empty where there is, or where nobody asked for it.
@@ -109,11 +112,22 @@ def read_cluster(
     Tells what is left out on stderr. Raises ClusterUnreachable.
     """
     try:
-        return asyncio.run(_read(Target(kubeconfig, context), with_usage=with_usage, with_history=with_history))
+        return _run(_read(Target(kubeconfig, context), with_usage=with_usage, with_history=with_history))
     except NoCluster as error:
         raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
     except (ApiError, msgspec.MsgspecError) as error:
         raise ClusterUnreachable(str(error)) from error
+
+
+def _run(reading: Coroutine[Any, Any, Cluster]) -> Cluster:
+    found: list[Cluster] = []
+
+    async def main() -> None:
+        # Not the result of the main task: at its end asyncio.run makes a repr of that, of the whole cluster.
+        found.append(await reading)
+
+    asyncio.run(main())
+    return found[0]
 
 
 async def _read(target: Target, *, with_usage: bool, with_history: bool) -> Cluster:
@@ -121,7 +135,7 @@ async def _read(target: Target, *, with_usage: bool, with_history: bool) -> Clus
     try:
         documents = await read_objects(client)
         told = await read_metrics(client) if with_usage else Metrics()
-        usage = [parse(page.decode(errors="replace"), f"{name}.json") for name, page in told.pages]
+        usage = [parse_json(page, f"{name}.json") for name, page in told.pages]
         if with_history:
             usage += await _history(client)
         return Cluster(Documents.joined((documents, *usage)), client.namespace, told.problem)
@@ -135,7 +149,7 @@ async def _history(client: KubeClient) -> list[Documents]:
     except (Forbidden, NotFound) as error:
         click.echo(f"note: without the history of usage: {error}", err=True)
         return []
-    return [parse(page.decode(errors="replace"), "kerf-usage.json") for page in pages]
+    return [parse_json(page, "kerf-usage.json") for page in pages]
 
 
 async def read_objects(client: KubeClient) -> Documents:
@@ -192,7 +206,7 @@ class _Reading:
         pages = []
         while True:
             page = await self._client.call(wanted, params=params)
-            pages.append(parse(page.decode(), f"{wanted.resource.plural}.json"))
+            pages.append(parse_json(page, f"{wanted.resource.plural}.json"))
             head = msgspec.json.decode(page, type=_Head).metadata
             self._version = self._version or head.version
             if not head.continue_:

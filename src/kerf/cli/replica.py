@@ -36,7 +36,7 @@ from kerf.kube.health import measure, problems
 from kerf.kube.objects import KubeObjects
 from kerf.kube.preflight import Unsuitable, preflight
 from kerf.kube.rbac import needed
-from kerf.kube.reader import KubeReader
+from kerf.kube.reader import KubeReader, of_plugins
 from kerf.kube.recorder import KubeRecorder
 from kerf.kube.resources import OWN, Access, Resource
 from kerf.kube.usage import KubeUsage
@@ -125,7 +125,9 @@ class Replica:
         self._leadership = Leadership(_running_s)
         acting = client.guarded(self._leadership.check) if options.elects else client
         clock = SystemClock(client.clock.now_s)
-        self._reader = KubeReader(client, on_undecodable=self._undecodable)
+        self._reader = KubeReader(
+            client, decode=of_plugins(settings.plugin_namespaces), on_undecodable=self._undecodable
+        )
         self._recorder = KubeRecorder(acting, clock, self._uid)
         self._cloud = KwokCloud(KubeObjects(acting), clock, catalogue, namespace=options.namespace)
         managed = ManagedReader(self._reader, parse_selector(options.managed_selector))

@@ -137,9 +137,8 @@ def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     for setting in reversed(settings_table()):
-        choice = f"[{'|'.join(setting.choices)}]" if setting.choices else "DURATION"
         flag = _option(
-            setting.flag, setting.field, metavar=choice, default=setting.default, show_default=True,
+            setting.flag, setting.field, metavar=setting.form, default=setting.default, show_default=True,
             help=setting.meaning,
         )  # fmt: skip
         command = flag(command)

@@ -39,7 +39,7 @@ from kerf.sharing.family import Family
 from kerf.sharing.hami import Hami
 from kerf.sharing.hami_config import HamiConfig
 from kerf.sharing.hami_records import HANDSHAKE
-from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, owner_of
+from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, of_plugins, owner_of
 
 HANDSHAKE_S = 30
 """How often HAMi's device plugin says that it is alive."""
@@ -115,7 +115,7 @@ class DevicePlugins:
         """The family of the node's cards; None when its plugin cannot start because its configuration is broken."""
         labels, annotations = _texts_of(node, "labels"), _texts_of(node, "annotations")
         try:
-            return owner_of(labels, annotations, configured(self._installed.config_maps))
+            return owner_of(labels, annotations, configured(of_plugins(self._installed.config_maps)))
         except DecodeError as error:
             self._complain(error)
         family = owner_of(labels, annotations, FAMILIES)

@@ -37,7 +37,7 @@ def compose(
     `is_foreign` knows the uids of claims that exist and that the reader hides, because they are another's. A dry run
     plans, explains and publishes; nothing in it writes but the recorder.
     """
-    state = ClusterState(assume_node_classes=assume_node_classes)
+    state = ClusterState(assume_node_classes=assume_node_classes, plugin_namespaces=settings.plugin_namespaces)
     book = MarketBook(ports.cloud, ports.clock, settings)
     shadow, beside = Shadow(ports.recorder), replace(ports, recorder=ShadowRecorder(ports.recorder))
     actuator = Actuator(state, ports.writer, ports.recorder, ports.clock)

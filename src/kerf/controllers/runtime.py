@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kerf.cloudprovider import CloudProvider, Throttled
-from kerf.errors import DecodeError, KerfError
+from kerf.errors import DecodeError, KerfError, brief
 from kerf.model import events
 from kerf.model.snapshot import Event, Synced, Watched, key_of
 from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder, UsageSource
@@ -107,7 +107,7 @@ class _Worker:
             return self._backing_off(key)
         except Exception as error:
             # A mistake of ours on one key must not end the loop for that key, nor for the others.
-            report_bug(f"controller {self._controller.name} failed on {key!r}", error)
+            report_bug(f"controller {self._controller.name} failed on {brief(key)}", error)
             return self._backing_off(key)
         self._failures.pop(key, None)
         self._count("done")

@@ -42,7 +42,11 @@ class SharingStatus:
         offered = supply(snapshot, await self._book.market(snapshot))
         for pool in snapshot.node_pools:
             unreadable = unreadable_for(
-                pool.labels, pool.stated_annotations, offered.families, self._state.unreadable_config_maps()
+                pool.labels,
+                pool.stated_annotations,
+                offered.families,
+                self._state.unreadable_config_maps(),
+                snapshot.config_maps,
             )
             unshown = (cause_text(problem) for name, problem in offered.sharing_problems if name == pool.name)
             problems = (*(cause_text(problem) for problem in unreadable), *unshown)

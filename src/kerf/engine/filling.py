@@ -20,6 +20,7 @@ from kerf.engine.target import Room, Target
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.instancetypes import Offering
+from kerf.model.large import Large
 from kerf.model.plan import Misfit, PlacedPod
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, Resources
@@ -28,8 +29,8 @@ Counts = tuple[int, ...]
 """Pods by shape, in the order of the shapes."""
 
 
-@dataclass(frozen=True, eq=False)
-class Load:
+@dataclass(frozen=True, eq=False, repr=False)
+class Load(Large):
     """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed."""
 
     candidate: Candidate
@@ -62,12 +63,13 @@ def charge(candidate: Candidate, offering: Offering, requirements: Requirements)
     return candidate.capacity.replaced({COST_PER_HOUR: max(prices, default=offering.price_micro)})
 
 
-@dataclass
-class Purchase:
-    """Loads with how often each is bought, and the pods by shape that are left."""
+@dataclass(repr=False)
+class Purchase(Large):
+    """Loads with how often each is bought, and the pods by shape that are left; `notes` on a search that failed."""
 
     loads: list[tuple[Load, int]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[int, int, int]:

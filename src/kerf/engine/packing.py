@@ -11,9 +11,9 @@ Pool weight comes first: pods go to the pools of the highest weight that can hol
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from kerf.engine.filling import Filler, Load, Purchase
+from kerf.engine.filling import Counts, Filler, Load, Purchase
 from kerf.engine.firstfit import first_fit
 from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
@@ -34,6 +34,10 @@ Preference = Callable[[Load, int], tuple[int, ...]]
 """Sort key of a load and its value: the least is bought next."""
 
 
+BuyInTier = Callable[[Filler, Sequence[Candidate], Sequence[int], Ledger], Purchase]
+"""Nodes for pods among candidates of one weight; leaves the ledger as it is."""
+
+
 def cheapest_per_value(load: Load, value: int) -> tuple[int, ...]:
     """Price for the value that is served; then the smaller node."""
     price = load.offering.price_micro
@@ -46,30 +50,92 @@ def fullest(load: Load, value: int) -> tuple[int, ...]:
 
 
 def cheapest_nodes(shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
-    """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`."""
-    filler = Filler(shapes)
-    purchase = _by_tier(filler, candidates, ledger.copy())
-    if any(purchase.left):
-        # Counted tier by tier, a limit may have gone to pods that had another place.
-        tries = _as_first_fit(filler, candidates, [len(shape) for shape in shapes], ledger)
-        purchase = min([purchase, *tries], key=lambda p: sum(p.left))
-    for load, times in purchase.loads:
-        ledger.charge(load.candidate.pool.name, load.charge, times)
+    """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
+
+    A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
+    which even that fails is left, and the others get their nodes.
+    """
+    try:
+        purchase = _search(Filler(shapes), candidates, ledger)
+    except Exception as error:  # our own bug must not stop every pod
+        purchase = _without_search(shapes, candidates, ledger, error)
+    _charge(purchase, ledger)
     return purchase
 
 
-def _by_tier(filler: Filler, candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
-    purchase = Purchase(left=[len(shape) for shape in filler.shapes])
+def _search(filler: Filler, candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
+    pods = [len(shape) for shape in filler.shapes]
+    purchase = _by_tier(filler, candidates, pods, ledger, _buy_in_tier)
+    if any(purchase.left):
+        # Counted tier by tier, a limit may have gone to pods that had another place.
+        tries = _as_first_fit(filler, candidates, pods, ledger)
+        purchase = min([purchase, *tries], key=lambda p: sum(p.left))
+    return purchase
+
+
+def _without_search(
+    shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger, error: Exception
+) -> Purchase:
+    """Nodes filled first-fit, together if that can be done, else each shape alone; without shapes that always fail."""
+    why = type(error).__name__
+    notes = [f"the search for the cheapest nodes failed ({why}): nodes are filled first-fit and may cost more"]
+    sound = set()
+    for number, shape in enumerate(shapes):
+        try:
+            _filled_first_fit(shapes, candidates, {number}, ledger)
+            sound.add(number)
+        except Exception as problem:
+            others = f" and {len(shape) - 1} like it" if len(shape) > 1 else ""
+            notes.append(f"no node is planned for pod {shape.pod.key}{others}: {type(problem).__name__}")
+    try:
+        purchase = _filled_first_fit(shapes, candidates, sound, ledger)
+    except Exception:
+        spent, purchase = ledger.copy(), Purchase(left=[len(shape) for shape in shapes])
+        for number in sorted(sound):
+            alone = _filled_first_fit(shapes, candidates, {number}, spent)
+            _charge(alone, spent)
+            purchase.loads.extend(alone.loads)
+            purchase.left[number] = alone.left[number]
+    purchase.notes = tuple(notes)
+    return purchase
+
+
+def _filled_first_fit(
+    shapes: Sequence[Shape], candidates: Sequence[Candidate], numbers: Collection[int], ledger: Ledger
+) -> Purchase:
+    """Nodes for the shapes of these numbers without any search; the pods of the others are all left."""
+    pods = [len(shape) for shape in shapes]
+    wanted = [count if number in numbers else 0 for number, count in enumerate(pods)]
+    # A filler of its own: what a failed search remembers may be half done.
+    purchase = _by_tier(Filler(shapes), candidates, wanted, ledger, _buy_greedily)
+    kept_out = (0 if number in numbers else count for number, count in enumerate(pods))
+    purchase.left = list(map(operator.add, purchase.left, kept_out))
+    return purchase
+
+
+def _charge(purchase: Purchase, ledger: Ledger) -> None:
+    for load, times in purchase.loads:
+        ledger.charge(load.candidate.pool.name, load.charge, times)
+
+
+def _by_tier(
+    filler: Filler, candidates: Sequence[Candidate], pods: Sequence[int], ledger: Ledger, buy: BuyInTier
+) -> Purchase:
+    purchase, ledger = Purchase(left=list(pods)), ledger.copy()
     for weight in sorted({c.pool.weight for c in candidates}, reverse=True):
         if not any(purchase.left):
             break
         tier = [c for c in candidates if c.pool.weight == weight]
-        bought = _buy_in_tier(filler, tier, purchase.left, ledger)
-        for load, times in bought.loads:
-            ledger.charge(load.candidate.pool.name, load.charge, times)
+        bought = buy(filler, tier, purchase.left, ledger)
+        _charge(bought, ledger)
         purchase.loads.extend(bought.loads)
         purchase.left = bought.left
     return purchase
+
+
+def _buy_greedily(filler: Filler, tier: Sequence[Candidate], left: Sequence[int], ledger: Ledger) -> Purchase:
+    ordered = sorted(tier, key=lambda c: c.order)
+    return _greedy(filler, ordered, _values(filler, ordered, left), left, ledger, cheapest_per_value)
 
 
 def _buy_in_tier(filler: Filler, tier: Sequence[Candidate], left: Sequence[int], ledger: Ledger) -> Purchase:
@@ -113,27 +179,42 @@ def _in_every_order(
     """
     if len(candidates) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
         return []
-    known: dict[tuple[int, ...], tuple[tuple[int, int, int], tuple[Load, ...]]] = {}
-
-    def best(remaining: tuple[int, ...]) -> tuple[tuple[int, int, int], tuple[Load, ...]]:
-        if remaining not in known:
-            found = [((sum(remaining), 0, 0), tuple[Load, ...]())]
-            for candidate in candidates:
-                load = filler.fill(candidate, remaining)
-                if load is not None:
-                    (unserved, price, nodes), loads = best(tuple(map(operator.sub, remaining, load.counts)))
-                    found.append(((unserved, price + load.offering.price_micro, nodes + 1), (load, *loads)))
-            known[remaining] = min(found, key=lambda pair: pair[0])
-        return known[remaining]
-
-    (_, loads), spent, purchase = best(tuple(left)), ledger.copy(), Purchase(left=list(left))
-    for load in loads:
+    chosen = _best_next(filler, candidates, tuple(left))
+    spent, purchase = ledger.copy(), Purchase(left=list(left))
+    while (load := chosen[tuple(purchase.left)]) is not None:
         if spent.room_for(load.candidate, load.charge) == 0:
             return []
         spent.charge(load.candidate.pool.name, load.charge, 1)
         purchase.loads.append((load, 1))
         purchase.left = list(map(operator.sub, purchase.left, load.counts))
     return [purchase]
+
+
+def _best_next(filler: Filler, candidates: Sequence[Candidate], start: Counts) -> dict[Counts, Load | None]:
+    """The full node to buy first for each set of pods that `start` can come down to; None for none.
+
+    Cost: sets times candidates. Sets wait on a list of our own: one set can follow another as often as there are nodes
+    to buy, and Python's stack ends before the nodes do.
+    """
+    ranks: dict[Counts, tuple[int, int, int]] = {}
+    chosen: dict[Counts, Load | None] = {}
+    waiting = [start]
+    while waiting:
+        remaining = waiting[-1]
+        loads = [load for candidate in candidates if (load := filler.fill(candidate, remaining)) is not None]
+        rests = [tuple(map(operator.sub, remaining, load.counts)) for load in loads]
+        unknown = [rest for rest in rests if rest not in ranks]
+        if unknown:
+            waiting.extend(unknown)
+            continue
+        waiting.pop()
+        ranks[remaining], chosen[remaining] = (sum(remaining), 0, 0), None
+        for load, rest in zip(loads, rests, strict=True):
+            unserved, price, nodes = ranks[rest]
+            rank = (unserved, price + load.offering.price_micro, nodes + 1)
+            if rank < ranks[remaining]:
+                ranks[remaining], chosen[remaining] = rank, load
+    return chosen
 
 
 def _values(filler: Filler, candidates: Sequence[Candidate], left: Sequence[int]) -> list[int]:

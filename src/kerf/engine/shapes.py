@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from kerf.model.large import Large
 from kerf.model.placeholders import VIRTUAL
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.quantities import Resources
@@ -29,8 +30,8 @@ _OWN_OF_A_POD = (
 _DIGITS = re.compile(r"(\d+)")
 
 
-@dataclass(frozen=True, eq=False)
-class Shape:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shape(Large):
     """Pods that are equal for every placement, in queue order; never empty."""
 
     pods: tuple[Pod, ...]

@@ -36,6 +36,7 @@ from kerf.model.constraints import (
 )
 from kerf.model.gpu import DeviceShape, DeviceState
 from kerf.model.instancetypes import InstanceType, Offering, OfferingKey
+from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
@@ -104,8 +105,8 @@ class Candidate:
         return OfferingKey(self.kind.name, offering.zone, offering.capacity_type)
 
 
-@dataclass(frozen=True, eq=False)
-class Supply:
+@dataclass(frozen=True, eq=False, repr=False)
+class Supply(Large):
     """Everything that could be bought: candidates of all pools, and what a plan should tell of them.
 
     `pool_problems` are why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave

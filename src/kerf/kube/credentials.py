@@ -21,7 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 import yaml
 
 from kerf import __version__
-from kerf.errors import ApiError
+from kerf.errors import ApiError, brief
 
 if TYPE_CHECKING:
     import aiohttp
@@ -183,7 +183,7 @@ def _require_context(named: str, contents: Iterable[dict[str, Any]], context: st
     if not wanted:
         raise Unreachable(f"{named}: expected a current-context or --context, got neither (hint: {has})")
     if wanted not in known:
-        raise Unreachable(f"{named}: no context {wanted!r} (hint: {has})")
+        raise Unreachable(f"{named}: no context {brief(wanted)} (hint: {has})")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kerf.errors import ApiError
+from kerf.errors import ApiError, brief
 from kerf.kube.client import KubeClient
 from kerf.kube.resources import NODE_CLAIMS, NODE_METRICS, NODE_OVERLAYS, NODE_POOLS, POD_METRICS, Access, Resource
 from kerf.ports import NotFound
@@ -118,7 +118,7 @@ def _object(body: bytes, path: str) -> dict[str, Any]:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         got = body[:60].decode(errors="replace")
-        raise Unsuitable(f"no Kubernetes API: {path}: expected an object in JSON, got {got!r}") from error
+        raise Unsuitable(f"no Kubernetes API: {path}: expected an object in JSON, got {brief(got)}") from error
 
 
 async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> list[str]:

@@ -8,7 +8,9 @@ long as there is hope.
 import asyncio
 import gc
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+
+import msgspec
 
 from kerf.kube.client import KubeClient
 from kerf.kube.health import ResourceHealth
@@ -35,8 +37,8 @@ from kerf.kube.resources import (
     Resource,
     access,
 )
-from kerf.manifests.live import decode_live
-from kerf.model.snapshot import Event, Synced
+from kerf.manifests.live import decode_live, identity_of
+from kerf.model.snapshot import Event, Synced, Watched
 from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
 
 _AHEAD = 2_000
@@ -59,6 +61,16 @@ WATCHED = (
     *(follow(CONFIG_MAPS, name=name) for name in SHARING_CONFIG_MAPS),
 )
 """What the model knows. Of ConfigMaps that is how GPUs are shared: a cluster's others are none of our business."""
+
+
+def of_plugins(namespaces: Collection[str], decode: Decode = decode_live) -> Decode:
+    """A decoder that passes over the ConfigMaps of other namespaces: a tenant may give one any name, and fill it."""
+
+    def decode_of_plugins(raw: msgspec.Raw, kind: str, api_version: str) -> Watched | None:
+        is_foreign = kind == CONFIG_MAPS.kind and identity_of(raw).namespace not in namespaces
+        return None if is_foreign else decode(raw, kind, api_version)
+
+    return decode_of_plugins
 
 
 def _unreported(_resource: Resource, _namespace: str, _name: str, _uid: str, _error: Exception) -> None:

@@ -16,6 +16,7 @@ from kerf.kube.client import Forbidden, KubeClient, Params, Unreachable
 from kerf.kube.resources import CONFIG_MAPS, DRY_RUN, NODE_METRICS, OWN, POD_METRICS, READER, RUN, access
 from kerf.manifests.decode_usage import age_order, newest
 from kerf.manifests.live import decode_list, samples_of
+from kerf.model.large import Large
 from kerf.model.usage import SHARD_FORM, SHARD_LABEL, Usage
 from kerf.ports import AlreadyExists, Conflict, NotFound
 
@@ -29,8 +30,8 @@ _PAGE = 20
 """Of checkpoints, of which one may be a mebibyte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+@dataclass(frozen=True, slots=True, repr=False)
+class Metrics(Large):
     """Lists as bytes, with the name of their kind; `problem` says in one line why one of them is missing."""
 
     pages: tuple[tuple[str, bytes], ...] = ()

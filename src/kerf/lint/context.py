@@ -27,7 +27,7 @@ from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.model.windows import CapacityWindow
 from kerf.sharing.family import Family
 from kerf.sharing.hami import Hami
-from kerf.sharing.registry import FAMILIES, configured, owner_of
+from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
 
 UNPRICED = "no price of"
 """How the catalogue speaks of a type that is sold at a price it does not know."""
@@ -111,7 +111,7 @@ class LintContext:
         """The sharing families, as HAMi's ConfigMap of the input configures them; the defaults where it is broken."""
         maps = tuple(s.value for s in self.of_kind("ConfigMap") if isinstance(s.value, ConfigMap))
         try:
-            return configured(maps)
+            return configured(of_plugins(maps))
         except DecodeError:
             return FAMILIES
 

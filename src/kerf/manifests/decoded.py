@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kerf.model.cronjobs import CronJob
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
+from kerf.model.large import Large
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
@@ -42,8 +43,8 @@ class Workload:
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True)
-class Decoded:
+@dataclass(frozen=True, repr=False)
+class Decoded(Large):
     """Everything that was read, each tuple in name order whatever the order of the documents.
 
     `pods` are those that the input holds itself. `skipped_kinds` counts objects of kinds Kerf does not read.

@@ -13,7 +13,8 @@ import yaml
 
 from kerf.errors import DecodeError
 from kerf.manifests.schema import Path
-from kerf.manifests.yaml_nodes import YamlError, compose, construct, find
+from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels
+from kerf.model.large import Large
 
 
 class Document(Protocol):
@@ -41,8 +42,8 @@ class Document(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class YamlDocument:
+@dataclass(frozen=True, repr=False)
+class YamlDocument(Large):
     """A YAML document; `first_line` counts the lines of the file before `text`, which it was composed from."""
 
     name: str
@@ -82,8 +83,8 @@ class YamlDocument:
         return self.place()
 
 
-@dataclass(frozen=True)
-class JsonFile:
+@dataclass(frozen=True, repr=False)
+class JsonFile(Large):
     """A JSON file as bytes, and its objects in order as views of them."""
 
     name: str
@@ -128,12 +129,16 @@ class JsonDocument:
 
     def value(self) -> Any:
         """See Document."""
+        data = self.file.objects[self.index]
         try:
-            value = _DECODER.decode(str(self.file.objects[self.index], "utf-8"))
+            value = _DECODER.decode(str(data, "utf-8"))
         except KeyError:
             raise self._duplicate() from None
         except (ValueError, RecursionError) as error:
             raise DecodeError("", "JSON", f"<{error}>", place=self.place()) from None
+        # Counted first, because few documents have so many brackets, and going through all values costs.
+        if data.count(b"{") + data.count(b"[") > MOST_LEVELS and levels(value) > MOST_LEVELS:
+            raise DecodeError("", "plain nesting", "<it is nested too deeply>", place=self.place())
         return {**self.inherited, **value} if self.inherited and isinstance(value, dict) else value
 
     def _duplicate(self) -> DecodeError:

@@ -18,6 +18,7 @@ import yaml
 from kerf.errors import DecodeError, InputError
 from kerf.manifests.documents import Document, JsonDocument, JsonFile, YamlDocument
 from kerf.manifests.yaml_nodes import YamlError, compose, find
+from kerf.model.large import Large
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 _JSON_START = re.compile(r"\s*[\[{]\s*\"")
@@ -25,8 +26,8 @@ _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _DIRECTIVES_ONLY = re.compile(r"(?:\s*(?:[%#][^\n]*)?(?:\n|$))*")
 
 
-@dataclass(frozen=True)
-class Documents:
+@dataclass(frozen=True, repr=False)
+class Documents(Large):
     """What was read, in order; where a file or document could not be read, its error stands in its place."""
 
     entries: tuple[Document | InputError, ...] = ()
@@ -58,6 +59,18 @@ def read_documents(paths: Sequence[str], stdin: TextIO, *, recursive: bool = Fal
 def parse(text: str, name: str = "input") -> Documents:
     """The documents of one text, YAML or JSON, as if it were a file of that name."""
     return _parse(text.encode("utf-8", "surrogatepass"), name)
+
+
+def parse_json(data: bytes, name: str) -> Documents:
+    """The documents of an answer of the API, as if it were a file of that name, which ends in `.json`.
+
+    Bytes that are no UTF-8 are replaced, as they can only be in texts that nobody reads.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        data = data.decode(errors="replace").encode()
+    return _parse(data, name)
 
 
 def _read(path: str, stdin: TextIO, recursive: bool) -> Documents:
@@ -164,15 +177,24 @@ def _yaml(text: str, name: str) -> Documents:
 
 
 def _flattened(document: YamlDocument) -> Iterator[YamlDocument]:
-    """The items of a List, each as a document of its own."""
-    kind, version = (find(document.root, (key,))[0].value for key in ("kind", "apiVersion"))
-    items, _ = find(document.root, ("items",))
-    if not _is_list(kind) or items is document.root or not isinstance(items, yaml.SequenceNode):
-        yield document
-        return
-    inherited = _inherited(kind, version)
-    for item in items.value:
-        yield from _flattened(YamlDocument(document.name, item, document.first_line, inherited, document.text))
+    """The items of a List, each as a document of its own; Lists among them too. Raises YamlError.
+
+    An alias may stand for a List, even for the one it stands in: more items than characters are refused.
+    """
+    waiting, left = [document], len(document.text)
+    while waiting:
+        document = waiting.pop()
+        kind, version = (find(document.root, (key,))[0].value for key in ("kind", "apiVersion"))
+        items, _ = find(document.root, ("items",))
+        if not _is_list(kind) or items is document.root or not isinstance(items, yaml.SequenceNode):
+            yield document
+            continue
+        left -= len(items.value)
+        if left < 0:
+            raise YamlError("its lists grow without end", items.start_mark.line, items.start_mark.column)
+        inherited = _inherited(kind, version)
+        parts = (YamlDocument(document.name, it, document.first_line, inherited, document.text) for it in items.value)
+        waiting.extend(reversed(list(parts)))
 
 
 class _Envelope(msgspec.Struct):

@@ -11,11 +11,13 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Protocol
 
+from kerf.errors import MOST_SHOWN, brief
 from kerf.model.quantities import quantity_of
 from kerf.model.times import duration_s, instant_s
 
 Path = tuple[str | int, ...]
 
+_MOST_BITS = 200
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SUBDOMAIN = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
 _LABEL_KEY = re.compile(rf"(?:{_SUBDOMAIN}/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?", re.ASCII)
@@ -85,7 +87,7 @@ def path_text(path: Path) -> str:
         elif _PLAIN_KEY.fullmatch(step):
             text += f".{step}" if text else step
         else:
-            text += f'["{step}"]' if step.isprintable() else f"[{step!r}]"
+            text += f'["{step}"]' if step.isprintable() else f"[{brief(step)}]"
     return text
 
 
@@ -97,12 +99,12 @@ def shown(value: object) -> object:
         return "<a mapping>"
     if isinstance(value, list):
         return f"<a list of {len(value)}>"
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**60:
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         return "<a very large number>"
-    if isinstance(value, str) and len(value) > 100:
-        return f"<{value[:80]!r} and so on>"
-    # An error shows text that begins with a bracket as it is, which is meant for our own words only.
-    return f"<{value!r}>" if isinstance(value, str) and value.startswith("<") else value
+    # An error shows text that begins with a bracket as it is, which is meant for our own words only. Long text is cut
+    # here, since problems are kept with all that they show.
+    is_ours = isinstance(value, str) and (value.startswith("<") or len(value) > MOST_SHOWN)
+    return f"<{brief(value)}>" if is_ours else value
 
 
 class Scalar:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kerf.errors import InputError
+from kerf.errors import InputError, brief
 from kerf.manifests.decoded import Decoded, Workload
 from kerf.model.pods import Owner, Pod
 
@@ -43,11 +43,13 @@ def with_replicas(decoded: Decoded, setting: str) -> Decoded:
     key, separator, number = setting.rpartition("=")
     kind, _, name = key.partition("/")
     if not separator or not number.isdecimal() or len(number) > 6:
-        raise InputError(f"--replicas {setting}: expected KIND/NAMESPACE/NAME=NUMBER, got {number or 'no number'!r}")
+        raise InputError(
+            f"--replicas {setting}: expected KIND/NAMESPACE/NAME=NUMBER, got {brief(number or 'no number')}"
+        )
     wanted = f"{kind.lower()}/{name}"
     if all(workload.key != wanted for workload in decoded.workloads):
         known = ", ".join(sorted(workload.key for workload in decoded.workloads)) or "none"
-        raise InputError(f"--replicas {setting}: expected one of the workloads there ({known}), got {key!r}")
+        raise InputError(f"--replicas {setting}: expected one of the workloads there ({known}), got {brief(key)}")
     changed = (replace(w, replicas=int(number)) if w.key == wanted else w for w in decoded.workloads)
     return replace(decoded, workloads=tuple(changed))
 

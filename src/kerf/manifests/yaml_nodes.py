@@ -10,8 +10,15 @@ from typing import Any
 
 import yaml
 
-_MOST_LEVELS = 200
+from kerf.errors import brief
+
+MOST_LEVELS = 200
+"""How deep a document may be nested; what goes through values by recursion relies on it."""
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's C loader, where it was built with it: ten times as fast."""
 _MOST_VALUES = 2_000_000
+_VALUES_AT_ONCE, _VALUES_A_CHARACTER = 100_000, 20
+"""Values that any document may have, and how many more for each character: aliases may repeat parts, within reason."""
 _BRACKET = re.compile(r"[\[\]{}]")
 _DEEP_BLOCK = re.compile(r"^[ \t?:-]{400,}", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)", re.ASCII)
@@ -31,7 +38,7 @@ class YamlError(Exception):
 def compose(text: str) -> list[yaml.Node]:
     """The root node of every document of `text` that is not empty. Raises YamlError."""
     _refuse_deep(text)
-    loader = yaml.CSafeLoader(text)
+    loader = LOADER(text)
     roots = []
     try:
         while loader.check_node():
@@ -42,6 +49,8 @@ def compose(text: str) -> list[yaml.Node]:
         mark = error.problem_mark or error.context_mark
         parts = [part for part in (error.context, error.problem) if part]
         raise YamlError(" ".join(parts), mark.line if mark else 0, mark.column if mark else 0) from None
+    except RecursionError:
+        raise YamlError("it is nested too deeply") from None
     except (yaml.YAMLError, ValueError) as error:
         raise YamlError(str(error).splitlines()[0]) from None
     finally:
@@ -54,7 +63,7 @@ def _refuse_deep(text: str) -> None:
     level = 0
     for match in _BRACKET.finditer(text):
         level += 1 if match.group() in "[{" else -1
-        if level > _MOST_LEVELS * 5:
+        if level > MOST_LEVELS * 5:
             raise YamlError("it is nested too deeply", text.count("\n", 0, match.start()))
     if (deep := _DEEP_BLOCK.search(text)) is not None:
         raise YamlError("it is nested too deeply", text.count("\n", 0, deep.start()))
@@ -62,16 +71,17 @@ def _refuse_deep(text: str) -> None:
 
 def construct(root: yaml.Node) -> Any:
     """The plain value of a node tree: dict, list, str, int, float, bool, None. Raises YamlError on a duplicate key."""
-    return _Constructor().value(root, 0)
+    characters = root.end_mark.index - root.start_mark.index
+    return _Constructor(min(_MOST_VALUES, _VALUES_AT_ONCE + _VALUES_A_CHARACTER * characters)).value(root, 0)
 
 
 class _Constructor:
-    def __init__(self) -> None:
-        self._made = 0
+    def __init__(self, most: int) -> None:
+        self._made, self._most = 0, most
 
     def value(self, node: yaml.Node, level: int) -> Any:
         self._made += 1
-        if level > _MOST_LEVELS or self._made > _MOST_VALUES:
+        if level > MOST_LEVELS or self._made > self._most:
             raise YamlError("it is nested too deeply or grows without end", *_start(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, level)
@@ -90,7 +100,7 @@ class _Constructor:
                 merged = {**self._merge(value_node, level), **merged}
                 continue
             if key in own:
-                raise YamlError(f"duplicate key {key!r}", *_start(key_node))
+                raise YamlError(f"duplicate key {brief(key)}", *_start(key_node))
             own[key] = self.value(value_node, level + 1)
         return {**merged, **own} if merged else own
 
@@ -145,6 +155,16 @@ def _integer(text: str) -> int:
     elif digits.startswith("0") and len(digits) > 1:
         base = 8
     return int(text, base)
+
+
+def levels(value: Any) -> int:
+    """How deep a plain value is nested; 0 for a scalar."""
+    deepest, below = -1, [value]
+    while below:
+        deepest += 1
+        held = [each.values() if isinstance(each, dict) else each for each in below if isinstance(each, dict | list)]
+        below = [inner for several in held for inner in several]
+    return deepest
 
 
 def find(root: yaml.Node, path: tuple[str | int, ...]) -> tuple[yaml.Node, yaml.Node]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kerf.errors import brief
 from kerf.model.causes import OverPriceCap
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.quantities import COST_PER_HOUR, money_text, quantity_of
@@ -76,16 +77,16 @@ def bounds_of(annotations: Mapping[str, str]) -> Bounds:
         prices[key] = None if text is None else _price(text)
         if text is not None and prices[key] is None:
             broken.append(
-                f"annotation {key}: expected a price above 0 with at most six decimals such as 0.90, got {text!r}; "
-                "write the number alone, in the catalogue's currency"
+                f"annotation {key}: expected a price above 0 with at most six decimals such as 0.90, "
+                f"got {brief(text)}; write the number alone, in the catalogue's currency"
             )
     pace = annotations.get(MAX_LAUNCHES)
     is_pace = pace is not None and _COUNT.fullmatch(pace) is not None and int(pace) > 0
     if pace is not None and not is_pace:
-        broken.append(f"annotation {MAX_LAUNCHES}: expected a whole number above 0 such as 10, got {pace!r}")
+        broken.append(f"annotation {MAX_LAUNCHES}: expected a whole number above 0 such as 10, got {brief(pace)}")
     count = annotations.get(MIN_NODES, "0")
     is_count = _COUNT.fullmatch(count) is not None
-    floor = f"annotation {MIN_NODES}: expected a whole number of nodes such as 2, got {count!r}"
+    floor = f"annotation {MIN_NODES}: expected a whole number of nodes such as 2, got {brief(count)}"
     return Bounds(
         min_nodes=int(count) if is_count else 0,
         max_price_micro=prices[MAX_PRICE],

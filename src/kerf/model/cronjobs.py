@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.errors import brief
 from kerf.model.pods import Pod
 from kerf.model.schedules import has_zone, run_times, schedule_problem
 from kerf.model.times import duration_s
@@ -49,9 +50,9 @@ class CronJob:
         """Why its runs cannot be reckoned; empty when they can."""
         wrong = schedule_problem(self.schedule)
         if wrong:
-            return f"spec.schedule: expected five cron fields or a macro, got {self.schedule!r} ({wrong})"
+            return f"spec.schedule: expected five cron fields or a macro, got {brief(self.schedule)} ({wrong})"
         if self.time_zone and not has_zone(self.time_zone):
-            return f"spec.timeZone: expected a name of the time zone database, got {self.time_zone!r}"
+            return f"spec.timeZone: expected a name of the time zone database, got {brief(self.time_zone)}"
         return ""
 
     def run_after(self, instant_s: float) -> float | None:
@@ -78,5 +79,5 @@ def lead_of(annotations: Mapping[str, str], key: str) -> tuple[bool, int | None]
     except ValueError:
         seconds = None
     if seconds is None or not 0 < seconds <= _LONGEST_LEAD_S:
-        raise ValueError(f"annotation {key}: expected auto, off or a duration up to 24h such as 10m, got {text!r}")
+        raise ValueError(f"annotation {key}: expected auto, off or a duration up to 24h such as 10m, got {brief(text)}")
     return True, seconds

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kerf.model.instancetypes import InstanceType, OfferingKey
+from kerf.model.large import Large
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class BackOff:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Market:
+@dataclass(frozen=True, repr=False)
+class Market(Large):
     """Instance types with offerings and prices, in name order, and what is known to be out of reach.
 
     One currency: prices of two currencies are never compared. `provider` and `region` say where from.

@@ -8,6 +8,7 @@ from kerf.model.causes import Cause, Lack, NotBought, TargetName
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceShape, Slice
 from kerf.model.instancetypes import OfferingKey
+from kerf.model.large import Large
 from kerf.model.quantities import NOTHING, Resources
 
 
@@ -213,8 +214,8 @@ class GpuUse:
         return 0.0 if self.paid == 0 else round(1 - self.allocated / (self.paid * 10_000), 4)
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Large):
     """A decision with its words. Every pending pod is in exactly one of launches, placements, unplaced.
 
     The pods of a relabelled node are among the placements.

@@ -7,6 +7,7 @@ its package `provisioningrequest/conditions`). A request of a class that is not 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kerf.errors import brief
 from kerf.model.nodeclaim import TRUE, Condition
 from kerf.model.pods import Pod
 
@@ -101,10 +102,10 @@ class ProvisioningRequest:
         found = []
         if not _is_seconds(self.parameters.get(VALID_UNTIL, "1")):
             text = self.parameters[VALID_UNTIL]
-            found.append(f"parameters.{VALID_UNTIL} is ignored: expected seconds, 1 or more, got {text!r}")
+            found.append(f"parameters.{VALID_UNTIL} is ignored: expected seconds, 1 or more, got {brief(text)}")
         if self.parameters.get(NO_RETRY, "true") not in ("true", "false"):
             text = self.parameters[NO_RETRY]
-            found.append(f'parameters.{NO_RETRY} is ignored: expected "true" or "false", got {text!r}')
+            found.append(f'parameters.{NO_RETRY} is ignored: expected "true" or "false", got {brief(text)}')
         return tuple(found)
 
     def condition(self, name: str) -> Condition | None:

@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from kerf.errors import MOST_SHOWN, cut
+
 MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -41,7 +43,7 @@ def schedule_problem(schedule: str) -> str:
     try:
         CronSim(text, datetime(2026, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        return str(error).lower()
+        return cut(str(error).lower(), MOST_SHOWN)
     return ""
 
 

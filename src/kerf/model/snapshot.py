@@ -9,12 +9,26 @@ from kerf.model.cronjobs import CronJob
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
+from kerf.model.large import Large
 from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.windows import CapacityWindow
+
+PLUGIN_NAMESPACES = (
+    "gpu-operator",
+    "hami-system",
+    "kerf-system",
+    "kube-system",
+    "nvidia-device-plugin",
+    "nvidia-gpu-operator",
+)
+"""Where the charts and guides of HAMi, of NVIDIA's GPU operator and device plugin, and of Kerf put what they install.
+
+Anybody may call a ConfigMap as a plugin calls its own; in a namespace of theirs no tenant may write.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +37,7 @@ class ConfigMap:
 
     namespace: str
     name: str
-    data: Mapping[str, str] = field(hash=False)
+    data: Mapping[str, str] = field(hash=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +121,8 @@ def key_of(value: Watched) -> tuple[str, str]:
     return type(value).__name__, f"{namespace}/{value.name}" if namespace else value.name
 
 
-@dataclass(frozen=True)
-class ClusterNode:
+@dataclass(frozen=True, repr=False)
+class ClusterNode(Large):
     """A node with its claim, either of which may be missing, the pods on it, and its cards with what is used of them.
 
     A claim without a node is capacity on its way: `node` is None, and the devices are those predicted at its launch.
@@ -154,8 +168,8 @@ class ClusterNode:
         )
 
 
-@dataclass(frozen=True)
-class ClusterSnapshot:
+@dataclass(frozen=True, repr=False)
+class ClusterSnapshot(Large):
     """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes.
 
     `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of

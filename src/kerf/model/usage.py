@@ -6,6 +6,8 @@ kube-scheduler and every decision here go by requests; usage is what metrics.k8s
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.model.large import Large
+
 SHARD_LABEL = "kerf.dev/usage-history"
 """On each ConfigMap with checkpoints of usage; its value is the version of their form."""
 SHARD_FORM = "v1"
@@ -52,8 +54,8 @@ class NodeUsage:
     memory_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+@dataclass(frozen=True, slots=True, repr=False)
+class Usage(Large):
     """One look at metrics.k8s.io: pods by `namespace/name`, nodes by name."""
 
     pods: Mapping[str, PodUsage] = field(default_factory=dict, hash=False)

@@ -1,14 +1,25 @@
-"""YAML inside ConfigMaps, checked field by field: a device plugin that cannot read its own shows no GPU at all."""
+"""YAML inside ConfigMaps, checked field by field: a device plugin that cannot read its own shows no GPU at all.
+
+Whoever may write a ConfigMap may write any text into it, and a few hundred bytes of aliases stand for gigabytes. So a
+text is measured before anything is made of it, event by event, which needs neither stack nor tree.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from functools import lru_cache
+from typing import Any, cast
 
 import yaml
 
-from kerf.errors import DecodeError
+from kerf.errors import DecodeError, brief
 from kerf.model.snapshot import ConfigMap
+
+MOST_CHARACTERS, MOST_VALUES, MOST_LEVELS = 128 * 1024, 20_000, 50
+"""Of one text, with each alias counted as all that it stands for. The charts' own have some thousand characters."""
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DIGITS = re.compile(r"[-+0-9a-fA-FxXoO_:.]{200,}")
+"""What PyYAML may take for a number, however long it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,8 @@ class Field:
 
     def children(self) -> Iterator[tuple[str, "Field"]]:
         """The entries of a mapping, in the order of the text. Raises DecodeError for what is none."""
-        return ((str(key), Field(value, self.place, f"{self.path}.{key}")) for key, value in self.mapping().items())
+        named = ((key if isinstance(key, str) else brief(key), value) for key, value in self.mapping().items())
+        return ((name, Field(value, self.place, f"{self.path}.{name}")) for name, value in named)
 
     def items(self) -> Iterator["Field"]:
         """The entries of a list; none for nothing. Raises DecodeError for what is none."""
@@ -74,12 +86,54 @@ def documents(config_maps: Sequence[ConfigMap], marks: re.Pattern[str]) -> Itera
     for config_map in sorted(config_maps, key=lambda m: (m.namespace, m.name)):
         for key, text in sorted(config_map.data.items()):
             if marks.search(text):
-                yield key, config_map, _document(config_map, key, text)
+                yield key, config_map, document(config_map, key, text)
 
 
-def _document(config_map: ConfigMap, key: str, text: str) -> Field:
+def document(config_map: ConfigMap, key: str, text: str) -> Field:
+    """The YAML under a key of a map. Raises DecodeError for what is none, or more than can be a configuration."""
     place, path = f"ConfigMap {config_map.namespace}/{config_map.name}", f'data["{key}"]'
+    value, problem = _read(text)
+    if problem:
+        raise DecodeError(path, "YAML", f"<text that is none: {problem}>", place=place)
+    return Field(value, place, path)
+
+
+# Each of five families reads each text, at each change of any map.
+@lru_cache(maxsize=16)
+def _read(text: str) -> tuple[object, str]:
+    """The value, not to be changed, and why there is none; empty where there is."""
     try:
-        return Field(yaml.safe_load(text), place, path)
+        return (None, problem) if (problem := _excess(text)) else (yaml.load(text, Loader=_LOADER), "")
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise DecodeError(path, "YAML", f"<text that is none: {' '.join(str(error).split())}>", place=place) from error
+        return None, " ".join(str(error).split())
+
+
+def _excess(text: str) -> str:
+    """Why the text is too much; empty where it is not. Raises YAMLError for no YAML. Cost: that of MOST_VALUES values.
+
+    The size of what an anchor names is known where it ends, so an alias is counted without going through it.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return f"it has {len(text)} characters, and {MOST_CHARACTERS} are read"
+    values, sizes, opened = 0, dict[str, int](), list[tuple[str, int]]()
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            if any(event.anchor == anchor for anchor, _ in opened):
+                return f"the alias {brief(event.anchor)} stands in itself"
+            values += sizes.get(event.anchor or "", 0)
+        elif isinstance(event, yaml.ScalarEvent):
+            values += 1
+            sizes[event.anchor or ""] = 1
+            if _DIGITS.fullmatch(event.value) and not (event.style and event.tag is None):
+                return f"a number of {len(event.value)} digits"
+        elif isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor or "", values))
+            values += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            sizes[anchor] = values - before
+        if len(opened) > MOST_LEVELS:
+            return "it is nested too deeply"
+        if values > MOST_VALUES:
+            return f"it has more than {MOST_VALUES} values, aliases counted in full"
+    return ""

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
-import yaml
-
 from kerf.errors import DecodeError
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_yaml import Field
+from kerf.sharing.config_yaml import Field, document
 
 CONFIG_MAP, CONFIG_KEY = "hami-scheduler-device", "device-config.yaml"
 
@@ -112,7 +110,7 @@ _FIELDS = {
 
 
 def find_config(config_maps: Sequence[ConfigMap]) -> HamiConfig | None:
-    """HAMi's settings, from its ConfigMap in whatever namespace it is; None when there is none.
+    """HAMi's settings, from its ConfigMap; None when there is none.
 
     Raises DecodeError when the map is there and cannot be read, or when two of them differ.
     """
@@ -129,11 +127,8 @@ def _parse(config_map: ConfigMap) -> HamiConfig:
     text = config_map.data.get(CONFIG_KEY)
     if text is None:
         raise DecodeError(path, "HAMi's device configuration", "<nothing>", place=place)
-    try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise DecodeError(path, "YAML", f"<text that is none: {' '.join(str(error).split())}>", place=place) from error
-    section: object = document.get("nvidia", {}) if isinstance(document, dict) else document
+    whole = document(config_map, CONFIG_KEY, text).value
+    section: object = whole.get("nvidia", {}) if isinstance(whole, dict) else whole
     if section is None:
         return CHART_DEFAULTS
     if not isinstance(section, dict):

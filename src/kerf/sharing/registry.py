@@ -1,13 +1,13 @@
 """The families Kerf knows, in the order in which they are asked whether a node's cards are theirs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.snapshot import ConfigMap
+from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap
 from kerf.sharing.choice import CHOICES, CONFIGURATION_LABELS
 from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import SHARING, Family, Refused, Unreadable
@@ -29,22 +29,49 @@ CONFIG_MAPS = (
     "nvidia-device-plugin-configs",
     "kerf-gpu-sharing",
 )
-"""The ConfigMaps that are read in a cluster, in any namespace: the names of HAMi's chart, of NVIDIA's GPU operator and
-device plugin and their documentation (2026-11), and one for a copy of what is called otherwise. Offline: all."""
+"""The ConfigMaps that are read in a cluster, in the namespaces of plugins: the names of HAMi's chart, of NVIDIA's GPU
+operator and device plugin and their documentation (2026-11), and one for a copy of what is called otherwise. Offline
+all names."""
 NO_FAMILY = "none"
 """What a pool's annotation says where nobody shares cards, whatever its labels."""
 FAMILIES: tuple[Family, ...] = (Hami(), Mig(), Mps(), TimeSlicing(), Whole())
 """With default configuration; `Whole` is last and owns every card that nobody else claims."""
 
 
-def configured(config_maps: Sequence[ConfigMap]) -> tuple[Family, ...]:
+def of_plugins(config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap, ...]:
+    """What the plugins of a simulated cluster read: the maps where plugins usually are; where none is there, all."""
+    held = tuple(config_maps)
+    return tuple(m for m in held if m.namespace in PLUGIN_NAMESPACES) or held
+
+
+def configured(config_maps: Iterable[ConfigMap]) -> tuple[Family, ...]:
     """The families as the cluster configures them. Raises DecodeError when a ConfigMap cannot be read."""
     return _configured(tuple(config_maps))
 
 
+def configures(config_map: ConfigMap) -> bool:
+    """Whether a family would read the map: it says something of sharing, or tries to."""
+    try:
+        return configured((config_map,)) != FAMILIES
+    except DecodeError:
+        return True
+
+
 @lru_cache(maxsize=4)
 def _configured(config_maps: tuple[ConfigMap, ...]) -> tuple[Family, ...]:
-    return tuple(family.configured(config_maps) for family in FAMILIES)
+    return tuple(_configured_one(family, config_maps) for family in FAMILIES)
+
+
+def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...]) -> Family:
+    try:
+        return family.configured(config_maps)
+    except DecodeError:
+        raise
+    except Exception as error:
+        # Whatever a text does to a reader of ours, it must not stop the plans for everybody.
+        names = ", ".join(f"{m.namespace}/{m.name}" for m in config_maps)
+        expected, got = f"a configuration of {family.title}", f"<what Kerf fails at: {type(error).__name__}>"
+        raise DecodeError("", expected, got, place=f"ConfigMap {names}") from error
 
 
 def demand_of(pod: Pod, family: Family) -> PodDemand | Refused:
@@ -109,23 +136,31 @@ def unreadable_for(
     annotations: Mapping[str, str],
     families: Sequence[Family],
     config_maps: Sequence[ConfigMap],
+    held: Sequence[ConfigMap] = (),
 ) -> tuple[Unreadable, ...]:
     """What is wrong in those of the ConfigMaps that nodes with these labels and annotations depend on.
 
     They do where the map is their own family's, or where they name a configuration that may be in it. Cards that nobody
-    shares need none.
+    shares need none. A map that can be read may contradict those that are `held`.
     """
     owner = owner_of(labels, annotations, families)
     names_one = any(key in CONFIGURATION_LABELS for key in labels) or any(key in CHOICES for key in annotations)
     found = []
     for config_map in config_maps:
+        others = tuple(m for m in held if (m.namespace, m.name) != (config_map.namespace, config_map.name))
         for family in families[:-1]:
-            try:
-                family.configured((config_map,))
-            except DecodeError as error:
-                if names_one or family.name == owner.name:
-                    found.append(Unreadable(Quoted(str(error))))
+            problem = _problem(family, (config_map,)) or _problem(family, (*others, config_map))
+            if problem is not None and (names_one or family.name == owner.name):
+                found.append(problem)
     return tuple(dict.fromkeys(found))
+
+
+def _problem(family: Family, config_maps: tuple[ConfigMap, ...]) -> Unreadable | None:
+    try:
+        _configured_one(family, config_maps)
+    except DecodeError as error:
+        return Unreadable(Quoted(str(error)))
+    return None
 
 
 def unknown_sharing(annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES) -> UnknownSharing | None:

@@ -13,7 +13,7 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import FAMILIES, configured, owner_of
+from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
 from kerf.sim.api import DELETED
 from kerf.sim.objects import Json
 
@@ -60,7 +60,7 @@ class Books:
         self._config_maps[(config_map.namespace, config_map.name)] = config_map
         if type_ == DELETED:
             del self._config_maps[(config_map.namespace, config_map.name)]
-        self._families = configured([held for _, held in sorted(self._config_maps.items())])
+        self._families = configured(of_plugins(held for _, held in sorted(self._config_maps.items())))
 
     def _note_pod(self, type_: str, pod: Pod) -> None:
         old = self._pods.pop(pod.key, None)

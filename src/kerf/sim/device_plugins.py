@@ -28,7 +28,7 @@ from kerf.ports import Clock, NotFound
 from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import Family
 from kerf.sharing.mig_parted import MIG_CONFIG
-from kerf.sharing.registry import configured, owner_of
+from kerf.sharing.registry import configured, of_plugins, owner_of
 from kerf.sim.api import InMemoryApi
 from kerf.sim.objects import Json, annotations_of, labels_of
 
@@ -115,7 +115,7 @@ class DevicePlugins:
             ConfigMap(m["metadata"].get("namespace", ""), m["metadata"]["name"], m.get("data") or {})
             for m in self._api.list("ConfigMap")
         ]
-        return owner_of(labels_of(node), annotations_of(node), configured(maps))
+        return owner_of(labels_of(node), annotations_of(node), configured(of_plugins(maps)))
 
     def _pool(self, node_name: str) -> str:
         node = self._api.get("Node", "", node_name)

@@ -20,6 +20,7 @@ from kerf.sharing.hami_admission import IGNORE_LABEL, Denied, admit, requests_of
 from kerf.sharing.hami_config import CONFIG_MAP
 from kerf.sharing.hami_options import WeightsError, read_options
 from kerf.sharing.hami_records import BIND_PHASE, BIND_TIME, NODE, REGISTER, allocation_annotations
+from kerf.sharing.registry import of_plugins
 from kerf.sim.admission import Admission
 from kerf.sim.api import InMemoryApi
 from kerf.sim.objects import Json, annotations_of, labels_of
@@ -112,7 +113,7 @@ def family_of(api: InMemoryApi) -> Hami:
         for m in api.list("ConfigMap")
         if m["metadata"]["name"] == CONFIG_MAP
     ]
-    return Hami().configured(maps)
+    return Hami().configured(of_plugins(maps))
 
 
 def is_installed(api: InMemoryApi) -> bool:

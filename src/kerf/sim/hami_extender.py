@@ -27,6 +27,7 @@ from kerf.sharing.hami import Hami
 from kerf.sharing.hami_admission import requests_of
 from kerf.sharing.hami_config import CONFIG_MAP
 from kerf.sharing.hami_records import ALLOCATED, BIND_PHASE, LOCK, NODE, TIME
+from kerf.sharing.registry import of_plugins
 from kerf.sim.hami import Verdict, bind_patch, filter_nodes, record_patch
 from kerf.sim.objects import Json, annotations_of, name_of, uid_of
 from kerf.telemetry import logger
@@ -128,7 +129,7 @@ class ExtenderCache:
 
     def _configure(self) -> None:
         try:
-            self.family = Hami().configured(tuple(self._maps.values()))
+            self.family = Hami().configured(of_plugins(self._maps.values()))
         except DecodeError as error:
             logger("hami").warning("settings stay as they were", error=str(error))
 

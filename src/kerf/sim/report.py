@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerf.model.instancetypes import price_number
+from kerf.model.large import Large
 from kerf.model.times import duration_text, instant_text
 
 API_VERSION = "kerf.dev/v1alpha1"
@@ -93,8 +94,8 @@ class Outcome:
     place: str = ""
 
 
-@dataclass(frozen=True)
-class SimulationReport:
+@dataclass(frozen=True, repr=False)
+class SimulationReport(Large):
     """Everything. `rows`, `samples` and `outcomes` are in time order; `events` is how often the API changed."""
 
     name: str

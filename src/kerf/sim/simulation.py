@@ -55,7 +55,14 @@ def run(
         if watch is not None:
             simulation.watch(watch)
         try:
-            return runner.run(simulation.run())
+            reports: list[SimulationReport] = []
+
+            async def main() -> None:
+                # Not the task's result: at its end asyncio makes a repr of that.
+                reports.append(await simulation.run())
+
+            runner.run(main())
+            return reports[0]
         finally:
             simulation.stop()
 

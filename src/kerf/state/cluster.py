@@ -6,7 +6,7 @@ At 100,000 pods nothing may be looked for by going through them, so what belongs
 and a node is joined anew only when one of its parts has changed.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest, consumed_request
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import (
+    PLUGIN_NAMESPACES,
     ClusterNode,
     ClusterSnapshot,
     ConfigMap,
@@ -45,8 +46,11 @@ class ClusterState(Objects):
     version, as after a heartbeat, is none.
     """
 
-    def __init__(self, *, assume_node_classes: bool = False) -> None:
+    def __init__(
+        self, *, assume_node_classes: bool = False, plugin_namespaces: Collection[str] = PLUGIN_NAMESPACES
+    ) -> None:
         super().__init__()
+        self._plugin_namespaces = frozenset(plugin_namespaces)
         self.is_synced = False
         self.version = 0
         self.assumes_node_classes = assume_node_classes
@@ -64,7 +68,8 @@ class ClusterState(Objects):
     def apply(self, event: Event) -> None:
         """Take note of one event. Repeats and deletions of unknown objects do no harm.
 
-        Raises DecodeError for a ConfigMap that its sharing family cannot read; the state stays as it was.
+        Raises DecodeError for a ConfigMap that its sharing family cannot read, or that contradicts the others; the
+        state stays as it was. ConfigMaps outside the namespaces of plugins are nobody's configuration.
         """
         if isinstance(event, Synced):
             self.is_synced = True
@@ -72,22 +77,46 @@ class ClusterState(Objects):
         kind, key = key_of(event.value)
         after = event.value if isinstance(event, Upserted) else None
         if isinstance(event.value, ConfigMap):
-            self._check(event.value, is_gone=after is None)
+            if event.value.namespace in self._plugin_namespaces:
+                self._change_config(event.value, is_gone=after is None)
+            return
         before: Any = self._shelf(kind).put(key, after)
         if not _is_same(before, after):
             self.version += 1
         self._index(key, before, after)
 
-    def _check(self, config_map: ConfigMap, *, is_gone: bool) -> None:
-        """Remember a ConfigMap that cannot be read, until another form of it can, or it is gone."""
+    def _change_config(self, config_map: ConfigMap, *, is_gone: bool) -> None:
+        """Take a ConfigMap as it is now, and with it those that could not be read before and can be now.
+
+        What cannot be read beside the others is remembered until it can, or is gone; its last form counts meanwhile.
+        """
         key = key_of(config_map)[1]
         self._unreadable.pop(key, None)
-        if not is_gone:
-            try:
-                configured((config_map,))
-            except DecodeError:
-                self._unreadable[key] = config_map
-                raise
+        if is_gone:
+            self._take({key: None})
+        else:
+            self._unreadable[key] = config_map
+        # Together first: two maps that change alike contradict each other while one of them is still the old one.
+        sound = [name for name in sorted(self._unreadable) if _problem_of([self._unreadable[name]]) is None]
+        for names in (sound, *([name] for name in sound)):
+            changed = {name: self._unreadable[name] for name in names if name in self._unreadable}
+            if changed and _problem_of(self._maps_with(changed)) is None:
+                self._take(changed)
+                self._unreadable = {name: held for name, held in self._unreadable.items() if name not in changed}
+        if key in self._unreadable:
+            refused = _problem_of([config_map]) or _problem_of(self._maps_with({key: config_map}))
+            if refused is not None:
+                raise refused
+
+    def _maps_with(self, changed: Mapping[str, ConfigMap]) -> list[ConfigMap]:
+        held: dict[str, ConfigMap] = {**self._shelf("ConfigMap").held, **changed}
+        return [held[name] for name in sorted(held)]
+
+    def _take(self, changed: Mapping[str, ConfigMap | None]) -> None:
+        for key, after in changed.items():
+            if not _is_same(self._shelf("ConfigMap").put(key, after), after):
+                self.version += 1
+        self._configure()
 
     def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest) -> None:
         """Take note of what a write of ours has given back, unless the watch knows better by now.
@@ -115,8 +144,6 @@ class ClusterState(Objects):
             for name in self._claims_of_pool.of(key):
                 self._stale.add(("NodeClaim", name))
                 self._touch_instances((self._shelf("NodeClaim").held[name].provider_id,))
-        elif isinstance(value, ConfigMap):
-            self._configure()
 
     def _move_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         held, holds = _bound_to(before), _bound_to(after)
@@ -174,7 +201,7 @@ class ClusterState(Objects):
         self._stale.update((kind, name) for kind in ("Node", "NodeClaim") for name in self._shelf(kind).held)
 
     def unreadable_config_maps(self) -> tuple[ConfigMap, ...]:
-        """Those whose present form no family can read, so that the form before counts; by key."""
+        """Those that cannot be read as they are, alone or beside the others, so the form before counts; by key."""
         return tuple(self._unreadable[key] for key in sorted(self._unreadable))
 
     def pending(self) -> tuple[Pod, ...]:
@@ -320,6 +347,15 @@ def _is_same(before: Any, after: Any) -> bool:
         return before is after or before == after
     version = getattr(before, "resource_version", None)
     return version is not None and bool(replace(after, resource_version=version) == before)
+
+
+def _problem_of(config_maps: Sequence[ConfigMap]) -> DecodeError | None:
+    """Why no families can be configured by these maps; None where they can."""
+    try:
+        configured(config_maps)
+    except DecodeError as error:
+        return error
+    return None
 
 
 def _windowed(pod: Pod | None) -> str:

@@ -7,6 +7,7 @@ is a mistake, and a test finds it.
 from functools import singledispatch
 
 from kerf.engine.explain import sharing
+from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
@@ -291,7 +292,7 @@ def _hours(card_seconds: int) -> str:
 def _(cause: causes.MinimumUnreadable) -> str:
     if cause.got is None:
         return f"{cause.key}: expected a number of pods beside {cause.beside}, got none"
-    return f"{cause.key}: expected a number of pods, 1 or more, got {cause.got!r}"
+    return f"{cause.key}: expected a number of pods, 1 or more, got {brief(cause.got)}"
 
 
 @cause_text.register

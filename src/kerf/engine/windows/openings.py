@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.windows.phases import Turn, charged, missing_pools, turn_of
+from kerf.errors import brief
 from kerf.model.nodeclaim import FALSE, INITIALIZED, READY, TRUE, Condition, NodeClaim
 from kerf.model.pods import Pod
 from kerf.model.schedules import local_text
@@ -136,7 +137,7 @@ def _ready(window: CapacityWindow, pools: tuple[str, ...]) -> Condition:
     path = f"spec.nodePools[{window.node_pools.index(missing[0])}]"
     close = difflib.get_close_matches(missing[0], pools, 1)
     hint = f"is `{close[0]}` meant?" if close else f"there is {', '.join(pools[:5]) or 'none'}"
-    text = f"{path}: expected a NodePool of the cluster, got {missing[0]!r} (hint: {hint})"
+    text = f"{path}: expected a NodePool of the cluster, got {brief(missing[0])} (hint: {hint})"
     return Condition(READY, FALSE, "NodePoolNotFound", text)
 
 

@@ -1,6 +1,6 @@
 """ConfigMaps by which cards are shared."""
 
-from kerf.errors import DecodeError
+from kerf.errors import DecodeError, brief
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
@@ -23,6 +23,6 @@ def unreadable(subject: Subject, context: LintContext) -> Notes:
     try:
         configured((subject.value,))
     except DecodeError as error:
-        got = error.got.strip("<>") if isinstance(error.got, str) and error.got.startswith("<") else repr(error.got)
+        got = error.got.strip("<>") if isinstance(error.got, str) and error.got.startswith("<") else brief(error.got)
         field = f"{error.path}: " if error.path else ""
         yield Note(("data",), f"{field}expected {error.expected}, got {got}", error.hint, at_key=True)

@@ -1,5 +1,6 @@
 """The form of an object: what no server takes, what a server would drop, and kinds that are no more."""
 
+from kerf.errors import brief
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
@@ -45,7 +46,7 @@ def wrong_form(subject: Subject, context: LintContext) -> Notes:
 
 def _text(problem: Problem) -> str:
     got = problem.got
-    shown = got.strip("<>") if isinstance(got, str) and got.startswith("<") else repr(got)
+    shown = got.strip("<>") if isinstance(got, str) and got.startswith("<") else brief(got)
     field = f"{path_text(problem.path)}: " if problem.path else ""
     return f"{field}expected {problem.expected}, got {shown}"
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kerf.errors import brief
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.knowledge import labels
@@ -88,14 +89,16 @@ def illegal_label(subject: Subject, context: LintContext) -> Notes:
         for index, value in enumerate(values if isinstance(values, list) else ()):
             if isinstance(value, str) and not LABEL_VALUE.accepts(value):
                 told = hint if "/" in value else ""
-                yield Note((*path, "values", index), f"{value!r} can be no value of a label: {_why(value)}", told)
+                yield Note((*path, "values", index), f"{brief(value)} can be no value of a label: {_why(value)}", told)
     for at in _label_maps(subject):
         for key, value in subject.mapping(*at).items():
             if not LABEL_KEY.accepts(key):
-                yield Note((*at, key), f"{key!r} can be no key of a label", at_key=True)
+                yield Note((*at, key), f"{brief(key)} can be no key of a label", at_key=True)
             if isinstance(value, str) and not LABEL_VALUE.accepts(value):
                 yield Note(
-                    (*at, key), f"{value!r} can be no value of a label: {_why(value)}", hint if "/" in value else ""
+                    (*at, key),
+                    f"{brief(value)} can be no value of a label: {_why(value)}",
+                    hint if "/" in value else "",
                 )
 
 

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from kerf.errors import brief
 from kerf.lint.context import LintContext, asks_cards, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
@@ -87,5 +88,5 @@ def priority_by_the_clock(subject: Subject, context: LintContext) -> Notes:
     del context
     found = _HOURS.search(subject.text("description"))
     if found is not None:
-        message = f"the description speaks of {found.group()!r}; a priority holds at all hours"
+        message = f"the description speaks of {brief(found.group())}; a priority holds at all hours"
         yield Note(("description",), message, "a CapacityWindow says when pods may run")

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import yaml
 
+from kerf.manifests.yaml_nodes import LOADER
+
 
 @dataclass(frozen=True)
 class Comments:
@@ -51,7 +53,7 @@ def _is_within(spans: list[tuple[int, int]], at: int) -> bool:
 def _scalars(text: str) -> dict[int, list[tuple[int, int]]]:
     """The columns that scalars cover, by line."""
     found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for token in yaml.scan(text, Loader=yaml.CSafeLoader):
+    for token in yaml.scan(text, Loader=LOADER):
         if not isinstance(token, yaml.ScalarToken):
             continue
         first, last = token.start_mark, token.end_mark

@@ -1,0 +1,169 @@
+"""The search for nodes at any number of pods: it ends, gives what the plain recursion gives, and fails for nobody."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from operator import sub
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerf.engine.filling import Filler
+from kerf.engine.limits import Ledger
+from kerf.engine.packing import _in_every_order, cheapest_nodes
+from kerf.engine.shapes import Shape, group
+from kerf.engine.supply import Candidate
+from kerf.model.instancetypes import InstanceType
+from kerf.model.pods import Pod, PodDemand
+from kerf.sharing.family import Refused
+from kerf.sharing.hami import Hami
+from kerf.testing.builders import a_pod, a_pool, an_instance_type
+from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_pool, offer, planned, some, wares
+
+SIZES = (1, 7, 960, 996, 1000, 1499, 2500, 2999, 3000, 3001)
+ODD = an_instance_type("m5.odd", cpu=7, memory="28Gi", price="0.3")
+
+
+def seeds() -> Iterator[tuple[int, tuple[InstanceType, ...], Mapping[str, Any]]]:
+    """Sizes on one, two and three types, with cards and without; the sizes between are drawn, always the same."""
+    random = Random(11)
+    between = [random.randint(961, 3000) for _ in range(3)]
+    for turn, size in enumerate(sorted({*SIZES, *between})):
+        yield size, (G5, G5_2X, G5_12X)[: 1 + turn % 3], {"gpu": 1}
+        yield size, (M5, M5_2X, ODD)[: 1 + (turn + 1) % 3], {"cpu": 3}
+
+
+@pytest.mark.parametrize("size, types, asked", list(seeds()))
+def test_each_of_many_equal_pods_gets_a_place(
+    size: int, types: Sequence[InstanceType], asked: Mapping[str, Any]
+) -> None:
+    """However many they are, and however many nodes that takes."""
+    decided = planned(some(size, **asked), [a_pool()], types)
+
+    assert () == decided.unplaced
+    assert size == sum(len(launch.pods) for launch in decided.launches)
+
+
+@pytest.mark.parametrize("size", [1000, 2000, 2999])
+def test_slices_of_cards_are_bought_at_any_number(size: int) -> None:
+    """As in the example of document 003: two pods share a card."""
+    decided = planned(some(size, gpu=1, gpumem=1000, cores=50), [a_hami_pool()], [G5])
+
+    assert (math.ceil(size / 2), ()) == (len(decided.launches), decided.unplaced)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("asked, types", [({"cpu": 1}, (M5, M5_2X)), ({"gpu": 1}, (G5, G5_2X, G5_12X))])
+def test_a_hundred_thousand_pods_are_placed(asked: Mapping[str, Any], types: Sequence[InstanceType]) -> None:
+    """The search costs shapes and types; only what is written down costs pods."""
+    decided = planned(some(100_000, **asked), [a_pool()], types)
+
+    assert 100_000 == sum(len(launch.pods) for launch in decided.launches)
+
+
+AMOUNTS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 6)), min_size=1, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(AMOUNTS, st.lists(st.sampled_from([M5, M5_2X, ODD]), min_size=1, max_size=3, unique=True))
+def test_every_order_gives_what_plain_recursion_gives(
+    amounts: Sequence[tuple[int, int]], types: Sequence[InstanceType]
+) -> None:
+    """Pods left, price and the very nodes, ties included."""
+    pods = [pod for n, (count, cpu) in enumerate(amounts) for pod in some(count, f"s{n}", cpu=cpu)]
+    candidates = wares(a_pool(), types=types).candidates
+    filler = Filler(group(pods))
+    left = tuple(len(shape) for shape in filler.shapes)
+
+    tried = _in_every_order(filler, candidates, left, Ledger((), {}))
+
+    if tried:
+        got = [(load.candidate.kind.name, load.counts) for load, _ in tried[0].loads]
+        assert recursively(filler, candidates, left) == (tried[0].rank, got)
+
+
+Found = tuple[tuple[int, int, int], list[tuple[str, tuple[int, ...]]]]
+
+
+def recursively(filler: Filler, candidates: Sequence[Candidate], left: tuple[int, ...]) -> Found:
+    """The best order by the definition, for few pods."""
+
+    @cache
+    def best(remaining: tuple[int, ...]) -> Found:
+        found: list[Found] = [((sum(remaining), 0, 0), [])]
+        for candidate in candidates:
+            load = filler.fill(candidate, remaining)
+            if load is not None:
+                (unserved, price, nodes), loads = best(tuple(map(sub, remaining, load.counts)))
+                price += load.offering.price_micro
+                found.append(((unserved, price, nodes + 1), [(candidate.kind.name, load.counts), *loads]))
+        return min(found, key=lambda each: each[0])
+
+    return best(left)
+
+
+@dataclass(frozen=True)
+class Faulty(Hami):
+    """HAMi with a bug that pods of the name `bad` meet, `often` times in all."""
+
+    often: int = 1_000_000
+
+    def demand(self, pod: Pod) -> PodDemand | Refused:
+        """See Family."""
+        met: list[Pod] = self.__dict__.setdefault("met", [])
+        if pod.name.startswith("bad") and len(met) < self.often:
+            met.append(pod)
+            raise RecursionError("maximum recursion depth exceeded")
+        return super().demand(pod)
+
+
+def candidates_with(family: Hami) -> list[Candidate]:
+    """Two types whose cards that family manages."""
+    offered = [offer(a_hami_pool(), kind) for kind in (G5, G5_12X)]
+    return [replace(c, target=replace(c.target, family=family, families=(family,))) for c in offered]
+
+
+def shapes_of(*names: str) -> tuple[Shape, ...]:
+    """Two pods of each name, each name of other slices."""
+    return tuple(shape for n, name in enumerate(names) for shape in group(some(2, name, gpu=1, gpumem=20_000 + n)))
+
+
+def test_a_shape_that_cannot_be_planned_is_left_alone() -> None:
+    """The others get their nodes, and the note names it."""
+    bought = cheapest_nodes(shapes_of("a", "bad", "c"), candidates_with(Faulty()), Ledger((), {}))
+
+    assert [0, 2, 0] == bought.left
+    assert 4 == sum(load.pods * times for load, times in bought.loads)
+    assert "no node is planned for pod default/bad-0 and 1 like it: RecursionError" == bought.notes[1]
+
+
+def test_a_search_that_fails_still_buys_for_every_pod() -> None:
+    """Filled first-fit, with a note; what the failed search has charged is charged once."""
+    ledger = Ledger((), {})
+
+    bought = cheapest_nodes(shapes_of("a", "bad"), candidates_with(Faulty(often=1)), ledger)
+
+    assert [0, 0] == bought.left
+    (note,) = bought.notes
+    assert note.startswith("the search for the cheapest nodes failed (RecursionError)")
+    assert sum(times for _, times in bought.loads) == ledger.used("pool")["nodes"]
+
+
+def test_a_search_that_holds_has_no_note() -> None:
+    """A note means that something went wrong."""
+    assert () == cheapest_nodes(shapes_of("a", "b"), candidates_with(Hami()), Ledger((), {})).notes
+
+
+def test_two_hundred_groups_need_no_deep_stack() -> None:
+    """A thousand pods that take a node each, in groups of five."""
+    pods = [
+        a_pod(f"g{n:03}-{i}", cpu=3, labels={"kerf.dev/pod-group": f"g{n:03}", "kerf.dev/pod-group-min": "5"})
+        for n in range(200)
+        for i in range(5)
+    ]
+
+    assert 1000 == len(planned(pods, [a_pool(limits={"nodes": 1000})], [M5]).launches)
