@@ -18,7 +18,7 @@ from kerf.kube.resources import (
     EVERYWHERE,
     KWOK,
     OWN,
-    POD_METRICS,
+    POD_TEMPLATES,
     RUN,
     Access,
     declared,
@@ -26,6 +26,7 @@ from kerf.kube.resources import (
 
 Object = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
+_IN_VIEW = ("", "apps", "batch", "policy")
 
 
 def needed(*, with_kwok: bool, is_dry_run: bool = False, elects: bool = True) -> tuple[Access, ...]:
@@ -77,10 +78,10 @@ def reader_role(name: str, accesses: Iterable[Access]) -> Object:
     """What `kerf plan` and `kubectl get` need beside the role `view`, to which a server adds it by its label.
 
     `view` has what lies in a namespace; of `accesses`, what does not is added: nodes, and the kinds of Karpenter. Of
-    metrics.k8s.io `view` by itself has nothing.
+    other projects' groups `view` by itself has nothing, nor of PodTemplates.
     """
     resources = {access.resource for access in accesses}
-    wide = {each for each in resources if not each.is_namespaced or each.group == POD_METRICS.group}
+    wide = {r for r in resources if not r.is_namespaced or r.group not in _IN_VIEW or r == POD_TEMPLATES}
     added = rules(Access(verb, resource) for resource in wide for verb in ("get", "list", "watch"))
     metadata = {"name": name, "labels": {f"{_GROUP}/aggregate-to-view": "true"}}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": added}
