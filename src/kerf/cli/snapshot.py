@@ -75,7 +75,7 @@ def snapshot(output: str, is_full: bool, **flags: Any) -> int:
     at_s = decoded.newest_s if taken_s is None else taken_s
     header = replace(header, taken_at_s=at_s, version=__version__, is_full=is_full)
     header = _with_catalogue(_with_leader(header, source, leader), source, decoded.node_pools)
-    _write(sys.stdout, output, header, _objects(documents, decoded.config_maps, cut))
+    write_dump(sys.stdout, output, header, objects_of(documents, decoded.config_maps, cut))
     cut.tell()
     return DONE
 
@@ -173,7 +173,7 @@ def _deciding(documents: Documents) -> Documents:
     return Documents(tuple(each for each in documents if any(each.may_be(kind) for kind in kinds)))
 
 
-def _objects(documents: Documents, config_maps: Iterable[ConfigMap], cut: Cutter) -> Iterator[Object]:
+def objects_of(documents: Documents, config_maps: Iterable[ConfigMap], cut: Cutter) -> Iterator[Object]:
     """Every object that Kerf reads, cut, in the order of the input; one at a time.
 
     What cannot be read is left out with a warning, as `kerf plan` leaves it out of a cluster.
@@ -183,29 +183,30 @@ def _objects(documents: Documents, config_maps: Iterable[ConfigMap], cut: Cutter
         raw = document.value()
         if not _is_readable(raw):
             continue
-        metadata = raw["metadata"]
-        if raw["kind"] == "ConfigMap" and (metadata.get("namespace") or "default", metadata["name"]) not in read_maps:
-            continue
+        if raw["kind"] == "ConfigMap":
+            metadata = raw["metadata"]
+            if (metadata.get("namespace") or "default", metadata["name"]) not in read_maps:
+                continue
         kept = cut.object(raw)
         if kept is not None:
             yield kept
 
 
-def _is_readable(raw: Object) -> bool:
+def _is_readable(raw: Any) -> bool:
     """Whether it is of a kind that a dump holds, and has its form; the files of -f have been checked whole."""
-    if raw["kind"] == DUMP:
-        return False
-    kind = kind_of(raw)
-    if kind is None:
-        return raw["kind"] in FIRST
-    report = Report()
-    read(kind, raw, report, Admission(), "")
-    if report.problems:
-        problem = report.problems[0]
-        place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name', '?')}"
-        error = DecodeError(path_text(problem.path), problem.expected, problem.got, place=place)
+    try:
+        kind = kind_of(raw)
+        if raw["kind"] == DUMP or kind is None:
+            return raw["kind"] in FIRST
+        report = Report()
+        read(kind, raw, report, Admission(), "")
+        for problem in report.problems[:1]:
+            place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name', '?')}"
+            raise DecodeError(path_text(problem.path), problem.expected, problem.got, place=place)
+    except DecodeError as error:
         click.echo(f"warning: left out: {error}", err=True)
-    return not report.problems
+        return False
+    return True
 
 
 def _is_read(held: ConfigMap) -> bool:
@@ -218,7 +219,7 @@ def _is_read(held: ConfigMap) -> bool:
         return True
 
 
-def _write(out: TextIO, output: str, header: ClusterDump, objects: Iterable[Object]) -> None:
+def write_dump(out: TextIO, output: str, header: ClusterDump, objects: Iterable[Object]) -> None:
     """One object a line as the items of a List, or one YAML document each."""
     encode = msgspec.json.encode
     if output == "yaml":

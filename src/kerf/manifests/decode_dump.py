@@ -35,7 +35,9 @@ CLUSTER_DUMP = Record(
         "place": one_of("cluster", "input"),
         "namespace": TEXT,
         "full": BOOLEAN,
-        "settings": Record({"strategy": one_of("cost", "first-fit"), "follow": one_of("auto", "nominate", "pin", "off")}),
+        "settings": Record(
+            {"strategy": one_of("cost", "first-fit"), "follow": one_of("auto", "nominate", "pin", "off")}
+        ),
         "catalogue": Record(dict.fromkeys(("name", "region", "text", "digest"), TEXT) | {"notes": ListOf(TEXT)}),
         "market": MARKET,
         "decisions": ListOf(MapOf(ANYTHING)),
