@@ -16,7 +16,7 @@ import msgspec
 from kerf.cli.proposals import a_file
 from kerf.errors import ApiError, InputError, KerfError
 from kerf.kube.client import KubeClient, NoCluster, Target
-from kerf.kube.decisions import PATH, read_decisions
+from kerf.kube.decisions import ACCOUNT, PATH, read_decisions
 from kerf.manifests.decode_dump import MARKET, market_of
 from kerf.manifests.schema import Report, path_text
 from kerf.model.market import BackOff, SoldOut
@@ -49,6 +49,7 @@ class LeaderFlags:
 
     namespace: str = "kerf-system"
     port: int = _METRICS_PORT
+    account: str = ACCOUNT
     url: str = ""
     token_file: str = ""
 
@@ -70,6 +71,13 @@ def leader_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default=_METRICS_PORT,
             show_default=True,
             help="On which its pods serve /metrics.",
+        ),
+        click.option(
+            "--leader-account",
+            metavar="NAME",
+            default=ACCOUNT,
+            show_default=True,
+            help="The service account that may ask it.",
         ),
         click.option(
             "--leader-url", metavar="URL", default="", help="Ask the leader there, not through the API server."
@@ -105,7 +113,7 @@ def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) 
 async def _through_server(target: Target, flags: LeaderFlags) -> bytes:
     client = await KubeClient.connect(target)
     try:
-        return await read_decisions(client, flags.namespace, flags.port)
+        return await read_decisions(client, flags.namespace, flags.port, flags.account)
     finally:
         await client.close()
 

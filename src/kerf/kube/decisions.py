@@ -32,7 +32,7 @@ from kerf.ports import NotFound
 PATH = "/debug/decisions"
 AUDIENCE = "kerf.dev"
 ACCOUNT = "kerf-decisions"
-"""The service account for whose token a person asks; the chart lets it get `PATH`."""
+"""The service account for whose token a person asks, where Kerf is called `kerf`; the chart lets it get `PATH`."""
 TOKEN_HEADER = "X-Kerf-Authorization"
 _TOKEN_S = 600
 _MOST_TOKEN = 16_384
@@ -91,12 +91,12 @@ class Doorkeeper:
         return _read(await self._client.call(_ASK, body=body), _Asked).status.allowed
 
 
-async def read_decisions(client: KubeClient, namespace: str, port: int) -> bytes:
-    """What the leader in `namespace` answers, through the API server's proxy. Raises ApiError."""
+async def read_decisions(client: KubeClient, namespace: str, port: int, account: str = ACCOUNT) -> bytes:
+    """What the leader in `namespace` answers, through the API server's proxy, to `account`. Raises ApiError."""
     pod = await _leader(client, namespace)
     spec = {"audiences": [AUDIENCE], "expirationSeconds": _TOKEN_S}
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    made = await client.call(_TOKEN, namespace=namespace, name=ACCOUNT, body=asked)
+    made = await client.call(_TOKEN, namespace=namespace, name=account, body=asked)
     token = _read(made, _Requested).status.token
     path = PODS.path(namespace, f"{pod}:{port}", "proxy") + PATH
     return await client.fetch(path, access=_PROXY, headers={TOKEN_HEADER: f"Bearer {token}"})
