@@ -5,7 +5,7 @@ worth having without it, as long as it says so.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -103,11 +103,16 @@ def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) 
         raise InputError(f"--leader-url {flags.url[:80]}: expected a URL such as http://127.0.0.1:8080")
     try:
         asked = _from_url(flags) if flags.url else _through_server(Target(kubeconfig, context), flags)
-        return answer_of(asyncio.run(asked))
+        return asyncio.run(_answered(asked))
     except NoCluster as error:
         raise NoLeader("no cluster") from error
     except ApiError as error:
         raise NoLeader(" ".join(str(error).split())[:300]) from error
+
+
+async def _answered(asked: Awaitable[bytes]) -> Answer:
+    # Small values only: at its end asyncio makes a repr of what the main task gives.
+    return answer_of(await asked)
 
 
 async def _through_server(target: Target, flags: LeaderFlags) -> bytes:
