@@ -3,7 +3,7 @@
 A dump leaves the house: it goes to colleagues and into bug reports. So it holds what Kerf reads and nothing else, and
 what is left out is a rule in one place (`manifests.dump`) and not a habit of each writer.
 
-Twenty thousand pods are 160 MB on the wire. Each page is cut before it is kept, and each object is written before the
+Twenty thousand pods are 150 MB on the wire. Each page is cut before it is kept, and each object is written before the
 next one is looked at, so the whole never exists as one text or one tree.
 """
 
