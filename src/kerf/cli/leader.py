@@ -23,6 +23,8 @@ from kerf.model.market import BackOff, SoldOut
 
 _METRICS_PORT = 8080
 _ANSWER_S = 15
+_MOST_LETTERS = 600
+"""Of a reason; the line that a role lacks must fit."""
 _MOST_BYTES = 4 * 1024 * 1024
 
 
@@ -107,7 +109,7 @@ def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) 
     except NoCluster as error:
         raise NoLeader("no cluster") from error
     except ApiError as error:
-        raise NoLeader(" ".join(str(error).split())[:300]) from error
+        raise NoLeader(" ".join(str(error).split())[:_MOST_LETTERS]) from error
 
 
 async def _answered(asked: Awaitable[bytes]) -> Answer:
