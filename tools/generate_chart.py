@@ -21,7 +21,7 @@ from kerf.cli.run import CLOUDS
 from kerf.config import Setting, settings_table
 from kerf.kube.crds import crd_texts
 from kerf.kube.policies import policy_texts
-from kerf.kube.rbac import reader_role, roles
+from kerf.kube.rbac import decision_roles, reader_role, roles
 
 ROOT = Path(__file__).parents[1]
 CHART = Path("charts/kerf")
@@ -233,7 +233,8 @@ def rbac() -> str:
     for cloud in CLOUDS:
         branches += [f'{{{{- else if eq .Values.settings.cloud "{cloud}" }}}}\n', _roles(with_kwok=cloud == "kwok")]
     reader = reader_role(f"{_NAME}-reader", READS)
-    return "".join([_HEAD, *branches, "{{- end }}\n", f"---\n{_role(reader)}"])
+    others = (f"---\n{_role(each)}" for each in (reader, *decision_roles(_NAMESPACE, _NAME)))
+    return "".join([_HEAD, *branches, "{{- end }}\n", *others])
 
 
 def _roles(*, with_kwok: bool, is_dry_run: bool = False) -> str:
@@ -242,7 +243,10 @@ def _roles(*, with_kwok: bool, is_dry_run: bool = False) -> str:
 
 
 def _role(role: Mapping[str, Any]) -> str:
-    subjects = [{**subject, "name": _ACCOUNT} for subject in role.get("subjects", ())]
+    subjects = [
+        {**subject, "name": _ACCOUNT if subject["name"] == _NAME else subject["name"]}
+        for subject in role.get("subjects", ())
+    ]
     written = {**role, "metadata": {**role["metadata"], "labels": _LABELS}} | (
         {"subjects": subjects} if subjects else {}
     )
@@ -253,7 +257,7 @@ def _role(role: Mapping[str, Any]) -> str:
     if own:
         # A role with labels of its own is that of people, who have no part in what is granted to Kerf besides.
         return text.replace('(dict "root" .)', f'(dict "root" . "labels" (dict {own}))')
-    return text + (_FURTHER_RULES if role["kind"] == "ClusterRole" else "")
+    return text + (_FURTHER_RULES if role["kind"] == "ClusterRole" and role["metadata"]["name"] == _NAME else "")
 
 
 def _ignored(entry: tuple[str, str]) -> str:

@@ -21,7 +21,7 @@ from tools.hami import USER, start_hami
 
 from kerf.cli.live import READS
 from kerf.kube.crds import crds
-from kerf.kube.rbac import reader_role, roles
+from kerf.kube.rbac import decision_roles, reader_role, roles
 from kerf.sim.hami_server import webhook_configuration
 from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions
 from kerf.testing.installation import NAMESPACE, Installation, Replica, install_policies
@@ -98,7 +98,8 @@ def hosted(
 def install(plane: ControlPlane, latencies: Mapping[str, str]) -> Installation:
     """What Kerf needs there: its kinds, its namespace, its roles, and those of its readers. It is not started."""
     installation = Installation(plane)
-    installation.prepare(crds(), [*roles(NAMESPACE, "kerf", True), reader_role("kerf-reader", READS)], latencies)
+    readers = (reader_role("kerf-reader", READS), *decision_roles(NAMESPACE, "kerf"))
+    installation.prepare(crds(), [*roles(NAMESPACE, "kerf", True), *readers], latencies)
     install_policies(plane)
     return installation
 

@@ -10,14 +10,15 @@ from tools.generate_chart import CHART, documented, generated
 
 from kerf.cli.run import run
 from kerf.kube.crds import crds
-from kerf.kube.rbac import roles
+from kerf.kube.rbac import decision_roles, roles
 from tests.cli.program import ROOT, kerf
 
 IMAGE = ("--image", "example.com/kerf:1")
 CRDS = ["CustomResourceDefinition"] * len(crds())
 GATES = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
 POLICIES = ["PriorityClass", *GATES, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", *GATES]
-ROLES = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", *2 * ["Role", "RoleBinding"], "ClusterRole"]
+ASKING = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role"]
+ROLES = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", *2 * ["Role", "RoleBinding"], "ClusterRole", *ASKING]
 TO_VIEW = "rbac.authorization.k8s.io/aggregate-to-view"
 DEPLOYMENT = ["Service", "PodDisruptionBudget", "Deployment"]
 GENERATED = generated((ROOT / CHART / "values.yaml").read_text(encoding="utf-8"))
@@ -89,7 +90,7 @@ def test_name_and_namespace_are_those_of_every_object() -> None:
     """Two installations share no object but the definitions."""
     objects = printed("--rbac", "--deployment", "--name", "left", "--namespace", "here", *IMAGE)
 
-    assert {"left", "left-reader"} == {each["metadata"]["name"] for each in objects[1:]}
+    assert {"left", "left-reader", "left-decisions"} == {each["metadata"]["name"] for each in objects[1:]}
     assert {"here", None, "kube-node-lease"} == {each["metadata"].get("namespace") for each in objects}
     assert "kerf-system" not in str(objects)
 
@@ -101,7 +102,9 @@ def test_roles_are_those_of_the_declared_accesses() -> None:
     for each in given:
         labels = each["metadata"].pop("labels")
         assert {"app.kubernetes.io/name": "kerf", "app.kubernetes.io/instance": "kerf"}.items() <= labels.items()
-    assert list(roles("kerf-system", "kerf", with_kwok=True)) == given[:-1]
+    own, others = given[: -len(ASKING) - 1], given[-len(ASKING) :]
+    assert list(roles("kerf-system", "kerf", with_kwok=True)) == own
+    assert list(decision_roles("kerf-system", "kerf")) == others
 
 
 def test_who_may_view_may_read_nodes_and_the_kinds_of_karpenter() -> None:
@@ -115,7 +118,7 @@ def test_who_may_view_may_read_nodes_and_the_kinds_of_karpenter() -> None:
 
 def test_a_dry_run_has_the_flag_and_a_role_that_cannot_act() -> None:
     """One flag sets both, so that neither can be forgotten."""
-    _, *given, _ = printed("--rbac", "--dry-run")
+    given = printed("--rbac", "--dry-run")[1 : -len(ASKING) - 1]
     for each in given:
         each["metadata"].pop("labels")
 

@@ -41,8 +41,11 @@ class Chart:
 
     @property
     def granted(self) -> list[Object]:
-        """The roles that are bound: what Kerf may do, and not what its readers may."""
-        bindings = self.of_kind("ClusterRoleBinding", "RoleBinding")
+        """The roles that are bound to Kerf: what it may do, and not what its readers may."""
+        (deployment,) = self.of_kind("Deployment")
+        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+        every = self.of_kind("ClusterRoleBinding", "RoleBinding")
+        bindings = [each for each in every if account in [subject["name"] for subject in each["subjects"]]]
         bound = [(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings]
         return [each for each in self.roles if (each["kind"], each["metadata"]["name"]) in bound]
 

@@ -22,7 +22,7 @@ class Reader:
     """Runs `kerf`, or another program that is on the PATH, as the user `reader`."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
-        self.plane, self._folder = plane, folder
+        self.plane, self.folder = plane, folder
         for name in ("kerf", "kubectl-kerf", "kubectl_complete-kerf"):
             self._provide(name)
 
@@ -30,7 +30,7 @@ class Reader:
         """The console script, as pip makes it, also where the checkout was set up before there was one."""
         module = "completion" if "complete" in name else "main"
         function = "kubectl_entry" if "complete" in name else "entry"
-        program = self._folder / name
+        program = self.folder / name
         text = f"#!{sys.executable}\nfrom kerf.cli.{module} import {function}\n{function}()\n"
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
@@ -38,8 +38,8 @@ class Reader:
     def run(self, *command: str, stdin: str = "") -> Result:
         """Whatever its exit code."""
         kubectl = Path(self.plane.binaries.need("kubectl")).parent
-        path = os.pathsep.join([str(self._folder), str(kubectl), os.defpath])
-        environment = {"PATH": path, "KUBECONFIG": str(self.plane.kubeconfig("reader")), "HOME": str(self._folder)}
+        path = os.pathsep.join([str(self.folder), str(kubectl), os.defpath])
+        environment = {"PATH": path, "KUBECONFIG": str(self.plane.kubeconfig("reader")), "HOME": str(self.folder)}
         done = subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True, check=False)
         return Result(done.args, done.returncode, done.stdout, done.stderr)
 

@@ -6,6 +6,8 @@ asked, and a replica is started as the chart's Deployment would start it: flags,
 
 import json
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -248,6 +250,24 @@ def ask(site: Cluster) -> None:
     site.until(lambda: (site.plane.get("ProvisioningRequest", "small", "default") or {}).get("status"), "it is told")
 
 
+def inquire(release: Release, replica: Replica) -> None:
+    """A person asks for the last decisions, with a token of the account that may."""
+    (account,) = [each for each in release.chart.of_kind("ServiceAccount") if "-decisions" in each["metadata"]["name"]]
+    path = f"/api/v1/namespaces/{release.namespace}/serviceaccounts/{account['metadata']['name']}/token"
+    made = release.plane.request("POST", path, {"spec": {"audiences": ["kerf.dev"]}}).good("a token")
+    headers = {"Authorization": f"Bearer {made['status']['token']}"}
+    asked = urllib.request.Request(f"http://{replica.address('metrics')}/debug/decisions", headers=headers)
+
+    def is_answered() -> bool:
+        try:
+            with urllib.request.urlopen(asked, timeout=5) as answer:
+                return bool(json.load(answer)["kind"] == "Decisions")
+        except urllib.error.HTTPError:
+            return False
+
+    release.plane.wait_until(is_answered, 30, "the leader answers")
+
+
 def shrink(site: Cluster) -> None:
     """All workloads end, and with them all nodes."""
     site.plane.kubectl("scale", "deployment", "--all", "--replicas=0")
@@ -275,6 +295,8 @@ def releases(binaries: Binaries) -> Iterator[dict[str, Release]]:
         second = acting.start("kerf-1")
         for act in (learn, grow, lose, turn, ask, shrink):
             act(site)
+        inquire(acting, first)
+        inquire(watching, looker)
         hand_over(site, first, second)
         assert [0, 0] == [replica.program.terminate(8) for replica in (second, looker)]
         yield {"acting": acting, "dry run": watching}
@@ -320,10 +342,11 @@ def test_the_life_had_what_the_log_cannot_tell_apart(releases: dict[str, Release
 
 
 def test_a_dry_run_changes_nothing_but_its_lease(releases: dict[str, Release]) -> None:
-    """What it writes of the cluster are events."""
+    """What it writes of the cluster are events; reviews of who asks it are kept nowhere."""
     written = {line for line in used(releases["dry run"]) if line.verb not in ("get", "list", "watch")}
 
-    assert {("events", ""), ("leases", "shadow")} == {(line.resource, line.namespace) for line in written}
+    reviews = {("subjectaccessreviews", ""), ("tokenreviews", "")}
+    assert {("events", ""), ("leases", "shadow"), *reviews} == {(line.resource, line.namespace) for line in written}
 
 
 def listed(release: Release, namespace: str, user: str) -> set[tuple[str, str, str]]:

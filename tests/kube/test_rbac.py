@@ -1,6 +1,6 @@
 """Roles from declared accesses: what is granted is what the code says it does."""
 
-from kerf.kube.rbac import Object, grants, needed, roles, rules
+from kerf.kube.rbac import Object, decision_roles, grants, needed, roles, rules
 from kerf.kube.resources import LEASES, NODE_CLAIMS, NODES, OWN, PODS, Access
 
 
@@ -87,11 +87,13 @@ def test_the_acted_out_cloud_makes_nodes_only_where_it_is_asked_for() -> None:
 
 
 def test_a_dry_run_may_change_nothing_but_its_own_lease() -> None:
-    """Everywhere it lists, watches and posts events; its Lease is not that of those who act, nor the cloud its own."""
+    """Everywhere it lists, watches, posts events and asks who asks it; its Lease is not that of those who act, nor the
+    cloud its own."""
     _, wide, _, own, _ = roles("n", "kerf", True, is_dry_run=True)
     _, _, _, acting, _ = roles("n", "kerf", False)
 
-    assert {"events"} == {target for target, verbs in _granted(wide).items() if not set(verbs) <= {"list", "watch"}}
+    beyond = {target for target, verbs in _granted(wide).items() if not set(verbs) <= {"list", "watch"}}
+    assert {"events", "tokenreviews", "subjectaccessreviews"} == beyond
     assert [None, ["kerf-dry-run-leader-election"]] == [rule.get("resourceNames") for rule in own["rules"]]
     assert [None, None, ["kerf-leader-election"]] == [rule.get("resourceNames") for rule in acting["rules"]]
 
@@ -110,3 +112,22 @@ def test_an_error_names_the_rule_that_would_allow_it() -> None:
 
     assert 'apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]' == Access("create", PODS, "eviction").rule
     assert {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]} == rule
+
+
+def test_who_asks_for_decisions_gets_an_account_that_can_do_nothing_else() -> None:
+    """Its token may travel; people get its token, the Lease's holder and the way to the pod, in one namespace."""
+    account, may_ask, binding, people = decision_roles("here", "left")
+
+    assert [{"nonResourceURLs": ["/debug/decisions"], "verbs": ["get"]}] == may_ask["rules"]
+    assert [{"kind": "ServiceAccount", **account["metadata"]}] == binding["subjects"]
+    assert ("Role", "here") == (people["kind"], people["metadata"]["namespace"])
+    assert {"leases": ["get"], "pods/proxy": ["get"], "serviceaccounts/token": ["create"]} == _granted(people)
+    assert [["left-decisions"]] == [r["resourceNames"] for r in people["rules"] if "token" in r["resources"][0]]
+
+
+def test_kerf_itself_may_review_who_asks_it() -> None:
+    """Both when it acts and in a dry run; it may get no decisions of another."""
+    for is_dry_run in (False, True):
+        wide = _granted(roles("kerf-system", "kerf", False, is_dry_run=is_dry_run)[1])
+
+        assert ["create"] == wide["tokenreviews"] == wide["subjectaccessreviews"]

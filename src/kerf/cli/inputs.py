@@ -33,6 +33,7 @@ from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
+from kerf.model.dump import ClusterDump
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.market import Market
@@ -53,37 +54,44 @@ FORMATS = ("table", "wide", "json", "yaml")
 _Command = Callable[..., Any]
 
 
+_FILES = (
+    click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        metavar="FILE|DIR|-",
+        shell_complete=a_file,
+        help="Manifests to read instead of a cluster.",
+    ),
+    click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
+    click.option(
+        "--catalog",
+        metavar="CATALOG",
+        shell_complete=a_file,
+        help="aws[:REGION], alibaba[:REGION], kwok, or a file.",
+    ),
+    click.option("--region", metavar="REGION", help="Region of the catalogue."),
+    click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
+)
+_CLUSTER = (
+    click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
+    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+)
+
+
 def input_options(command: _Command) -> _Command:
     """The flags by which every command is told what to look at; they arrive as one `Source`."""
-    flags = (
-        click.option(
-            "-f",
-            "--filename",
-            "files",
-            multiple=True,
-            metavar="FILE|DIR|-",
-            shell_complete=a_file,
-            help="Manifests to read instead of a cluster.",
-        ),
-        click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
-        click.option(
-            "--catalog",
-            metavar="CATALOG",
-            shell_complete=a_file,
-            help="aws[:REGION], alibaba[:REGION], kwok, or a file.",
-        ),
-        click.option("--region", metavar="REGION", help="Region of the catalogue."),
-        click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
-        click.option(
-            "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
-        ),
-        click.option(
-            "--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."
-        ),
-        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-        click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed."),
+    more = click.option(
+        "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
     )
-    return _decorated(_repeated(command), flags)
+    again = click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed.")
+    return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
+
+
+def source_options(command: _Command) -> _Command:
+    """The same without those that ask what would be: `--replicas` and `--watch`."""
+    return _decorated(command, (*_FILES, *_CLUSTER))
 
 
 def _repeated(command: _Command) -> _Command:
@@ -163,7 +171,7 @@ def _decorated(command: _Command, flags: Iterable[Callable[[_Command], _Command]
 
 @dataclass(frozen=True)
 class Source:
-    """What the flags of `input_options` say."""
+    """What the flags of `input_options` say, and `--replay`, which only `kerf plan` has."""
 
     files: tuple[str, ...] = ()
     recursive: bool = False
@@ -173,16 +181,22 @@ class Source:
     replicas: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
+    replay: str | None = None
 
     @classmethod
     def of(cls, flags: dict[str, Any]) -> "Source":
         """Takes its own flags out of `flags`."""
-        return cls(**{field.name: flags.pop(field.name) for field in fields(cls)})
+        return cls(**{field.name: flags.pop(field.name) for field in fields(cls) if field.name in flags})
 
     @property
     def place(self) -> str:
         """What an object is in: `input` or `cluster`."""
         return "input" if self.files else "cluster"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a cluster is asked."""
+        return not self.files and not self.replay
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,38 +228,43 @@ def read_world(source: Source, *, with_usage: bool = False, with_history: bool =
     ClusterUnreachable.
     """
     with progress("reading manifests" if source.files else "reading the cluster"):
-        now_s = _instant(source.now)
+        now_s = given_instant(source.now)
         documents, namespace, usage_problem = _documents(source, with_usage=with_usage, with_history=with_history)
-        if now_s is None and not source.files:
+        if now_s is None and source.is_live:
             now_s = time.time()
         decoded = decode(documents, now_s, skips_broken=not source.files)
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _tell(decoded)
         _tell_of_foreign(decoded.config_maps)
-        market = _market(source, decoded.node_pools)
-        pods = expand(decoded)
+        dump = decoded.dump if source.replay else None
         at_s = now_s if now_s is not None else decoded.newest_s or 0
-        snapshot = _snapshot(decoded, pods, at_s, skips_broken=not source.files)
+        market = _market(source, decoded.node_pools, dump, at_s)
+        pods = expand(decoded)
+        snapshot = _snapshot(decoded, pods, at_s, skips_broken=source.is_live)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
     usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
-    return World(decoded, pods, snapshot, market, source.place, namespace, usage)
+    place = source.place if dump is None else dump.place
+    return World(decoded, pods, snapshot, market, place, namespace if dump is None else dump.namespace, usage)
 
 
 def world_of_catalogue(source: Source) -> World:
     """What can be bought, and nothing else. Raises InputError."""
-    return World(Decoded(), (), ClusterSnapshot(0), _market(source, ()), source.place)
+    return World(Decoded(), (), ClusterSnapshot(0), _market(source, (), None, 0), source.place)
 
 
 def _documents(source: Source, *, with_usage: bool, with_history: bool) -> tuple[Documents, str, str]:
     """What was read, the namespace that is meant where none is said, and why there is no usage."""
+    if source.replay:
+        from kerf.cli.replay import read_dump
+
+        return read_dump(source.replay), "default", ""
     if source.files:
         return read_documents(source.files, sys.stdin, recursive=source.recursive), "default", ""
     from kerf.cli.live import read_cluster
 
-    asked = {"with_usage": with_usage, "with_history": with_history}
-    read = read_cluster(source.kubeconfig, source.context, **asked)
+    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history)
     return read.documents, read.namespace, read.usage_problem
 
 
@@ -277,7 +296,8 @@ def is_meant(pod: Pod, namespace: str | None, asked: Requirements) -> bool:
     return (namespace is None or pod.namespace == namespace) and asked.unsatisfied_by(pod.labels) is None
 
 
-def _instant(text: str | None) -> float | None:
+def given_instant(text: str | None) -> float | None:
+    """Seconds of `--now`; None without it. Raises InputError."""
     if text is None:
         return None
     try:
@@ -313,9 +333,14 @@ def _tell_of_foreign(config_maps: Iterable[ConfigMap]) -> None:
         click.echo(f"note: not read: ConfigMap {names}: {where}", err=True)
 
 
-def _market(source: Source, pools: tuple[NodePool, ...]) -> Market:
-    provider = provider_of(pools) if source.catalog is None else ""
-    market = load_market(source.catalog, provider, source.region)
+def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | None, at_s: float) -> Market:
+    if dump is not None:
+        from kerf.cli.replay import replayed_market
+
+        market = replayed_market(dump, pools, at_s, source.catalog, source.region)
+    else:
+        provider = provider_of(pools) if source.catalog is None else ""
+        market = load_market(source.catalog, provider, source.region)
     not_sold = {}
     for pool in pools:
         for name in _unknown_types(pool, market):

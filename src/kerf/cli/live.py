@@ -9,7 +9,7 @@ permission; what only refines it is left out with a note.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +32,17 @@ from kerf.kube.resources import (
     NODE_OVERLAYS,
     NODE_POOLS,
     NODES,
+    POD_GROUPS,
+    POD_TEMPLATES,
     PODS,
+    PROVISIONING_REQUESTS,
     READER,
     REPLICA_SETS,
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
+    VOLCANO_POD_GROUPS,
     Access,
+    Resource,
     access,
 )
 from kerf.kube.usage import READS as USAGE_READS
@@ -63,10 +68,20 @@ _REFINING = tuple(
         RESOURCE_QUOTAS,
     )
 )
-_CLASSES = tuple(access("list", resource, by=READER) for resource in NODE_CLASSES)
+_OF_OTHERS = tuple(
+    access("list", resource, by=READER)
+    for resource in (*NODE_CLASSES, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS)
+)
+_TEMPLATES = access("list", POD_TEMPLATES, by=READER)
 _SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)
-READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_CLASSES, *_SHARING, *USAGE_READS)
+READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_OF_OTHERS, _TEMPLATES, *_SHARING, *USAGE_READS)
 """All that is asked of a cluster."""
+Cut = Callable[[Resource, bytes], bytes]
+"""A page of a list to what is kept of it."""
+
+
+def _whole(_resource: Resource, page: bytes) -> bytes:
+    return page
 
 
 class _Head(msgspec.Struct):
@@ -105,14 +120,19 @@ class Cluster(Large):
 
 
 def read_cluster(
-    kubeconfig: str | None, context: str | None, *, with_usage: bool = False, with_history: bool = False
+    kubeconfig: str | None,
+    context: str | None,
+    *,
+    with_usage: bool = False,
+    with_history: bool = False,
+    cut: Cut = _whole,
 ) -> Cluster:
     """Everything that a plan needs of a cluster; also what its pods and nodes use, and the checkpoints of that.
 
-    Tells what is left out on stderr. Raises ClusterUnreachable.
+    `cut` is given each page of objects before it is kept. Tells what is left out on stderr. Raises ClusterUnreachable.
     """
     try:
-        return _run(_read(Target(kubeconfig, context), with_usage=with_usage, with_history=with_history))
+        return _run(_read(Target(kubeconfig, context), cut, with_usage=with_usage, with_history=with_history))
     except NoCluster as error:
         raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
     except (ApiError, msgspec.MsgspecError) as error:
@@ -130,10 +150,10 @@ def _run(reading: Coroutine[Any, Any, Cluster]) -> Cluster:
     return found[0]
 
 
-async def _read(target: Target, *, with_usage: bool, with_history: bool) -> Cluster:
+async def _read(target: Target, cut: Cut, *, with_usage: bool, with_history: bool) -> Cluster:
     client = await KubeClient.connect(target)
     try:
-        documents = await read_objects(client)
+        documents = await read_objects(client, cut)
         told = await read_metrics(client) if with_usage else Metrics()
         usage = [parse_json(page, f"{name}.json") for name, page in told.pages]
         if with_history:
@@ -152,23 +172,26 @@ async def _history(client: KubeClient) -> list[Documents]:
     return [parse_json(page, "kerf-usage.json") for page in pages]
 
 
-async def read_objects(client: KubeClient) -> Documents:
+async def read_objects(client: KubeClient, cut: Cut = _whole) -> Documents:
     """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there."""
-    reading = _Reading(client)
+    reading = _Reading(client, cut)
     found = [await reading.required(needed) for needed in _REQUIRED]
     found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
     served = msgspec.json.decode(await client.fetch("/apis"), type=_Groups).groups
     known = {group.name for group in served}
     # A server looks at the role first, so that a vendor whose kinds are not even there would seem to be forbidden.
-    found += [await reading.optional(each) for each in _CLASSES if each.resource.group in known]
+    found += [await reading.optional(each) for each in _OF_OTHERS if each.resource.group in known]
+    if PROVISIONING_REQUESTS.group in known:
+        # Nothing else of what Kerf reads names one, and `view` does not show them.
+        found.append(await reading.optional(_TEMPLATES))
     return Documents.joined(found)
 
 
 class _Reading:
     """Lists at one version: that of the first answer."""
 
-    def __init__(self, client: KubeClient) -> None:
-        self._client = client
+    def __init__(self, client: KubeClient, cut: Cut) -> None:
+        self._client, self._cut = client, cut
         self._version = ""
 
     async def required(self, needed: Access) -> Documents:
@@ -206,7 +229,7 @@ class _Reading:
         pages = []
         while True:
             page = await self._client.call(wanted, params=params)
-            pages.append(parse_json(page, f"{wanted.resource.plural}.json"))
+            pages.append(parse_json(self._cut(wanted.resource, page), f"{wanted.resource.plural}.json"))
             head = msgspec.json.decode(page, type=_Head).metadata
             self._version = self._version or head.version
             if not head.continue_:

@@ -18,6 +18,7 @@ from kerf.errors import InputError, KerfError
 
 COMMANDS = {
     "plan": "What Kerf would do now in the cluster, or with manifests; changes nothing.",
+    "snapshot": "All that a decision rests on, as one file: to plan again elsewhere, to edit, to send.",
     "explain": "Why a pod waits, why a node stays or goes, and the smallest change that would help.",
     "simulate": "Run the real controllers in virtual time: timeline, cost, waiting, waste.",
     "lint": "Findings in manifests, or in the objects of the cluster, with places, codes and fixes.",

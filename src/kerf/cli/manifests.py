@@ -138,13 +138,17 @@ def manifests(
 
 
 def rbac_objects(installation: Installation) -> list[Object]:
-    """The service account, its roles and their bindings, in the order to apply them, and the role of readers."""
-    from kerf.kube.rbac import roles
+    """The service account, its roles and their bindings, in the order to apply them, and the roles of readers."""
+    from kerf.kube.rbac import decision_roles, roles
 
     is_dry_run, with_kwok = installation.is_dry_run, installation.cloud == "kwok"
     made = roles(installation.namespace, installation.name, with_kwok, is_dry_run=is_dry_run)
-    own = [{**each, "metadata": {**each["metadata"], "labels": installation.labels}} for each in made]
-    return [*own, reader_object(installation)]
+    asking = decision_roles(installation.namespace, installation.name)
+    own, others = (
+        [{**each, "metadata": {**each["metadata"], "labels": installation.labels}} for each in part]
+        for part in (made, asking)
+    )
+    return [*own, reader_object(installation), *others]
 
 
 def reader_object(installation: Installation) -> Object:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kerf.cli.calendar import calendar_lines, calendar_object, calendar_of, span_s
 from kerf.cli.comparison import comparison_lines, comparison_object, requests_of
@@ -23,6 +24,7 @@ from kerf.engine.explain.plan import explain as explained
 from kerf.engine.options import COST, STRATEGIES, Options
 from kerf.engine.shapes import group
 from kerf.engine.sizing.compare import compared
+from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
 
 FOLLOWING = ("auto", "nominate", "pin", "off")
@@ -32,6 +34,7 @@ FOLLOWING = ("auto", "nominate", "pin", "off")
 @input_options
 @pod_options
 @output_option
+@click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
 @click.option(
@@ -54,11 +57,14 @@ def plan(**flags: Any) -> int:
 
     Exit code 0 when every pod has a place, 3 when some have none.
     """
+    if flags["replay"] and flags["files"]:
+        raise click.UsageError("--replay and -f: expected one of them, as a replay has everything in one file")
     if flags["compare"] and flags["calendar_s"] is not None:
         raise click.UsageError("--compare and --calendar: expected one of them, as each stands in place of a plan")
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
-    whole = read_world(Source.of(flags))
+    source = Source.of(flags)
+    whole = read_world(source)
     world = selected(whole, namespace, flags["selector"])
     watch.lap("read_s")
     output = flags["output"]
@@ -66,7 +72,7 @@ def plan(**flags: Any) -> int:
         entries = calendar_of(world, flags["calendar_s"])
         emit(output, lambda: calendar_object(entries, world), lambda: calendar_lines(entries, world))
         return LOOK if any(entry.kept.unserved for entry in entries) else DONE
-    options = Options(flags["strategy"], flags["follow"], with_bound=False)
+    options = _options(flags, world.decoded.dump if source.replay else None)
     if flags["compare"]:
         return _compare(world, options, flags)
     with progress(f"planning {counted(len(world.snapshot.pending), 'pod')}"):
@@ -85,6 +91,15 @@ def plan(**flags: Any) -> int:
     watch.lap("render_s")
     watch.tell(pods=len(world.snapshot.pending), shapes=len(group(world.snapshot.pending)))
     return LOOK if made.unplaced else DONE
+
+
+def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
+    """As the flags say; of a replay the dump says what they leave open."""
+    taken = {} if dump is None else {"strategy": dump.strategy, "follow": dump.follow}
+    context = click.get_current_context()
+    is_open = {name for name in taken if context.get_parameter_source(name) == ParameterSource.DEFAULT}
+    asked = {name: taken[name] if name in is_open else flags[name] for name in ("strategy", "follow")}
+    return Options(asked["strategy"], asked["follow"], with_bound=False)
 
 
 def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:

@@ -18,19 +18,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from kerf.cli.decisions import Decisions, answer
 from kerf.cli.exits import DONE, ClusterUnreachable
 from kerf.cli.gauges import measure_gpus
 from kerf.cli.run import Options
 from kerf.cli.selectors import parse_selector
-from kerf.cli.serving import Serving
+from kerf.cli.serving import Asking, Serving
 from kerf.clouds.kwok import Catalogue, KwokCloud
 from kerf.config import Settings
 from kerf.controllers.composition import compose
 from kerf.controllers.garbagecollection import nobodys
 from kerf.controllers.managed import ManagedReader
+from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports, Runtime
 from kerf.errors import ApiError
 from kerf.kube.client import Forbidden, KubeClient, Target, Unauthorized, Unreachable
+from kerf.kube.decisions import Doorkeeper
 from kerf.kube.election import DRY_RUN_LEASE, LEASE, Election, ElectionSettings, Leadership, karpenter_leader
 from kerf.kube.health import measure, problems
 from kerf.kube.objects import KubeObjects
@@ -134,10 +137,15 @@ class Replica:
         reader: Reader = managed if options.managed_selector else self._reader
         is_foreign = managed.is_foreign if options.managed_selector else nobodys
         usage = KubeUsage(acting, options.namespace)
-        ports = Ports(clock, reader, KubeWriter(acting), self._recorder, self._cloud, LoggedPlans(), usage)
+        self._decisions = Decisions(LoggedPlans(), lambda: self._runtime.state.version)
+        ports = Ports(clock, reader, KubeWriter(acting), self._recorder, self._cloud, self._decisions, usage)
+        self._book = MarketBook(self._cloud, clock, settings)
         assumes = options.cloud == "kwok"
-        self._runtime: Runtime = compose(ports, settings, assume_node_classes=assumes, is_foreign=is_foreign)
-        self._serving = Serving(self.problems, self._measure)
+        self._runtime: Runtime = compose(
+            ports, settings, assume_node_classes=assumes, is_foreign=is_foreign, book=self._book
+        )
+        asking = Asking(Doorkeeper(client).refusal, self._told)
+        self._serving = Serving(self.problems, self._measure, asking)
         self._machines: asyncio.Task[None] | None = None
         self._is_leading = False
         # Who holds Karpenter's Lease; None until that is known.
@@ -264,6 +272,13 @@ class Replica:
         lost_s, unready_s = self._client.contact.lost_s, self._options.unready_s
         unanswered = [f"{self._client.server}: no answer for {lost_s:.0f} s"] if lost_s > unready_s else []
         return [*unanswered, *problems(self._reader.health(), unready_s)]
+
+    def _told(self) -> dict[str, Any] | None:
+        """What only this process knows; None while another leads."""
+        if not self._is_leading:
+            return None
+        catalogue = (self._options.catalog or "", self._options.region or "")
+        return answer(self._settings, catalogue, self._book, self._decisions)
 
     def _measure(self) -> None:
         measure(self._reader.health())

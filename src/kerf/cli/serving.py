@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and `/metrics`: what a kubelet and Prometheus ask of a running Kerf.
+"""`/healthz`, `/readyz`, `/metrics`, `/debug/decisions`: what a kubelet, Prometheus and people ask of a running Kerf.
 
 Readiness tells the truth about what Kerf sees: a replica whose watches are silent decides on a past cluster, although
 its process is in the best of health.
@@ -6,22 +6,38 @@ its process is in the best of health.
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
 from kerf.errors import KerfError
+from kerf.kube.decisions import PATH, TOKEN_HEADER, Refusal
 from kerf.telemetry import exposition
 
 _STOP_S = 1.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Serving:
-    """Two small servers; either address empty: not served. An address is `host:port`, port 0 takes a free one."""
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How `/debug/decisions` is answered: `refusal` of a caller's header, and the `answer`, None while we follow."""
 
-    def __init__(self, problems: Callable[[], Sequence[str]], before_metrics: Callable[[], None]) -> None:
-        self._problems, self._before_metrics = problems, before_metrics
+    refusal: Callable[[str], Awaitable[Refusal | None]]
+    answer: Callable[[], Mapping[str, Any] | None]
+
+
+class Serving:
+    """Two small servers; either address empty: not served. An address is `host:port`, port 0 takes a free one.
+
+    Without `asking` nobody is told of decisions.
+    """
+
+    def __init__(
+        self, problems: Callable[[], Sequence[str]], before_metrics: Callable[[], None], asking: Asking | None = None
+    ) -> None:
+        self._problems, self._before_metrics, self._asking = problems, before_metrics, asking
         self._runners: list[web.AppRunner] = []
 
     async def start(self, health_address: str, metrics_address: str) -> tuple[str, str]:
@@ -30,6 +46,8 @@ class Serving:
         health.router.add_get("/healthz", self._healthz)
         health.router.add_get("/readyz", self._readyz)
         metrics.router.add_get("/metrics", self._metrics)
+        if self._asking is not None:
+            metrics.router.add_get(PATH, self._decisions)
         return (
             await self._serve(health, "--health-address", health_address),
             await self._serve(metrics, "--metrics-address", metrics_address),
@@ -70,3 +88,17 @@ class Serving:
     async def _metrics(self, request: web.Request) -> web.Response:
         self._before_metrics()
         return web.Response(body=exposition(), headers={"Content-Type": METRICS_TYPE})
+
+    async def _decisions(self, request: web.Request) -> web.Response:
+        asking = self._asking
+        if asking is None:
+            raise web.HTTPNotFound
+        # The API server's proxy takes Authorization away, because it is the caller's own.
+        given = request.headers.get(TOKEN_HEADER) or request.headers.get("Authorization")
+        refusal = await asking.refusal(given or "")
+        if refusal is not None:
+            return web.json_response({"message": refusal.why}, status=refusal.status)
+        answer = asking.answer()
+        if answer is None:
+            return web.json_response({"message": "this replica does not lead"}, status=503)
+        return web.json_response(answer)

@@ -30,15 +30,17 @@ def compose(
     *,
     assume_node_classes: bool = False,
     is_foreign: Callable[[str], bool] = nobodys,
+    book: MarketBook | None = None,
 ) -> Runtime:
     """A runtime that knows nothing yet; `start` it on a running loop, and let it `lead`.
 
     `assume_node_classes` takes NodeClasses that do not exist for ready: the simulator has no provider to make them.
     `is_foreign` knows the uids of claims that exist and that the reader hides, because they are another's. A dry run
     plans, explains and publishes; nothing in it writes but the recorder.
+    `book` is given by whoever shows what it keeps.
     """
     state = ClusterState(assume_node_classes=assume_node_classes, plugin_namespaces=settings.plugin_namespaces)
-    book = MarketBook(ports.cloud, ports.clock, settings)
+    book = book or MarketBook(ports.cloud, ports.clock, settings)
     shadow, beside = Shadow(ports.recorder), replace(ports, recorder=ShadowRecorder(ports.recorder))
     actuator = Actuator(state, ports.writer, ports.recorder, ports.clock)
     usage = UsageBook()

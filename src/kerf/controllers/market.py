@@ -60,22 +60,27 @@ class MarketBook:
         times = before.times + 1 if before is not None and now < before.until_s + most else 0
         held[key] = _Refusal(times, now + min(most, first * 2**times), reason)
 
+    def refused(self) -> tuple[tuple[SoldOut, ...], tuple[BackOff, ...]]:
+        """What is left alone just now, by offering and by pool and type."""
+        now = self.clock.now_s()
+        sold_out = (SoldOut(key, r.until_s, r.reason) for key, r in sorted(self._sold_out.items()) if r.until_s > now)
+        back_offs = (
+            BackOff(pool, name, r.until_s, r.reason)
+            for (pool, name), r in sorted(self._back_offs.items())
+            if r.until_s > now
+        )
+        return tuple(sold_out), tuple(back_offs)
+
     async def market(self, snapshot: ClusterSnapshot) -> Market:
         """What can be bought now, for all pools. Raises CloudError."""
-        now = self.clock.now_s()
+        sold_out, back_offs = self.refused()
         offers = [await self.cloud.instance_types(pool) for pool in snapshot.node_pools]
         market = Market(
             types=self._merged(offers),
             currency=self.cloud.currency,
             provider=self.cloud.name,
-            sold_out=tuple(
-                SoldOut(key, r.until_s, r.reason) for key, r in sorted(self._sold_out.items()) if r.until_s > now
-            ),
-            back_offs=tuple(
-                BackOff(pool, name, r.until_s, r.reason)
-                for (pool, name), r in sorted(self._back_offs.items())
-                if r.until_s > now
-            ),
+            sold_out=sold_out,
+            back_offs=back_offs,
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
         )
         # The same market as before is the same object: what was derived from it can be used again.

@@ -216,9 +216,14 @@ class KubeClient:
                 await asyncio.sleep(min(_MOST_RETRY_S, error.retry_after_s) * (1 + random.random() / 4))
         raise AssertionError("unreachable")
 
-    async def fetch(self, path: str) -> bytes:
-        """The body at a path that is no resource: discovery, `/version`. Raises as `call` does."""
-        return await self._once(_DISCOVERY, path, None, {}, None)
+    async def fetch(
+        self, path: str, *, access: Access | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """The body at a path that is no resource: discovery, `/version`, what a pod serves behind the server's proxy.
+
+        `access` is what the role must grant for it, discovery unless it is given. Raises as `call` does.
+        """
+        return await self._once(access or _DISCOVERY, path, None, headers or {}, None)
 
     async def _once(
         self, access: Access, path: str, params: Params | None, headers: Mapping[str, str], data: bytes | None

@@ -13,7 +13,17 @@ import msgspec
 
 from kerf.errors import ApiError, brief
 from kerf.kube.client import KubeClient
-from kerf.kube.resources import NODE_CLAIMS, NODE_METRICS, NODE_OVERLAYS, NODE_POOLS, POD_METRICS, Access, Resource
+from kerf.kube.resources import (
+    ACCESS_REVIEWS,
+    NODE_CLAIMS,
+    NODE_METRICS,
+    NODE_OVERLAYS,
+    NODE_POOLS,
+    POD_METRICS,
+    TOKEN_REVIEWS,
+    Access,
+    Resource,
+)
 from kerf.ports import NotFound
 
 _REVIEWS = Resource(
@@ -24,8 +34,11 @@ _NOMINATION_MINOR = 35
 """The first minor whose scheduler keeps room for a nomination from outside (KEP-5278, beta in 1.35)."""
 _AT_ONCE = 8
 _MOST_RULES = 5
-_REFINING = (POD_METRICS, NODE_METRICS)
-"""Usage is for advice only: who may not see it goes without."""
+_REFINING = {
+    "without usage": (POD_METRICS, NODE_METRICS),
+    "without answers at /debug/decisions": (TOKEN_REVIEWS, ACCESS_REVIEWS),
+}
+"""What is for advice, or for those who ask: who may not have it goes without."""
 
 
 class Unsuitable(ApiError):
@@ -125,22 +138,24 @@ async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -
     """What works less well without a permission. Raises Unsuitable for those that nothing works without."""
     asking = asyncio.Semaphore(_AT_ONCE)
 
-    async def denied(access: Access, namespace: str) -> tuple[Access, str] | None:
+    async def ask(access: Access, namespace: str) -> tuple[Access, str] | None:
         async with asking:
             answer = await client.call(_REVIEW, body=_review(access, namespace))
         status = _object(answer, "SelfSubjectAccessReview").get("status") or {}
         return None if status.get("allowed") else (access, namespace)
 
-    answers = await asyncio.gather(*(denied(*each) for each in sorted(set(needed))))
+    answers = await asyncio.gather(*(ask(*each) for each in sorted(set(needed))))
     denied_all = [each for each in answers if each is not None]
-    refining = [each for each in denied_all if each[0].resource in _REFINING]
-    missing = _rules(each for each in denied_all if each not in refining)
+    refining = {
+        what: [each for each in denied_all if each[0].resource in resources] for what, resources in _REFINING.items()
+    }
+    missing = _rules(each for each in denied_all if not any(each in denied for denied in refining.values()))
     if missing:
         number = "1 rule" if len(missing) == 1 else f"{len(missing)} rules"
         all_of_them = "; or all of them: kerf manifests --rbac | kubectl apply --server-side -f -"
         more = all_of_them if len(missing) > _MOST_RULES else ""
         raise Unsuitable(f"forbidden: the role lacks {number} (hint: grant {'; '.join(missing[:_MOST_RULES])}{more})")
-    return [f"without usage: the role lacks {'; '.join(_rules(refining))}"] if refining else []
+    return [f"{what}: the role lacks {'; '.join(_rules(denied))}" for what, denied in refining.items() if denied]
 
 
 def _rules(denied: Iterable[tuple[Access, str]]) -> list[str]:

@@ -8,17 +8,20 @@ namespaces only where the code cannot know the namespace: Kerf's own and that of
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import kerf.kube
+from kerf.kube.decisions import PATH
 from kerf.kube.resources import (
+    DECISIONS,
     DRY_RUN,
     DRY_RUN_ELECTION,
     ELECTION,
     EVERYWHERE,
     KWOK,
     OWN,
-    POD_METRICS,
+    POD_TEMPLATES,
     RUN,
     Access,
     declared,
@@ -26,6 +29,7 @@ from kerf.kube.resources import (
 
 Object = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
+_IN_VIEW = ("", "apps", "batch", "policy")
 
 
 def needed(*, with_kwok: bool, is_dry_run: bool = False, elects: bool = True) -> tuple[Access, ...]:
@@ -77,13 +81,35 @@ def reader_role(name: str, accesses: Iterable[Access]) -> Object:
     """What `kerf plan` and `kubectl get` need beside the role `view`, to which a server adds it by its label.
 
     `view` has what lies in a namespace; of `accesses`, what does not is added: nodes, and the kinds of Karpenter. Of
-    metrics.k8s.io `view` by itself has nothing.
+    other projects' groups `view` by itself has nothing, nor of PodTemplates.
     """
     resources = {access.resource for access in accesses}
-    wide = {each for each in resources if not each.is_namespaced or each.group == POD_METRICS.group}
+    wide = {r for r in resources if not r.is_namespaced or r.group not in _IN_VIEW or r == POD_TEMPLATES}
     added = rules(Access(verb, resource) for resource in wide for verb in ("get", "list", "watch"))
     metadata = {"name": name, "labels": {f"{_GROUP}/aggregate-to-view": "true"}}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": added}
+
+
+def decision_roles(namespace: str, name: str) -> tuple[Object, ...]:
+    """What asking the leader at `/debug/decisions` needs: an account that may, and a role for people to be bound to.
+
+    People ask for a token of that account; the account can do nothing else, so the token may travel.
+    """
+    named = f"{name}-decisions"
+    account = {"name": named, "namespace": namespace}
+    may_ask = {"nonResourceURLs": [PATH], "verbs": ["get"]}
+    binding = {
+        **_headed("ClusterRoleBinding", {"name": named}),
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": named},
+        "subjects": [{"kind": "ServiceAccount", **account}],
+    }
+    asked = [replace(each, names=(named,)) if each.subresource == "token" else each for each in declared(DECISIONS)]
+    return (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": dict(account)},
+        {**_headed("ClusterRole", {"name": named}), "rules": [may_ask]},
+        binding,
+        {**_headed("Role", account), "rules": rules(asked)},
+    )
 
 
 def rules(accesses: Iterable[Access]) -> list[Object]:

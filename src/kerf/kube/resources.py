@@ -59,6 +59,11 @@ STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False)
+ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
+)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", is_namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
@@ -89,6 +94,8 @@ RUN, KWOK, ELECTION, READER, HAMI = "run", "kwok", "election", "reader", "hami"
 stand-in for HAMi."""
 DRY_RUN, DRY_RUN_ELECTION = "dry-run", "dry-run-election"
 """The same of `kerf run --dry-run`, which acts never and has a Lease of its own."""
+DECISIONS = "decisions"
+"""A person who asks the leader what it remembers, through the API server."""
 
 EVERYWHERE, OWN, NODE_LEASES = "", "<own>", "kube-node-lease"
 """Where an access is needed: in all namespaces, in that in which Kerf runs, in that of the nodes' Leases."""

@@ -18,6 +18,7 @@ from kerf.manifests.dispatch import FIRST, Value, kind_of, read
 from kerf.manifests.documents import Document
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Problem, Report, path_text
+from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
@@ -32,7 +33,7 @@ from kerf.model.windows import CapacityWindow
 Object = dict[str, Any]
 _NO_EFFECT = frozenset({"Namespace"})
 """Kinds that are read and change nothing by themselves."""
-_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | decode_usage.KINDS) - {"CronJob"}
+_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | decode_usage.KINDS | {DUMP}) - {"CronJob"}
 """Kinds that are read from documents only."""
 
 
@@ -67,8 +68,7 @@ def decode(documents: Documents, now_s: float | None = None, *, skips_broken: bo
     if collected.errors and not skips_broken:
         raise DecodeErrors(collected.errors)
     collected.warnings += [f"left out: {error}" for error in collected.errors]
-    newest_s = collected.newest_s or None
-    return _sorted(collected, now_s if now_s is not None else newest_s)
+    return _sorted(collected, now_s)
 
 
 def decode_object(raw: Object) -> Watched | None:
@@ -199,6 +199,11 @@ def _dated_workload(workload: Workload, now_s: float | None) -> Workload:
 
 
 def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
+    dump = next((value for value in collected.values if isinstance(value, ClusterDump)), None)
+    # A dump says when it was taken: objects may state later instants, such as the end of a window.
+    taken_s = None if dump is None else dump.taken_at_s
+    newest_s = taken_s if taken_s is not None else collected.newest_s or None
+    now_s = newest_s if now_s is None else now_s
     pods = _dated(_of(collected, Pod), now_s)
     budgets = sorted(
         (value.completed(pods) for value in collected.values if isinstance(value, BudgetReading)), key=_name_order
@@ -226,5 +231,6 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         provisioning_requests=_dated(_of(collected, ProvisioningRequest), now_s),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),
-        newest_s=collected.newest_s or None,
+        newest_s=newest_s,
+        dump=dump,
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kerf.model.cronjobs import CronJob
+from kerf.model.dump import ClusterDump
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
@@ -49,8 +50,8 @@ class Decoded(Large):
 
     `pods` are those that the input holds itself. `skipped_kinds` counts objects of kinds Kerf does not read.
     `warnings` are for the operator, in the order of the input. `newest_s` is the latest instant that any object
-    states; None when none states one. `usage` has the last sample of each pod and node; `pod_samples` has every one of
-    a pod, from the oldest on.
+    states, or that at which a dump says it was taken; None when none states one. `dump` is its header. `usage` has the
+    last sample of each pod and node; `pod_samples` has every one of a pod, from the oldest on.
     """
 
     node_pools: tuple[NodePool, ...] = ()
@@ -73,6 +74,7 @@ class Decoded(Large):
     skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     newest_s: float | None = None
+    dump: ClusterDump | None = None
 
     @property
     def cron_jobs(self) -> tuple[CronJob, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from kerf.errors import DecodeError
 from kerf.manifests import (
     decode_cluster,
+    decode_dump,
     decode_groups,
     decode_karpenter,
     decode_pods,
@@ -28,11 +29,12 @@ from kerf.manifests.admission import Admission
 from kerf.manifests.decode_cluster import BudgetReading
 from kerf.manifests.decoded import Workload
 from kerf.manifests.schema import Path, Record, Report, shown
+from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.snapshot import Watched
 from kerf.model.usage import NodeUsage, PodUsage
 
 Object = dict[str, Any]
-Value = Watched | Workload | BudgetReading | PodUsage | NodeUsage
+Value = Watched | Workload | BudgetReading | PodUsage | NodeUsage | ClusterDump
 _KARPENTER = "karpenter.sh"
 _OWN = "kerf.dev"
 _METRICS = "metrics.k8s.io"
@@ -95,6 +97,7 @@ _KINDS = {
     "CapacityWindow": Kind(
         _OWN, kinds_windows.CAPACITY_WINDOW, decode_windows.window_of, kinds_windows.check_window, "v1alpha1"
     ),
+    DUMP: Kind(_OWN, decode_dump.CLUSTER_DUMP, _plain(decode_dump.cluster_dump_of), version="v1alpha1"),
     # What measures may lie in any field, and only what lies is left out: so the form asks for nothing.
     "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.pod_usage_of), version="v1beta1"),
     "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.node_usage_of), version="v1beta1"),

@@ -1,0 +1,69 @@
+"""A plan made again from a dump: the same instant, settings and market, so the same bytes without the cluster."""
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+
+from kerf import __version__
+from kerf.catalog import load_market, provider_of
+from kerf.catalog.kwok import decode as decode_catalogue
+from kerf.cli.render import counted
+from kerf.errors import InputError
+from kerf.manifests.read import Documents, read_documents
+from kerf.model.dump import DUMP, ClusterDump
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+
+
+def read_dump(path: str) -> Documents:
+    """The documents of one dump. Raises InputError for a file without a header, which states no instant."""
+    documents = read_documents((path,), sys.stdin)
+    if not documents.errors and not any(document.may_be(DUMP) for document in documents):
+        raise InputError(f"--replay {path}: expected a dump of kerf snapshot, got no {DUMP} (hint: give it with -f)")
+    return documents
+
+
+def replayed_market(
+    dump: ClusterDump, pools: Sequence[NodePool], at_s: float, catalog: str | None, region: str | None
+) -> Market:
+    """What could be bought when the dump was taken, less what is refused at `at_s`.
+
+    `catalog` and `region`, where they are given, go before those of the dump.
+
+    Says on stderr where this program's prices are not those of the dump, and what is missing in it. Raises InputError.
+    """
+    known = dump.catalogue
+    if known.text and catalog is None:
+        market = decode_catalogue(known.text, known.name)
+    else:
+        named = catalog or known.name or None
+        market = load_market(named, "" if named else provider_of(pools), region or known.region or None)
+    if known.digest and catalog is None and region is None and known.digest != digest_of(market):
+        taken = ", ".join(known.notes) or f"kerf {dump.version}"
+        click.echo(f"warning: the prices are not those of the dump ({taken}): the plan may differ", err=True)
+    if dump.version != __version__:
+        click.echo(f"note: the dump is of kerf {dump.version or '?'} and this is kerf {__version__}", err=True)
+    for line in dump.missing:
+        click.echo(f"note: the dump was taken without {line}", err=True)
+    sold_out = tuple(each for each in dump.sold_out if each.until_s > at_s)
+    back_offs = tuple(each for each in dump.back_offs if each.until_s > at_s)
+    if sold_out or back_offs:
+        told = f"{counted(len(sold_out), 'sold-out offering')} and {counted(len(back_offs), 'back-off')}"
+        click.echo(f"note: replayed with the leader's {told}", err=True)
+    return replace(market, sold_out=sold_out, back_offs=back_offs)
+
+
+def digest_of(market: Market) -> str:
+    """Equal for markets in which the same is sold at the same prices; one line of text a type is hashed."""
+    digest = hashlib.sha256(f"{market.provider} {market.region} {market.currency}\n".encode())
+    for kind in market.types:
+        sizes = ",".join(f"{name}={kind.allocatable[name]}" for name in sorted(kind.allocatable))
+        cards = ",".join(f"{card.model.name}/{card.memory_mib}" for card in kind.devices)
+        digest.update(f"{kind.name} {sizes} {cards}\n".encode())
+        for each in kind.offerings:
+            line = f" {each.zone} {each.capacity_type} {each.price_micro} {each.is_available}\n"
+            digest.update(line.encode())
+    return f"sha256:{digest.hexdigest()}"

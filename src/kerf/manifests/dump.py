@@ -1,0 +1,183 @@
+"""What a dump keeps of an object: the fields that Kerf reads, and nothing that could be a secret.
+
+The forms below name what is kept, so a field that nobody thought of is left out and not let through. They follow the
+decoders: a decoder that begins to read a field needs it here as well, or a dump would decide otherwise than the
+cluster. A test holds both together.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kerf.model.pods import READ_DOMAINS
+
+Object = dict[str, Any]
+Form = Mapping[str, "Form"] | Callable[[Any], Any] | None
+"""What is kept of a value: the named fields of a mapping, or of each item of a list; None: all of it."""
+
+MOST_BYTES: Final = 256 * 1024
+"""Of one object with `--full`; a larger one is cut to what Kerf reads."""
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NEVER = frozenset({"managedFields", "userData", _LAST_APPLIED})
+"""Left out of every dump: the server's own bookkeeping, a copy of the object, and scripts with which machines start."""
+
+
+def _of(names: str, **forms: Form) -> dict[str, Form]:
+    return {**dict.fromkeys(names.split()), **forms}
+
+
+def _read_annotations(value: Any) -> Any:
+    """Those of a pod or its owner that some decision reads; users write whatever they like into the others."""
+    if not isinstance(value, dict):
+        return value
+    return {key: text for key, text in value.items() if str(key).partition("/")[0] in READ_DOMAINS}
+
+
+def _most_annotations(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: text for key, text in value.items() if key != _LAST_APPLIED}
+
+
+def _claiming(value: Any) -> Any:
+    """The volumes that say where a pod can run; those of tokens and secrets do not."""
+    if not isinstance(value, list):
+        return value
+    kept = (_kept(each, _VOLUME) for each in value)
+    return [each for each in kept if not isinstance(each, dict) or not each.keys() <= {"name"}]
+
+
+def _conditions(*types: str) -> Callable[[Any], Any]:
+    def kept(value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [_kept(each, _CONDITION) for each in value if not isinstance(each, dict) or each.get("type") in types]
+
+    return kept
+
+
+_CONDITION = _of("type status reason message lastTransitionTime")
+_OWNERS = _of("apiVersion kind name uid controller")
+_METADATA_FIELDS = "name namespace uid resourceVersion generation creationTimestamp deletionTimestamp labels finalizers"
+_METADATA = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_read_annotations)
+_OF_NODES = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_most_annotations)
+"""Of what administrators and machines write; a device plugin registers its cards under a domain of its own."""
+
+_VOLUME = _of("name ephemeral", persistentVolumeClaim=_of("claimName readOnly"))
+_CONTAINER = _of(
+    "name resources restartPolicy",
+    ports=_of("containerPort hostPort protocol hostIP"),
+    securityContext=_of("privileged"),
+)
+_POD_SPEC = _of(
+    "overhead nodeSelector affinity tolerations schedulerName priority priorityClassName schedulingGates"
+    " topologySpreadConstraints resourceClaims resources hostNetwork terminationGracePeriodSeconds"
+    " activeDeadlineSeconds nodeName",
+    containers=_CONTAINER,
+    initContainers=_CONTAINER,
+    volumes=_claiming,
+)
+_TEMPLATE = _of("", metadata=_METADATA, spec=_POD_SPEC)
+_SELECTOR: Form = None
+_INIT_STATUS = _of("name", state=_of("", terminated=_of("exitCode")))
+
+
+def _object(metadata: Form = None, **forms: Form) -> Form:
+    return _of("apiVersion kind", metadata=metadata or _METADATA, **forms)
+
+
+_POD = _object(
+    spec=_POD_SPEC,
+    status=_of(
+        "phase startTime nominatedNodeName",
+        conditions=_conditions("PodScheduled"),
+        initContainerStatuses=_INIT_STATUS,
+    ),
+)
+_NODE = _object(
+    _OF_NODES,
+    spec=_of("unschedulable providerID", taints=_of("key value effect")),
+    status=_of("capacity allocatable", conditions=_conditions("Ready")),
+)
+_SET = _object(spec=_of("replicas selector", template=_TEMPLATE))
+_JOB_SPEC = _of("parallelism completions suspend selector activeDeadlineSeconds", template=_TEMPLATE)
+_CRON_JOB_SPEC = _of(
+    "schedule timeZone suspend startingDeadlineSeconds concurrencyPolicy",
+    jobTemplate=_of("", metadata=_METADATA, spec=_JOB_SPEC),
+)
+_STATEFUL_SET_SPEC = _of(
+    "replicas selector ordinals", template=_TEMPLATE, volumeClaimTemplates=_of("", metadata=_of("name"))
+)
+_WINDOW_SPEC = _of(
+    "schedule timeZone duration nodePools leadTime pods outside atEnd evictionDeadline queuePriority quota",
+    warm=_of("replicas exclusive", template=_TEMPLATE),
+)
+_WITH_CONDITIONS = _of("", conditions=_CONDITION)
+_NODE_CLASS = _object(_OF_NODES, status=_WITH_CONDITIONS)
+
+FORMS: Mapping[str, Form] = {
+    "Pod": _POD,
+    "Node": _NODE,
+    "NodePool": _object(_OF_NODES, spec=None, status=_of("resources nodes", conditions=_CONDITION)),
+    "NodeClaim": _object(_OF_NODES, spec=None, status=None),
+    "NodeOverlay": _object(_OF_NODES, spec=None, status=_WITH_CONDITIONS),
+    "CapacityWindow": _object(_OF_NODES, spec=_WINDOW_SPEC, status=None),
+    "ConfigMap": _object(data=None),
+    "ResourceQuota": _object(spec=None),
+    "LimitRange": _object(spec=None),
+    "PriorityClass": _object(_OF_NODES, value=None, globalDefault=None, preemptionPolicy=None),
+    "PodDisruptionBudget": _object(spec=None, status=_of("disruptionsAllowed")),
+    "DaemonSet": _object(spec=_of("selector", template=_TEMPLATE)),
+    "Deployment": _SET,
+    "ReplicaSet": _SET,
+    "StatefulSet": _object(spec=_STATEFUL_SET_SPEC),
+    "Job": _object(spec=_JOB_SPEC, status=_of("succeeded")),
+    "CronJob": _object(spec=_CRON_JOB_SPEC),
+    "PodGroup": _object(spec=_of("minMember")),
+    "PodTemplate": _object(template=_TEMPLATE),
+    "ProvisioningRequest": _object(spec=None, status=_WITH_CONDITIONS),
+    "PodMetrics": _object(timestamp=None, window=None, containers=_of("name usage")),
+    "NodeMetrics": _object(timestamp=None, window=None, usage=None),
+}
+"""By kind; every kind that ends in NodeClass is kept as `_NODE_CLASS`, and a kind that is not here not at all."""
+
+
+def form_of(kind: str) -> Form | None:
+    """What a dump keeps of a kind; None for a kind that Kerf does not read."""
+    return FORMS.get(kind) or (_NODE_CLASS if kind.endswith("NodeClass") else None)
+
+
+def dumped(raw: Object, *, is_full: bool = False) -> tuple[Object | None, bool]:
+    """What a dump keeps of an object, and whether it was cut for its size; None for a kind that Kerf does not read.
+
+    `is_full` keeps all but what no dump has: bookkeeping, values of the environment, start-up scripts of machines.
+    """
+    form = form_of(str(raw.get("kind")))
+    if form is None:
+        return None, False
+    if not is_full:
+        return _kept(raw, form), False
+    whole: Object = _without_secrets(raw)
+    if len(msgspec.json.encode(whole)) <= MOST_BYTES:
+        return whole, False
+    return _kept(raw, form), True
+
+
+def _kept(value: Any, form: Form) -> Any:
+    if form is None:
+        return value
+    if not isinstance(form, Mapping):
+        return form(value)
+    if isinstance(value, dict):
+        return {name: _kept(value[name], form[name]) for name in value if name in form}
+    return [_kept(each, form) for each in value] if isinstance(value, list) else value
+
+
+def _without_secrets(value: Any, name: str = "") -> Any:
+    if isinstance(value, list):
+        return [_without_secrets(each, name) for each in value]
+    if not isinstance(value, dict):
+        return value
+    dropped = _NEVER | {"value"} if name == "env" else _NEVER
+    return {key: _without_secrets(each, key) for key, each in value.items() if key not in dropped}

@@ -1,0 +1,155 @@
+"""What a dump keeps of an object, and what it never holds."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kerf.cli.live import READS
+from kerf.kube.reader import WATCHED
+from kerf.manifests.decode import decode
+from kerf.manifests.decode_dump import cluster_dump_object, cluster_dump_of
+from kerf.manifests.decoded import Decoded
+from kerf.manifests.dispatch import _KINDS, FIRST
+from kerf.manifests.dump import MOST_BYTES, dumped, form_of
+from kerf.manifests.read import parse
+from kerf.model.dump import DUMP, Catalogue, ClusterDump
+from kerf.model.instancetypes import OfferingKey
+from kerf.model.market import BackOff, SoldOut
+
+SECRET = "hunter2"
+
+
+def pod(**container: Any) -> dict[str, Any]:
+    """A pod as a server shows it, with all that decisions read and as much that they do not."""
+    main = {
+        "name": "main",
+        "image": f"registry.example/{SECRET}",
+        "args": [SECRET],
+        "command": [SECRET],
+        "env": [{"name": "PASSWORD", "value": SECRET}],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        "ports": [{"containerPort": 80, "hostPort": 80, "name": SECRET}],
+        "securityContext": {"privileged": True, "runAsUser": 1},
+        **container,
+    }
+    metadata = {
+        "name": "a",
+        "namespace": "team",
+        "uid": "u",
+        "creationTimestamp": "2026-01-05T08:00:00Z",
+        "labels": {"app": "a"},
+        "annotations": {
+            "nvidia.com/use-gpuuuid": "GPU-1",
+            "example.com/note": SECRET,
+            "kubectl.kubernetes.io/last-applied-configuration": SECRET,
+        },
+        "ownerReferences": [{"kind": "Job", "name": "j", "uid": "o", "controller": True, "apiVersion": "batch/v1"}],
+        "managedFields": [{"manager": SECRET}],
+    }
+    spec = {
+        "containers": [main],
+        "initContainers": [{**main, "name": "init", "restartPolicy": "Always"}],
+        "volumes": [
+            {"name": "token", "secret": {"secretName": SECRET}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        ],
+        "topologySpreadConstraints": [{"maxSkew": 1}],
+        "schedulingGates": [{"name": "kerf.dev/window"}],
+        "terminationGracePeriodSeconds": 7,
+        "serviceAccountName": SECRET,
+    }
+    status = {
+        "phase": "Pending",
+        "conditions": [
+            {"type": "PodScheduled", "status": "False", "message": "0/3 nodes", "reason": "Unschedulable"},
+            {"type": "Ready", "status": "False", "message": SECRET},
+        ],
+        "initContainerStatuses": [{"name": "init", "image": SECRET, "state": {"terminated": {"exitCode": 0}}}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def decoded(raw: Any) -> Decoded:
+    """The object as it is read."""
+    return decode(parse(json.dumps(raw), "in.json"), 1_800_000_000)
+
+
+def test_every_kind_that_kerf_follows_or_asks_for_is_in_a_dump() -> None:
+    """A kind that is added to the reader, to a live command or to the decoders fails this until a dump has it."""
+    followed = {each.listing.resource.kind for each in WATCHED} | {each.resource.kind for each in READS}
+    known = (set(_KINDS) | set(FIRST)) - {DUMP}
+
+    assert set() == {kind for kind in followed | known if form_of(kind) is None}
+
+
+def test_what_decides_is_kept_and_nothing_else() -> None:
+    """The pod decodes to the same value; names of images, arguments, values and other people's annotations are gone."""
+    raw = pod()
+    kept, _ = dumped(raw)
+
+    assert decoded(raw).pods == decoded(kept).pods
+    assert SECRET not in str(kept)
+
+
+def test_a_full_dump_has_arguments_and_no_values() -> None:
+    """The names of variables stay; their values, what was applied last, and who managed what are in no dump."""
+    kept, _ = dumped(pod(env=[{"name": "PASSWORD", "value": "s3cret"}]), is_full=True)
+
+    assert kept is not None
+    assert [SECRET] == kept["spec"]["containers"][0]["args"]
+    assert [{"name": "PASSWORD"}] == kept["spec"]["containers"][0]["env"]
+    assert "managedFields" not in kept["metadata"]
+    assert {"nvidia.com/use-gpuuuid", "example.com/note"} == set(kept["metadata"]["annotations"])
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_machines_start_up_script_is_in_no_dump(is_full: bool) -> None:
+    """Tokens by which machines join a cluster stand there."""
+    raw = {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": {"userData": SECRET, "amiFamily": "AL2023"},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no subnet"}]},
+    }
+    kept, _ = dumped(raw, is_full=is_full)
+
+    assert decoded(raw).node_classes == decoded(kept).node_classes
+    assert SECRET not in str(kept)
+
+
+def test_an_object_over_the_bound_is_cut_to_what_kerf_reads() -> None:
+    """Only a full dump can hold such a one; whoever writes it says so."""
+    large = pod(args=["x" * MOST_BYTES])
+
+    assert (dumped(large)[0], True) == dumped(large, is_full=True)
+    assert not dumped(large)[1]
+
+
+def test_a_secret_is_in_no_dump() -> None:
+    """Nor is any other kind that Kerf does not read."""
+    raw = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"password": SECRET}}
+
+    assert (None, False) == dumped(raw, is_full=True)
+
+
+def test_a_header_is_read_as_it_was_written() -> None:
+    """With microseconds: a plan says how long things have lasted."""
+    header = ClusterDump(
+        taken_at_s=1_800_000_000.123456,
+        version="1",
+        place="input",
+        namespace="team",
+        is_full=True,
+        strategy="first-fit",
+        follow="pin",
+        catalogue=Catalogue("aws", "eu-central-1", "{}", "sha256:0", ("prices of yesterday",)),
+        sold_out=(SoldOut(OfferingKey("g5.xlarge", "a", "spot"), 1_800_000_060.5, "no"),),
+        back_offs=(BackOff("pool", "g5.xlarge", 1_800_000_090.25, "never joined"),),
+        decisions=({"at": "2026-01-05T08:00:00Z"},),
+        missing=("usage",),
+    )
+
+    assert header == cluster_dump_of(cluster_dump_object(header))
