@@ -137,7 +137,8 @@ def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == world.snapshot.pending:
             return made.placements
-        return provision(snapshot, market, Options(made.strategy, with_bound=False)).placements
+        others = provision(snapshot, market, Options(made.strategy, with_bound=False))
+        return (*made.placements, *others.placements)
 
     first, _ = first_plan(snapshot, market, candidates(snapshot)[0], placements)
     if first is None:
