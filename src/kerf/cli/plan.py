@@ -157,7 +157,8 @@ def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == world.snapshot.pending:
             return made.placements
-        return decide(engine.World(snapshot, market), Options(made.strategy, with_bound=False)).placements
+        others = decide(engine.World(snapshot, market), Options(made.strategy, with_bound=False))
+        return (*made.placements, *others.placements)
 
     command, _ = first_command(snapshot, market, candidates(snapshot)[0], placements)
     if command is None:

@@ -7,7 +7,7 @@ import pytest
 
 from kerf.engine.disruption.obstacles import Obstacles, is_protected
 from kerf.engine.explain.disruption import obstacle_text
-from kerf.model.constraints import Requirements
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.pods import Owner, PodDisruptionBudget
 from kerf.testing.builders import NOON_S, a_pod
@@ -94,6 +94,22 @@ def test_an_exhausted_budget_holds_the_node() -> None:
     assert "pdb default/web prevents pod evictions" == why_not(pod, disruption_budgets=(a_budget(app="web"),))
     assert "" == why_not(pod, disruption_budgets=(a_budget(allowed=1, app="web"),))
     assert "" == why_not(pod, disruption_budgets=(a_budget(app="db"),))
+
+
+def test_budgets_are_found_by_their_rarest_label() -> None:
+    """Each of many budgets with a label in common, and one for any value of a label, protects its own pods only."""
+    many = tuple(a_budget(f"b{n}", part="all", app=f"app-{n}") for n in range(5))
+    any_team = PodDisruptionBudget("default", "teams", Requirements([Requirement.of("team", "Exists")]), 0)
+
+    def why_not_labelled(**labels: str) -> str:
+        return why_not(on("a", "p", labels=labels), disruption_budgets=(*many, any_team))
+
+    assert "pdb default/b3 prevents pod evictions" == why_not_labelled(part="all", app="app-3")
+    assert "pdb default/teams prevents pod evictions" == why_not_labelled(part="all", team="x")
+    assert "eviction does not support multiple PDBs (pod default/p)" == (
+        why_not_labelled(part="all", app="app-3", team="x")
+    )
+    assert "" == why_not_labelled(part="all")
 
 
 def test_two_budgets_on_one_pod_hold_it_for_ever() -> None:

@@ -26,7 +26,7 @@ class Relocation:
     """
 
     def __init__(self, snapshot: ClusterSnapshot, market: Market) -> None:
-        staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if _may_receive(node, snapshot)))
+        staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
         self._trial = Trial(staying, market)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
         # A group that is not there, or makes no sense, needs no room.
@@ -82,7 +82,7 @@ def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) 
     return Relocation(snapshot, market).of(candidate)
 
 
-def _may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     """Whether pods may be moved to the node: it must stay.
 
     A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move.

@@ -1,0 +1,68 @@
+"""The first plan that takes nodes away, and the nodes that pods of the present plan hold back."""
+
+from collections.abc import Sequence
+
+from kerf.engine.disruption.causes import Blocked, Nominated
+from kerf.engine.disruption.first import first_plan
+from kerf.model.nodepool import Budget
+from kerf.model.plan import NodePlacement, PlacedPod
+from kerf.model.snapshot import ClusterSnapshot
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
+from tests.engine.disruption.test_pricecaps import DEAR, capped, with_pods
+
+
+def to(node: str, pod: str = "default/new") -> NodePlacement:
+    """A pod that the present plan puts on a node."""
+    return NodePlacement(PlacedPod(pod), node)
+
+
+def first(snapshot: ClusterSnapshot, *placements: NodePlacement) -> tuple[list[str], Sequence[Blocked]]:
+    """The nodes that go, and those that are held back."""
+    plan, held = first_plan(snapshot, MARKET, may_go(snapshot), lambda: placements)
+    return [] if plan is None else [deletion.node for deletion in plan.deletions], held
+
+
+def test_a_node_that_a_pod_is_to_go_on_is_no_candidate() -> None:
+    """The budget of one node goes to the other, and what is held back is told with its pod."""
+    snapshot = a_cluster([pool_with(Budget("1"))], [ours("a"), ours("b")])
+
+    assert (["a"], ()) == first(snapshot)
+    assert (["b"], (Blocked("a", Nominated("default/new")),)) == first(snapshot, to("a"))
+
+
+def test_another_node_is_consolidated_in_its_place() -> None:
+    """A node whose pod would fit elsewhere waits for no other."""
+    pods = [on("a", "x", cpu=1), on("b", "y", cpu=1)]
+
+    assert (["b"], (Blocked("a", Nominated("default/new")),)) == first(
+        a_cluster([free_pool()], [ours("a"), ours("b")], pods), to("a")
+    )
+
+
+def test_a_node_that_would_not_go_is_no_news() -> None:
+    """A placement on it changes nothing; nor does one of room that is kept, save that the node stays."""
+    snapshot = a_cluster([pool_with(Budget("1"))], [ours("a"), ours("b")])
+
+    assert (["a"], ()) == first(snapshot, to("b"))
+    assert (["b"], ()) == first(snapshot, to("a", "capacitywindow:w/warm-0-0"))
+
+
+def test_a_node_that_pods_come_to_is_not_replaced() -> None:
+    """The new node would be bought for the pods of today."""
+    snapshot = with_pods(capped())
+
+    assert first_plan(snapshot, MARKET, may_go(snapshot), tuple)[0] is not None
+    assert ([], (Blocked(DEAR[0].name, Nominated("default/new")),)) == first(snapshot, to("dear"))
+
+
+def test_the_present_plan_is_asked_for_only_when_a_node_would_go() -> None:
+    """It costs a plan."""
+    asked: list[str] = []
+    snapshot = a_cluster([pool_with(Budget("0"))], [ours("a")])
+
+    def placements() -> tuple[NodePlacement, ...]:
+        asked.append("asked")
+        return ()
+
+    assert (None, ()) == first_plan(snapshot, MARKET, may_go(snapshot), placements)
+    assert [] == asked

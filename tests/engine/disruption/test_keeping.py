@@ -1,0 +1,94 @@
+"""Why a node stays, by the rules of the methods."""
+
+from dataclasses import replace
+from typing import Any
+
+from kerf.engine.disruption.causes import (
+    Keeping,
+    MinNodes,
+    NodePoolBudget,
+    NothingElseHasRoom,
+    NotQuietYet,
+    OnlyWhenEmpty,
+    OthersFirst,
+    PodComes,
+    ReplacementOf,
+    UnreadableFloor,
+)
+from kerf.engine.disruption.keeping import Fates
+from kerf.engine.explain_disruption import keeping_text
+from kerf.model.bounds import MIN_NODES
+from kerf.model.nodeclaim import REPLACES
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
+from kerf.model.opportunistic import OPPORTUNISTIC
+from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.testing.builders import NOON_S, a_pool
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
+from tests.engine.disruption.test_pricecaps import capped, with_pods
+
+NOTHING = Plan("cost", Cost("USD", 0, 0))
+
+
+def why(snapshot: ClusterSnapshot, name: str = "a", plan: Plan = NOTHING) -> Keeping:
+    """What keeps the node."""
+    node = snapshot.node(name)
+    assert node is not None
+    return Fates(snapshot, MARKET, plan).keeping(node)
+
+
+def alone(pool: Any, *pods: Pod) -> Keeping:
+    """What keeps a node that has no other beside it."""
+    return why(a_cluster([pool], [ours("a")], pods))
+
+
+def test_the_first_rule_that_keeps_a_node_is_told() -> None:
+    """Settings of the pool first, then room, then that others go first."""
+    pod = on("a", "web", cpu=1)
+
+    assert OnlyWhenEmpty(1, "pool") == alone(free_pool(policy=WHEN_EMPTY), pod)
+    assert NodePoolBudget("pool", UNDERUTILIZED) == alone(pool_with(Budget("0")), pod)
+    assert NodePoolBudget("pool", EMPTY) == alone(pool_with(Budget("0")))
+    assert NothingElseHasRoom(1) == alone(free_pool(), pod)
+    assert OthersFirst(is_empty=True) == alone(free_pool())
+
+
+def test_a_node_that_a_pod_comes_to_stays() -> None:
+    """The first of several is named."""
+    placements = tuple(NodePlacement(PlacedPod(f"default/{name}"), "a") for name in ("one", "two"))
+
+    assert PodComes("default/one") == why(
+        a_cluster([free_pool()], [ours("a")]), plan=replace(NOTHING, placements=placements)
+    )
+
+
+def test_pods_that_need_not_move_do_not_count() -> None:
+    """An opportunistic pod and one that ends leave the node empty, as for the controller."""
+    pods = on("a", "idle", labels={OPPORTUNISTIC: "true"}), on("a", "ends", deleted_s=NOON_S)
+
+    assert OthersFirst(is_empty=True) == alone(free_pool(policy=WHEN_EMPTY), *pods)
+
+
+def test_a_pool_keeps_its_floor() -> None:
+    """One that is no number keeps all; the words are those of its annotation."""
+    floor, broken = (replace(free_pool(), own_annotations={MIN_NODES: text}) for text in ("1", "few"))
+
+    assert MinNodes("pool", 1) == alone(floor)
+    assert UnreadableFloor("pool", "few") == alone(broken)
+    assert f"NodePool pool lets no node go: {broken.bounds.invalid_floor}" == keeping_text(alone(broken))
+
+
+def test_time_that_runs_is_told() -> None:
+    """With how much of it is left."""
+    pool = a_pool(disruption=Disruption(60))
+
+    assert NotQuietYet(60, 40) == why(a_cluster([pool], [ours("a", last_pod_event_s=NOON_S - 20)]))
+
+
+def test_a_replacement_waits_for_the_pods_of_the_old_node() -> None:
+    """It looks empty and is not free to go."""
+    node, claim = ours("new")
+    held = with_pods(capped(), (node, replace(claim, annotations={REPLACES: "dear"})))
+
+    assert ReplacementOf("dear") == why(replace(held, taken_at_s=3600), "new")

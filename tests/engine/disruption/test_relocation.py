@@ -1,0 +1,87 @@
+"""Where the pods of a node would go, beside pods that wait."""
+
+from typing import Any
+
+from kerf.engine.disruption.relocation import Relocation, relocation
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod
+from kerf.model.snapshot import Upserted
+from kerf.sharing.hami_records import ALLOCATED, NODE
+from kerf.state import ClusterState
+from kerf.testing.builders import NOON_S, a_pod
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours
+from tests.engine.worlds import a_hami_node
+
+HAMI: dict[str, Any] = {"gpu": 1, "scheduler_name": "hami-scheduler"}
+
+
+def hami(name: str, cpu: str, group: str) -> tuple[Node, NodeClaim]:
+    """A node of one card."""
+    amounts = {"cpu": cpu, "pods": 58, "nvidia.com/gpu": 10}
+    node, claim = ours(name, instance_type="g5.xlarge", allocatable=amounts, labels={"group": group})
+    return a_hami_node(node, 1), claim
+
+
+def moves(nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str) -> list[tuple[str, str]] | None:
+    """Pod and destination for each pod of the node."""
+    state = ClusterState()
+    for value in (free_pool(), *(each for pair in nodes for each in pair), *pods):
+        state.apply(Upserted(value))
+    snapshot = state.snapshot(NOON_S)
+    candidate = next(each for each in may_go(snapshot) if each.node.name == name)
+    found = relocation(snapshot, MARKET, candidate)
+    return None if found is None else [(each.pod.pod, each.node) for each in found]
+
+
+def test_pods_that_landed_on_the_node_take_room_elsewhere() -> None:
+    """`new` has its place on `a`; where `a` goes it takes the room on `b` that its pod would need."""
+    nodes, pods = [ours("a"), ours("b")], [on("a", "x", cpu=2), on("b", "y", cpu=2)]
+
+    assert [("default/x", "b")] == moves(nodes, pods, "a")
+    assert moves(nodes, [*pods, a_pod("new", cpu=1)], "a") is None
+
+
+def test_pods_that_are_pushed_on_push_others_on() -> None:
+    """`big` leaves `a` and fills `b`, so `small` goes to `c`, where the pod of `a` then lacks room."""
+    nodes = [ours("a"), ours("b"), ours("c")]
+    pods = [on("a", "own", cpu=1), on("b", "y", cpu=1), on("c", "z", cpu="2500m"), a_pod("big", cpu=3, priority=1)]
+
+    assert [("default/own", "c")] == moves(nodes, pods, "a")
+    assert moves(nodes, [*pods, a_pod("small", cpu=1)], "a") is None
+
+
+def test_a_slice_moves_to_the_fullest_card() -> None:
+    """As HAMi would place it: the order of the nodes decides only among equal ones."""
+    nodes = [hami("c", "4", "a"), hami("d", "4", "a"), hami("x", "4", "b")]
+    records = {name: {NODE: name, ALLOCATED: "gpu-0,NVIDIA,2000,0:;"} for name in ("c", "x")}
+    pods = [on(name, name, cpu=1, gpumem=2000, annotations=records[name], uid=name, **HAMI) for name in ("c", "x")]
+
+    assert [("default/c", "x")] == moves(nodes, pods, "c")
+
+
+def test_room_that_a_pod_leaves_is_found() -> None:
+    """HAMi fills the fullest card first. With `c` closed `one` makes `d` fuller than `x`, so `two` leaves `x`."""
+    nodes = [hami("c", "6500m", "a"), hami("d", "3", "a"), hami("x", "5", "b")]
+    record = {NODE: "x", ALLOCATED: "gpu-0,NVIDIA,2000,0:;"}
+    pods = [
+        on("c", "own", cpu=4),
+        on("x", "busy", cpu="250m", gpumem=2000, annotations=record, uid="busy", **HAMI),
+        a_pod("one", cpu=2, gpumem=8000, selector={"group": "a"}, uid="one", **HAMI),
+        a_pod("two", cpu=1, gpumem=2000, created_s=1, uid="two", **HAMI),
+    ]
+
+    assert [("default/own", "x")] == moves(nodes, pods, "c")
+    assert moves([nodes[0], nodes[2]], pods, "c") is None
+
+
+def test_a_relocation_leaves_no_trace() -> None:
+    """Each node is asked as if it were the only one."""
+    nodes, pods = [ours("a"), ours("b")], [on("a", "x", cpu=1), on("b", "y", cpu=1)]
+    snapshot = a_cluster([free_pool()], nodes, pods)
+    shared = Relocation(snapshot, MARKET)
+
+    first = [shared.of(each) for each in may_go(snapshot)]
+
+    assert first == [shared.of(each) for each in may_go(snapshot)]
+    assert None not in first
