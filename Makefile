@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check bench controlplane playground generated lock clean
+.PHONY: setup demo test test-controlplane gate test-all check bench controlplane playground generated lock clean
 
 setup: $(STAMP)
 
@@ -20,11 +20,31 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/demo.sh
 
-# The tests against a real API server run where `make controlplane` has been run once; elsewhere they are skipped, and
-# the last line says so. They mostly wait, so that two files run beside each other, each on a control plane of its own.
+# The control plane's tests mostly wait, so that four at a time load two cores well.
+FAST := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplane --durations=40
+CONTROL := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations=40 tests/controlplane
+
+# The fast tier. What it leaves out, and what shows the same in it, is in CONTRIBUTING.md.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplane
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/controlplane
+	@$(FAST) -m "not long" --tier "fast tier"
+
+# The tests against a real API server run where `make controlplane` has been run once; elsewhere they are skipped, and
+# the last line says so.
+test-controlplane: $(STAMP)
+	@$(CONTROL) -m "not long" --tier "control plane tier"
+
+# What has to pass before anything lands.
+gate: export KERF_GATE_BEGAN := $(shell date +%s)
+gate: $(STAMP)
+	@$(MAKE) --no-print-directory check
+	@echo "check: $$(( $$(date +%s) - KERF_GATE_BEGAN )) s"
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-controlplane
+
+# Everything: every crash of the exhaustive runs, and whatever else is long.
+test-all: $(STAMP)
+	@$(FAST) --tier "all but the control plane"
+	@$(CONTROL) --tier "control plane tier"
 
 check: $(STAMP)
 	$(BIN)/ruff check .

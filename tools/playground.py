@@ -84,10 +84,15 @@ _EMPTY = "Nothing is installed yet: docs/guides/cluster.md goes on from here.\n"
 
 @contextmanager
 def hosted(
-    binaries: Binaries, *, with_hami: bool, hami_flags: tuple[str, ...] = (), audit: bool = True
+    binaries: Binaries,
+    *,
+    with_hami: bool,
+    hami_flags: tuple[str, ...] = (),
+    audit: bool = True,
+    folder: Path | None = None,
 ) -> Iterator[ControlPlane]:
-    """A control plane without Kerf, with HAMi's scheduler and webhook where they are wanted."""
-    with ControlPlane(binaries, ControlPlaneOptions(audit=audit, users=(USER,))) as plane:
+    """A control plane without Kerf, with HAMi's scheduler and webhook where they are wanted; see ControlPlane."""
+    with ControlPlane(binaries, ControlPlaneOptions(audit=audit, users=(USER,)), folder) as plane:
         if with_hami:
             hami = start_hami(plane, *hami_flags)
             if hami.ca_file is not None:

@@ -25,7 +25,16 @@ Json = dict[str, Any]
 SCHEDULER = "default-scheduler"
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+# `test_hami_recordings.py` asks all of them of the same rules without HTTP.
+CHUNKS_IN_THE_GATE, SEQUENCES_IN_THE_GATE = 3, 1
+
+
+def chunks(count: int, in_the_gate: int) -> list[Any]:
+    """The numbers of so many chunks, of which the gate runs the first."""
+    return [pytest.param(n, marks=pytest.mark.long if n >= in_the_gate else ()) for n in range(count)]
+
+
+@pytest.mark.parametrize("chunk", chunks(CHUNKS, CHUNKS_IN_THE_GATE))
 def test_each_random_case_is_answered_over_http_as_hami_answered_it(chunk: int) -> None:
     """10,000 random cases through /webhook and /filter (issue 4, part 7)."""
     assert [] == answered(recordings("hami-cases-a", chunk, CHUNKS), case_differences)
@@ -36,7 +45,7 @@ def test_each_corner_case_is_answered_over_http_as_hami_answered_it() -> None:
     assert [] == answered(recordings("hami-corners"), case_differences)
 
 
-@pytest.mark.parametrize("chunk", range(5))
+@pytest.mark.parametrize("chunk", chunks(5, SEQUENCES_IN_THE_GATE))
 def test_each_sequence_is_answered_over_http_as_hami_answered_it(chunk: int) -> None:
     """150 sequences of 40 events: bookings hold from the answer on, and end with the pod (issue 4, part 7)."""
     assert [] == answered(recordings("hami-sequences", chunk, 5), sequence_differences)

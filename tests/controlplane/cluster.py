@@ -4,17 +4,22 @@ The acted-out cloud is fast and Kerf's own waits are short, so that minutes of a
 decided, and in which order, is the same.
 """
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tools.playground import FAST, hosted, install
 from tools.playground import HURRIED as LATENCIES
 
+from kerf.kube.crds import crds
 from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import NAMESPACE, Installation, Replica
+from kerf.testing.installation import FAULTS, NAMESPACE, Installation, Replica, await_policies
 
 __all__ = ["FAST", "LATENCIES", "Cluster", "cluster"]
 
@@ -84,17 +89,7 @@ class Cluster:
 
     def control_cloud(self, **controls: object) -> None:
         """Stock-outs, faults and latencies of the acted-out cloud, as its ConfigMap has them."""
-        data = {"settings": json.dumps(LATENCIES), **{name: json.dumps(value) for name, value in controls.items()}}
-        self.plane.apply(
-            [
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {"name": "kerf-kwok", "namespace": NAMESPACE},
-                    "data": data,
-                }
-            ]
-        )
+        self.plane.apply([_controls({"settings": LATENCIES, **controls})])
 
 
 @contextmanager
@@ -105,6 +100,35 @@ def cluster(
     hami_flags: tuple[str, ...] = (),
     latencies: Mapping[str, str] = LATENCIES,
 ) -> Iterator[Cluster]:
-    """A control plane with Kerf's kinds and role; Kerf itself is started by the test. It ends with the test."""
-    with hosted(binaries, with_hami=with_hami, hami_flags=hami_flags) as plane:
-        yield Cluster(install(plane, latencies))
+    """A control plane with Kerf's kinds and role; Kerf itself is started by the test. It ends with the test.
+
+    It begins with what the first of this process had in etcd, so that nothing has to be installed.
+    """
+    with tempfile.TemporaryDirectory(prefix="kerf-cluster-", ignore_cleanup_errors=True) as made:
+        folder = Path(made) / "plane"
+        shutil.copytree(_installed(binaries), folder)
+        with hosted(binaries, with_hami=with_hami, hami_flags=hami_flags, folder=folder) as plane:
+            plane.await_crds(crds())
+            if latencies != LATENCIES:
+                plane.apply([_controls({"settings": latencies})])
+            await_policies(plane)
+            yield Cluster(Installation(plane))
+
+
+@cache
+def _installed(binaries: Binaries) -> Path:
+    """The folder of a control plane on which Kerf was installed, and which was stopped then."""
+    folder = Path(tempfile.mkdtemp(prefix="kerf-installed-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with hosted(binaries, with_hami=False, folder=folder) as plane:
+        install(plane, LATENCIES)
+    # Only what is done from now on counts in a test.
+    (folder / "audit.log").unlink()
+    shutil.rmtree(folder / "logs")
+    return folder
+
+
+def _controls(settings: Mapping[str, object]) -> Json:
+    data = {name: json.dumps(value) for name, value in settings.items()}
+    metadata = {"name": FAULTS, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}

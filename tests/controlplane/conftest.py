@@ -17,6 +17,29 @@ from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOption
 from tests.conftest import LEFT_OUT
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
+FIRST = ("test_crashes.py", "test_live_commands.py", "test_cluster_rules.py", "test_monitoring.py", "test_windows.py")
+"""Files that take longest, begun first, so that no worker is left alone with one at the end."""
+APART = (
+    "test_same_as_simulated.py",
+    "test_outages.py",
+    "test_replicas.py",
+    "test_documents.py",
+    "test_dry_run.py",
+    "test_hostile.py",
+    "test_following_plans.py",
+    "test_sharing_modes.py",
+)
+"""Files in which each test has a cluster of its own, so that any worker may take any of them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file stays on one worker where its tests share a cluster; what can be spread comes last."""
+    mine = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in mine:
+        if item.path.name not in APART:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+    mine.sort(key=lambda item: (item.path.name not in FIRST, item.path.name in APART))
+    items[:] = [*(item for item in items if item not in set(mine)), *mine]
 
 
 @pytest.fixture(scope="session")

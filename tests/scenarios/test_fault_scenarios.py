@@ -1,48 +1,46 @@
-"""Every scenario beside this file: each names a fault, and states what must come of it all the same."""
+"""Every scenario beside this file names a fault; what must come of it comes of it after a crash of Kerf too."""
 
 import random
 from pathlib import Path
 
 import pytest
 
-from kerf.sim.report import SimulationReport
 from kerf.sim.scenario import read_scenario
-from kerf.sim.simulation import run
+from tests.scenarios import test_restarts
+from tests.scenarios.crashes import endings, states
 
-SCENARIOS = sorted(Path(__file__).parent.glob("*.yaml"))
-RESTARTS, RESTARTS_OF_DAYS = 50, 4
-"""The second of a scenario that lasts longer than a day; `test_restarts.py` has the same objects in an hour."""
+SCENARIOS = sorted(set(Path(__file__).parent.glob("*.yaml")) - set(test_restarts.SCENARIOS.values()))
+"""Those of `test_restarts.py` are killed there, in all their states."""
+
+CRASHES, CRASHES_IN_THE_GATE, CRASHES_OF_DAYS = 50, 10, 4
+"""The last of a scenario that lasts longer than a day."""
+
+A_DAY_S, A_WEEK_S = 86_400, 604_800
+SHORTER_THAN_A_WEEK = [path for path in SCENARIOS if read_scenario(str(path)).duration_s < A_WEEK_S]
 
 every_scenario = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 
 
-def missed(report: SimulationReport) -> list[object]:
-    """The expectations that were not met."""
-    return [outcome for outcome in report.outcomes if not outcome.is_met]
-
-
-@every_scenario
-def test_what_is_expected_comes(path: Path) -> None:
-    """All expectations are met, with the invariants looked at after every event."""
-    report = run(read_scenario(str(path)))
-
-    assert report.outcomes
-    assert [] == missed(report)
-
-
-@every_scenario
-def test_the_same_scenario_gives_the_same_report(path: Path) -> None:
-    """No chance but the seed's."""
+def crashed(path: Path, most: int) -> None:
+    """Kill Kerf at seeded events, no two of them in one state; every expectation is met all the same."""
     scenario = read_scenario(str(path))
+    chosen = random.Random(path.stem)
+    most = most if scenario.duration_s <= A_DAY_S else CRASHES_OF_DAYS
+    firsts = [state[0] for state in states(scenario)]
+    found = endings(scenario, chosen.sample(firsts, min(most, len(firsts))))
 
-    assert run(scenario) == run(scenario)
+    assert min(most, len(firsts)) == len(found)
+    assert {} == {event: ending for event, ending in found.items() if not ending.is_good}
 
 
+@pytest.mark.parametrize("path", SHORTER_THAN_A_WEEK, ids=lambda path: path.stem)
+def test_a_crash_in_some_states_changes_nothing_that_counts(path: Path) -> None:
+    """Ten of each scenario; the scenarios of `test_restarts.py` have all."""
+    crashed(path, CRASHES_IN_THE_GATE)
+
+
+@pytest.mark.long
 @every_scenario
-def test_a_crash_anywhere_changes_nothing_that_counts(path: Path) -> None:
-    """Kerf is killed at one of fifty seeded events: every expectation is met all the same."""
-    scenario = read_scenario(str(path))
-    events = run(scenario).events
-    most = RESTARTS if scenario.duration_s <= 86_400 else RESTARTS_OF_DAYS
-    for number in random.Random(path.stem).sample(range(events), min(most, events)):
-        assert [] == missed(run(scenario, restart_at=number.__eq__)), f"killed after event {number}"
+def test_a_crash_in_many_states_changes_nothing_that_counts(path: Path) -> None:
+    """Fifty of each scenario, or all where there are fewer."""
+    crashed(path, CRASHES)

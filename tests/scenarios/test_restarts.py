@@ -1,13 +1,11 @@
 """Kerf holds no hidden state: killed and started again at any event, it ends where it would have ended."""
 
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from kerf.sim.report import SimulationReport
 from kerf.sim.scenario import read_scenario
-from kerf.sim.simulation import run
+from tests.scenarios.crashes import endings, states
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCENARIOS = {
@@ -25,28 +23,36 @@ SCENARIOS = {
     # A bucket that must not be full again after a restart.
     "pacing": Path(__file__).with_name("pacing.yaml"),
 }
-PARTS = 8
-"""Each scenario's events are split over so many tests, so that they run side by side."""
+PARTS = 3
+"""Each scenario's crashes are split over so many tests, so that they run side by side."""
+
+every_part = pytest.mark.parametrize("part", range(PARTS))
+every_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
 
-def missed(report: SimulationReport) -> list[object]:
-    """Expectations that were not met."""
-    return [(o.at_s, o.expected, o.got) for o in report.outcomes if not o.is_met]
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_crash_at_any_event_changes_no_expectation(name: str, part: int) -> None:
-    """After every single event, and so before and after every single write.
+@every_part
+@every_scenario
+def test_a_crash_in_any_state_changes_no_expectation(name: str, part: int) -> None:
+    """After the first and the last event of each state, and so before and after every single write and call.
 
     Invariants (no lost pod, no leaked or doubled instance, no overfull card) hold all the time.
     """
     scenario = read_scenario(str(SCENARIOS[name]))
-    counted = count()
-    calm = run(scenario, restart_at=lambda _: next(counted) < 0)
-    events = range(next(counted))
+    events = sorted({event for state in states(scenario) for event in (state[0], state[-1])})
+    found = endings(scenario, events[part::PARTS])
 
-    assert [] == missed(calm)
-    for at in events[part::PARTS]:
-        crashed = run(scenario, restart_at=at.__eq__)
-        assert [] == missed(crashed), f"killed at event {at} of {len(events)}"
+    assert len(events[part::PARTS]) == len(found)
+    assert {} == {event: ending for event, ending in found.items() if not ending.is_good}
+
+
+@pytest.mark.long
+@every_part
+@every_scenario
+def test_a_crash_at_any_event_changes_no_expectation(name: str, part: int) -> None:
+    """After every single event; and in one state it makes no difference after which, to the byte."""
+    scenario = read_scenario(str(SCENARIOS[name]))
+    mine = states(scenario)[part::PARTS]
+    found = endings(scenario, {event for state in mine for event in state})
+
+    assert {} == {event: ending for event, ending in found.items() if not ending.is_good}
+    assert [] == [state for state in mine if len({found[event].digest for event in state}) > 1]

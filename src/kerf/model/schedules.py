@@ -5,10 +5,12 @@ that exists twice is due once: nobody wants an opening lost or doubled. CronJobs
 does both.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from heapq import heappop, heappush
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -29,6 +31,8 @@ _LONGEST_GAP = timedelta(days=2)
 """More than any clock was ever set forward: Samoa left out a day."""
 _LONGEST_REPEAT = timedelta(hours=3)
 """More than any clock that is used today is set back."""
+_STRETCH, _MOST_OF_STRETCH = timedelta(days=7), 256
+"""Due times are worked out, and kept, by so many days and at most so many at once."""
 _FIRST_LOOKED_AT_S = 1_767_225_600.0
 """2026-01-01T00:00:00Z: whether openings overlap must not depend on when it is asked."""
 _LOOKED_AT_S, _MOST_LOOKED_AT = 400 * 86_400, 10_000
@@ -57,15 +61,39 @@ def has_zone(name: str) -> bool:
 
 def due_times(schedule: str, zone: str, after_s: float) -> Iterator[float]:
     """Every instant after `after_s` at which a good schedule is due, rising; none is given twice."""
-    where = ZoneInfo(zone)
-    start = datetime.fromtimestamp(after_s, where).replace(tzinfo=None) - _LONGEST_GAP
+    began = datetime.fromtimestamp(after_s, ZoneInfo(zone)).replace(tzinfo=None) - _LONGEST_GAP
+    # From midnight, so that all who ask on one day share what was worked out.
+    start: datetime | None = began.replace(hour=0, minute=0, second=0, microsecond=0)
     last_s = after_s
-    # Without a zone cronsim counts on a clock that nobody sets.
-    for shown in CronSim(MACROS.get(schedule.strip(), schedule), start):
-        due_s = _instant_s(shown, where)
-        if due_s > last_s:
+    while start is not None:
+        stretch = _stretch(schedule, zone, start)
+        for due_s in stretch.due_s[bisect_right(stretch.due_s, last_s) :]:
             last_s = due_s
             yield due_s
+        start = stretch.last
+
+
+class _Stretch(NamedTuple):
+    """Some due times, rising, and the last of them as the clock shows it; None where no more come."""
+
+    due_s: tuple[float, ...]
+    last: datetime | None
+
+
+# A controller asks for the next opening with each pass, and cron's fields are slow to follow minute by minute.
+@lru_cache(maxsize=1024)
+def _stretch(schedule: str, zone: str, start: datetime) -> _Stretch:
+    """What is due after the clock shows `start`, for some days or, where all are empty, up to the first that is not."""
+    where = ZoneInfo(zone)
+    due_s: list[float] = []
+    # Without a zone cronsim counts on a clock that nobody sets.
+    for shown in CronSim(MACROS.get(schedule.strip(), schedule), start):
+        instant_s = _instant_s(shown, where)
+        if not due_s or instant_s > due_s[-1]:
+            due_s.append(instant_s)
+        if shown >= start + _STRETCH or len(due_s) == _MOST_OF_STRETCH:
+            return _Stretch(tuple(due_s), shown)
+    return _Stretch(tuple(due_s), None)
 
 
 def run_times(schedule: str, zone: str, after_s: float) -> Iterator[float]:

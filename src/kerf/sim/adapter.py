@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.errors import DecodeError
-from kerf.manifests.decode import decode_object
 from kerf.manifests.encode import (
     condition_list,
     event_object,
@@ -29,6 +28,7 @@ from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched
 from kerf.model.windows import CapacityWindow
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.api import DELETED, InMemoryApi
+from kerf.sim.decoding import decoded
 from kerf.sim.objects import Json, ObjectKey, annotations_of, key_of, uid_of
 from kerf.telemetry import logger
 
@@ -113,7 +113,7 @@ class SimReader:
             return () if last is None else (Deleted(self._told.pop(key)[1]),)
         gone = () if last is None or last[0] == uid_of(obj) else (Deleted(self._told.pop(key)[1]),)
         try:
-            value = decode_object(obj)
+            value = decoded(obj)
         except DecodeError as error:
             logger("reader").warning("object left as it was", error=str(error))
             return gone
@@ -168,7 +168,7 @@ class SimWriter:
     async def update_node(self, node: Node) -> Node:
         """Write labels, annotations, taints, cordon and finalizers."""
         await asyncio.sleep(0)
-        written = decode_object(self._api.update(node_merged(self._found("Node", node.name), node)))
+        written = decoded(self._api.update(node_merged(self._found("Node", node.name), node)))
         assert isinstance(written, Node)
         return written
 
@@ -199,7 +199,7 @@ class SimWriter:
         raw = self._found("CapacityWindow", window.name)
         metadata = {**raw["metadata"], "resourceVersion": window.resource_version, "uid": window.uid}
         written = {**raw, "metadata": metadata, "status": window_status(window)}
-        value = decode_object(self._api.update(written, subresource="status"))
+        value = decoded(self._api.update(written, subresource="status"))
         assert isinstance(value, CapacityWindow)
         return value
 
@@ -211,7 +211,7 @@ class SimWriter:
             raise NotFound(f"ProvisioningRequest {request.key} not found")
         metadata = {**raw["metadata"], "resourceVersion": request.resource_version, "uid": request.uid}
         status = {**raw.get("status", {}), "conditions": condition_list(request.conditions)}
-        value = decode_object(self._api.update({**raw, "metadata": metadata, "status": status}, subresource="status"))
+        value = decoded(self._api.update({**raw, "metadata": metadata, "status": status}, subresource="status"))
         assert isinstance(value, ProvisioningRequest)
         return value
 
@@ -284,7 +284,7 @@ class SimWriter:
 
 
 def _claim(obj: Json) -> NodeClaim:
-    value = decode_object(obj)
+    value = decoded(obj)
     assert isinstance(value, NodeClaim)
     return value
 

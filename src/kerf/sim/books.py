@@ -7,7 +7,6 @@ with it but the sharing families' rules.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from kerf.manifests.decode import decode_object
 from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -15,6 +14,7 @@ from kerf.model.snapshot import ConfigMap
 from kerf.sharing.family import Family, Occupant
 from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
 from kerf.sim.api import DELETED
+from kerf.sim.decoding import decoded
 from kerf.sim.objects import Json
 
 
@@ -40,7 +40,7 @@ class Books:
         """Take note of one API event; gives the pod or node it is about, else None."""
         if obj["kind"] not in ("Pod", "Node", "ConfigMap"):
             return None
-        value = decode_object(obj)
+        value = decoded(obj)
         if isinstance(value, ConfigMap):
             self._note_config(type_, value)
         elif isinstance(value, Node):

@@ -6,12 +6,12 @@ same, which is why a starting node is never quite empty. Each pod asks for its n
 
 from collections.abc import Iterable
 
-from kerf.manifests.decode import decode_object
 from kerf.model.constraints import NO_EXECUTE, Taint, untolerated
 from kerf.model.pods import PodSpec
 from kerf.model.snapshot import DaemonSet
 from kerf.ports import Clock
 from kerf.sim.api import DELETED, Change, InMemoryApi
+from kerf.sim.decoding import decoded
 from kerf.sim.objects import (
     Json,
     is_active,
@@ -112,7 +112,7 @@ class DaemonSets(Watcher):
 
 def pod_spec(daemon_set: Json) -> PodSpec:
     """The spec of its pods as a model value."""
-    value = decode_object(daemon_set)
+    value = decoded(daemon_set)
     assert isinstance(value, DaemonSet)
     return value.pod.spec
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kerf.manifests.decode import decode_object
 from kerf.model.nodes import Node
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER, Pod
 from kerf.model.snapshot import ResourceQuota
@@ -21,6 +20,7 @@ from kerf.ports import Clock
 from kerf.sharing.hami_records import NODE
 from kerf.sim import hami
 from kerf.sim.api import DELETED, InMemoryApi
+from kerf.sim.decoding import decoded
 from kerf.sim.filters import EXTENDER, Attempt, Room, best, refusal
 from kerf.sim.objects import Json, key_of, with_condition
 from kerf.sim.preemption import preemption
@@ -70,7 +70,7 @@ class Scheduler:
         if what == DELETED:
             self._rooms.pop(name, None)
             return
-        node = decode_object(obj)
+        node = decoded(obj)
         assert isinstance(node, Node)
         room = self._rooms.get(name)
         if room is None:
@@ -84,7 +84,7 @@ class Scheduler:
             self._queue.node_changed(old, node)
 
     def _on_pod(self, what: str, obj: Json) -> None:
-        pod = decode_object(obj)
+        pod = decoded(obj)
         assert isinstance(pod, Pod)
         if what == DELETED or pod.is_ended:
             self._queue.drop(pod.key)
@@ -219,7 +219,7 @@ class Scheduler:
             booked = other.annotations[NODE]
             if booked in holders:
                 holders[booked].append(other)
-        quotas = [q for raw in self._api.list("ResourceQuota") if isinstance(q := decode_object(raw), ResourceQuota)]
+        quotas = [q for raw in self._api.list("ResourceQuota") if isinstance(q := decoded(raw), ResourceQuota)]
         family = hami.family_of(self._api)
         return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s())
 

@@ -6,9 +6,9 @@ who watch. Kerf can be killed and started again at any event; the rest goes on, 
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from kerf.clouds.fake import FakeCloud, Latencies
+from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
 from kerf.config import Settings
 from kerf.controllers.composition import compose
 from kerf.controllers.runtime import Ports, Runtime
@@ -32,17 +32,30 @@ from kerf.sim.workloads import Workloads
 from kerf.telemetry import silence
 
 
+class Moment(NamedTuple):
+    """Where a run stands when it is told of an API event; `number` counts these events from 0.
+
+    `changes` is how often the API has changed, `steps` how often the cloud has. From two moments that differ in
+    `number` alone, a Kerf that was started again finds the same.
+    """
+
+    number: int
+    at_s: float
+    changes: int
+    steps: int
+
+
 def run(
     scenario: Scenario,
     *,
     settings: Settings | None = None,
-    restart_at: Callable[[int], bool] | None = None,
+    restart_at: Callable[[Moment], bool] | None = None,
     progress: Callable[[float], None] | None = None,
     watch: Callable[[str, Json], None] | None = None,
 ) -> SimulationReport:
     """Run it to its end.
 
-    Kerf is killed and started again after every API event whose number, counted from 0, `restart_at` says yes to.
+    Kerf is killed and started again after every API event whose moment `restart_at` says yes to.
     `progress` is told the time since the start after every event, `watch` every event itself as the API server tells it
     (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). Raises InvariantBroken, and InputError for
     a step that names an object which is not there.
@@ -75,7 +88,7 @@ class Simulation:
         loop: VirtualLoop,
         scenario: Scenario,
         settings: Settings,
-        restart_at: Callable[[int], bool] | None,
+        restart_at: Callable[[Moment], bool] | None,
         progress: Callable[[float], None] | None,
     ) -> None:
         self._scenario, self._settings = scenario, settings
@@ -90,7 +103,7 @@ class Simulation:
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
         self._timeline = Timeline(self._api, self._clock, self._cloud, self._plugins, self._observer)
         self._outcomes: list[Outcome] = []
-        self._events = 0
+        self._events = self._cloud_steps = 0
         self._is_over = False
         self._kerf: Runtime | None = None
 
@@ -120,6 +133,7 @@ class Simulation:
     def _begin(self) -> None:
         self._cloud.subscribe(self._observer.on_cloud)
         self._cloud.subscribe(self._invariants.on_cloud)
+        self._cloud.subscribe(self._count_step)
         self._api.subscribe(self._on_event)
         self._api.admission.append(hami.webhook(self._api))
         times = self._scenario.cloud
@@ -187,9 +201,13 @@ class Simulation:
         self._invariants.on_event(type_, obj)
         if self._progress is not None:
             self._progress(self._clock.now_s() - self._scenario.start_s)
-        number, self._events = self._events, self._events + 1
-        if self._restart_at is not None and self._restart_at(number):
+        moment = Moment(self._events, self._clock.now_s(), len(self._api.events), self._cloud_steps)
+        self._events += 1
+        if self._restart_at is not None and self._restart_at(moment):
             self._start_kerf()
+
+    def _count_step(self, _: CloudEvent) -> None:
+        self._cloud_steps += 1
 
     def _fail(self, error: BaseException | None) -> None:
         if error is not None and not self._failure.done():

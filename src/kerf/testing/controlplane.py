@@ -273,7 +273,11 @@ class ControlPlane:
         """Applies CustomResourceDefinitions and waits until the server serves their kinds."""
         objects = list(crds)
         self.apply(objects, server_side=True)
-        for kind in (crd["spec"]["names"]["kind"] for crd in objects):
+        self.await_crds(objects)
+
+    def await_crds(self, crds: Iterable[Mapping[str, Any]]) -> None:
+        """Waits until the server serves the kinds of CustomResourceDefinitions that a first start has left here."""
+        for kind in (crd["spec"]["names"]["kind"] for crd in crds):
             self.wait_until(partial(self._now.client.serves, kind), READY_WITHIN_S, f"{kind} is served")
             self._now.crds.append(kind)
 

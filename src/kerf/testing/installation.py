@@ -62,6 +62,11 @@ class Replica:
 def install_policies(plane: ControlPlane) -> None:
     """The admission policies of Kerf. They count once the server has read them, a moment after they are there."""
     plane.apply("---\n".join(policy_texts().values()))
+    await_policies(plane)
+
+
+def await_policies(plane: ControlPlane) -> None:
+    """Until the server has read the policies that are there."""
     plane.wait_until(lambda: _is_gated(plane), 30, "pods of windows are held")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kerf.engine.disruption.causes import Blocked, Nominated
-from kerf.engine.disruption.first import first_plan
+from kerf.engine.disruption.first import first_command
 from kerf.model.nodepool import Budget
 from kerf.model.plan import NodePlacement, PlacedPod
 from kerf.model.snapshot import ClusterSnapshot
@@ -18,8 +18,8 @@ def to(node: str, pod: str = "default/new") -> NodePlacement:
 
 def first(snapshot: ClusterSnapshot, *placements: NodePlacement) -> tuple[list[str], Sequence[Blocked]]:
     """The nodes that go, and those that are held back."""
-    plan, held = first_plan(snapshot, MARKET, may_go(snapshot), lambda: placements)
-    return [] if plan is None else [deletion.node for deletion in plan.deletions], held
+    command, held = first_command(snapshot, MARKET, may_go(snapshot), lambda: placements)
+    return [] if command is None else [deletion.node for deletion in command.deletions], held
 
 
 def test_a_node_that_a_pod_is_to_go_on_is_no_candidate() -> None:
@@ -51,7 +51,7 @@ def test_a_node_that_pods_come_to_is_not_replaced() -> None:
     """The new node would be bought for the pods of today."""
     snapshot = with_pods(capped())
 
-    assert first_plan(snapshot, MARKET, may_go(snapshot), tuple)[0] is not None
+    assert first_command(snapshot, MARKET, may_go(snapshot), tuple)[0] is not None
     assert ([], (Blocked(DEAR[0].name, Nominated("default/new")),)) == first(snapshot, to("dear"))
 
 
@@ -64,5 +64,5 @@ def test_the_present_plan_is_asked_for_only_when_a_node_would_go() -> None:
         asked.append("asked")
         return ()
 
-    assert (None, ()) == first_plan(snapshot, MARKET, may_go(snapshot), placements)
+    assert (None, ()) == first_command(snapshot, MARKET, may_go(snapshot), placements)
     assert [] == asked
