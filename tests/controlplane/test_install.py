@@ -81,9 +81,11 @@ def test_names_of_the_release_reach_the_roles(binaries: Binaries) -> None:
     for each in command + chart:
         each["metadata"].pop("labels")
 
-    assert sorted(command, key=lambda each: ROLES.index(each["kind"])) == sorted(
-        chart, key=lambda each: ROLES.index(each["kind"])
-    )
+    def order(role: Object) -> tuple[int, str, str]:
+        metadata = role["metadata"]
+        return ROLES.index(role["kind"]), metadata["name"], metadata.get("namespace", "")
+
+    assert sorted(command, key=order) == sorted(chart, key=order)
 
 
 def test_every_value_has_its_effect(binaries: Binaries) -> None:
@@ -109,7 +111,8 @@ def test_every_value_has_its_effect(binaries: Binaries) -> None:
     ] == chart.arguments(1, 2)
     assert {"POD_NAME": "kerf-0", "TZ": "UTC"} == chart.environment("kerf-0")
     assert [] == chart.of_kind(CRD)
-    assert {"nodes"} == {each["metadata"]["name"] for each in chart.of_kind("ServiceAccount", "PodDisruptionBudget")}
+    named = {each["metadata"]["name"] for each in chart.of_kind("ServiceAccount", "PodDisruptionBudget")}
+    assert {"nodes", "autoscaler-decisions"} == named
     assert ["PodMonitor", "ServiceMonitor"] == [e["kind"] for e in chart.of_kind("PodMonitor", "ServiceMonitor")]
     assert {"apiGroups": ["example.com"], "resources": ["things"], "verbs": ["get"]} in [
         rule for role in chart.of_kind("ClusterRole") for rule in role["rules"]
@@ -123,7 +126,7 @@ def test_values_of_karpenter_are_taken_and_the_idle_ones_named(binaries: Binarie
     notes = helm(binaries, "install", "kerf", str(CHART), "--dry-run=client", values=values).stdout
 
     assert ["--batch-idle=1s", "--batch-max=10s"] == chart.arguments(1, 2)[-2:]
-    assert "karpenter" == chart.of_kind("ServiceAccount")[0]["metadata"]["name"]
+    assert {"karpenter", "kerf-decisions"} == {e["metadata"]["name"] for e in chart.of_kind("ServiceAccount")}
     assert "  settings.minValuesPolicy: minValues are accepted and not counted\n" in notes
     assert "  settings.interruptionQueue: of Karpenter's AWS provider" in notes
     assert "settings.batchMaxDuration" not in notes
