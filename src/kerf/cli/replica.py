@@ -27,6 +27,7 @@ from kerf.cli.serving import Asking, Serving
 from kerf.clouds.kwok import Catalogue, KwokCloud
 from kerf.config import Settings
 from kerf.controllers.composition import compose
+from kerf.controllers.deciding import Threaded
 from kerf.controllers.garbagecollection import nobodys
 from kerf.controllers.managed import ManagedReader
 from kerf.controllers.market import MarketBook
@@ -138,7 +139,9 @@ class Replica:
         is_foreign = managed.is_foreign if options.managed_selector else nobodys
         usage = KubeUsage(acting, options.namespace)
         self._decisions = Decisions(LoggedPlans(), lambda: self._runtime.state.version)
-        ports = Ports(clock, reader, KubeWriter(acting), self._recorder, self._cloud, self._decisions, usage)
+        self._deciding = Threaded()
+        acts = KubeWriter(acting), self._recorder, self._cloud, self._decisions
+        ports = Ports(clock, reader, *acts, usage, self._deciding)
         self._book = MarketBook(self._cloud, clock, settings)
         assumes = options.cloud == "kwok"
         self._runtime: Runtime = compose(

@@ -5,9 +5,11 @@ may be on their way to the very node.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
+from kerf.controllers.deciding import still_goes
 from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
@@ -21,7 +23,6 @@ from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model import events
-from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
 from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
@@ -84,6 +85,8 @@ class Disruption:
         if now < self._resting[1] + self._settings.validation_s:
             return Result(self._resting[1] + self._settings.validation_s - now)
         self._resting = None
+        if not still_goes(command, snapshot, self._state):
+            return Result(self._settings.batch_idle_s)
         plan = explained(command)
         self._ports.feed.launching(plan.launches)
         self._ports.feed.publish(snapshot, plan)
@@ -109,15 +112,17 @@ class Disruption:
         if not found:
             return None
         market = await self._book.market(snapshot)
-        command, held = first_command(snapshot, market, found, lambda: self._placements(snapshot.taken_at_s, market))
+        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
+        coming = World(self._state.snapshot(snapshot.taken_at_s, waiting), market)
+
+        def placements() -> tuple[NodePlacement, ...]:
+            """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
+            return decide(coming, Options(self._settings.strategy, with_bound=False)).placements
+
+        work = partial(first_command, snapshot, market, found, placements)
+        command, held = await self._ports.deciding.run(work)
         self._tell(held)
         return command
-
-    def _placements(self, now_s: float, market: Market) -> tuple[NodePlacement, ...]:
-        """Where the next plan puts pods on nodes, those included for which windows, runs and requests keep room."""
-        waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        world = World(self._state.snapshot(now_s, waiting), market)
-        return decide(world, Options(self._settings.strategy, with_bound=False)).placements
 
     def _tell(self, blocked: Iterable[Blocked]) -> None:
         for each in blocked:

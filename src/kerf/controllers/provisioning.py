@@ -7,9 +7,11 @@ second after the last new pod, at the latest ten after the first.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
+from kerf.controllers.deciding import still_holds
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decide import decide
@@ -104,7 +106,10 @@ class Provisioning:
             self._window = _Window()
             return self._at_turn(self._again(), now)
         options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
-        decision = decide(World(snapshot, market), options)
+        decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
+        if not still_holds(decision, self._state):
+            # Decided anew at once, from what is there now.
+            return Result(self._settings.batch_idle_s)
         self._window = _Window()
         self._ports.feed.launching(decision.launches)
         await self._actuator.launch(decision)
@@ -114,7 +119,7 @@ class Provisioning:
         self._planned = None if decision.is_paced else (version, market, runs)
         self._rests = _is_only_held(decision) and not decision.unmet_floors
         self._seeks_room = decision.seeks_room
-        plan = explain(decision)
+        plan = await self._ports.deciding.run(partial(explain, decision), is_urgent=False)
         _measure(plan.unplaced)
         self._ports.feed.publish(snapshot, plan)
         self._tell(plan, snapshot)

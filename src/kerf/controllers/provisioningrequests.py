@@ -5,6 +5,7 @@ how far it is. Nothing is remembered but in the conditions, so that a restart go
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
@@ -53,7 +54,8 @@ class ProvisioningRequests:
         if not found:
             return DONE
         world = World(snapshot, await self._book.market(snapshot))
-        decision = decide(world, Options(self._settings.strategy, with_bound=False))
+        options = Options(self._settings.strategy, with_bound=False)
+        decision = await self._ports.deciding.run(partial(decide, world, options))
         changes_s = []
         for booking in found:
             request = advanced(booking, verdict(booking, decision), now_s)

@@ -6,10 +6,11 @@ remembered that could not be read again: stopping the runtime anywhere and start
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kerf.cloudprovider import CloudProvider, Throttled
+from kerf.controllers.deciding import Deciding, Inline
 from kerf.errors import DecodeError, KerfError, brief
 from kerf.model import events
 from kerf.model.snapshot import Event, Synced, Watched, key_of
@@ -22,7 +23,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
 
 @dataclass(frozen=True)
 class Ports:
-    """Everything the controllers may touch; `usage` is None where nobody tells what is used."""
+    """Everything the controllers may touch; `usage` is None where nothing says what is used."""
 
     clock: Clock
     reader: KubeReader
@@ -31,6 +32,7 @@ class Ports:
     cloud: CloudProvider
     feed: PlanFeed
     usage: UsageSource | None = None
+    deciding: Deciding = field(default_factory=Inline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ meanwhile. Capacity and gates follow from the phase by the next plan, see `provi
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
@@ -97,7 +98,8 @@ class CapacityWindows:
         waiting = tuple(pod for pod in self._state.pending() if pod.unschedulable)
         snapshot = self._state.snapshot(self._ports.clock.now_s(), waiting)
         world = World(snapshot, await self._book.market(snapshot))
-        asked, ready = warm_counts(window, decide(world, Options(self._settings.strategy, with_bound=False)))
+        options = Options(self._settings.strategy, with_bound=False)
+        asked, ready = warm_counts(window, await self._ports.deciding.run(partial(decide, world, options)))
         WINDOW_WARM.labels(window.name, "asked").set(asked)
         WINDOW_WARM.labels(window.name, "ready").set(ready)
         return asked, ready

@@ -16,6 +16,7 @@ from kerf.engine.supply import Candidate
 from kerf.engine.trial import Trial
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
+from kerf.model.large import Large
 from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Relabel, Stage
 from kerf.model.pods import Pod
 
@@ -62,8 +63,8 @@ class Refusal:
         return self.first if self.first is not None else self
 
 
-@dataclass(frozen=True, eq=False)
-class Decision:
+@dataclass(frozen=True, eq=False, repr=False)
+class Decision(Large):
     """What to do. Every pending pod is in exactly one of launches, placements, refusals.
 
     The pods of a relabelled node are among the placements. `bought` are the loads of the launches for pods, which come

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.explain.disruption import keeping_text
-
 from kerf.engine.disruption.causes import (
     Keeping,
     MinNodes,
@@ -18,6 +16,7 @@ from kerf.engine.disruption.causes import (
     UnreadableFloor,
 )
 from kerf.engine.disruption.keeping import Fates
+from kerf.engine.explain.disruption import keeping_text
 from kerf.model.bounds import MIN_NODES
 from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
