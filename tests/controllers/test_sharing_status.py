@@ -86,3 +86,27 @@ def test_a_layout_that_the_cards_cannot_have_is_told(cluster: Cluster) -> None:
     assert found is not None
     assert "True" == found[0]
     assert "A10G has no MIG" in found[1]
+
+
+def hami_map(namespace: str, count: int) -> Json:
+    """HAMi's, in a namespace."""
+    metadata = {"name": "hami-scheduler-device", "namespace": namespace}
+    data = {"device-config.yaml": f"nvidia: {{deviceSplitCount: {count}}}"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def test_a_contradiction_of_two_maps_is_told_and_a_tenants_map_is_none(cluster: Cluster) -> None:
+    """Until one of them goes; the pool's nodes are planned with what was read first."""
+    cluster.put(pool(labels={"gpu": "on"}), hami_map("kube-system", 4), hami_map("team-a", 9))
+    start(cluster)
+    assert said(cluster) is None
+
+    cluster.at(10, lambda: cluster.api.create(hami_map("hami-system", 5)))
+    cluster.at(11)
+    found = said(cluster)
+    assert found is not None
+    assert "hami-system/hami-scheduler-device, kube-system/hami-scheduler-device differ" in found[1]
+
+    cluster.at(20, lambda: cluster.api.delete("ConfigMap", "hami-system", "hami-scheduler-device"))
+    cluster.at(21)
+    assert "False" == (said(cluster) or ("", ""))[0]

@@ -99,7 +99,7 @@ class Odd(dict[str, str]):
 
 def test_a_mistake_of_ours_is_the_error_of_that_map() -> None:
     """Callers know what to do with that: its last form counts."""
-    with pytest.raises(DecodeError, match="expected a configuration of HAMi, got <what Kerf fails at"):
+    with pytest.raises(DecodeError, match="expected a configuration of MIG, got <what Kerf fails at"):
         configured([ConfigMap("gpu-operator", "x", Odd(a="b"))])
 
 
