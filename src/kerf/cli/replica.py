@@ -207,6 +207,7 @@ class Replica:
         if election is not None:
             await election.release()
         await self._serving.stop()
+        self._deciding.close()
 
     # Leading.
 

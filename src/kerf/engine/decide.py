@@ -55,6 +55,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         refusals=(*made.refusals, *chosen.grouped(now.refusals), *chosen.refusals, *idle),
         unmet_floors=(*unmet, *now.floors),
         everyone=chosen.everyone,
+        notes=made.notes,
         pending=tuple(pod for pod in made.waiting.pods if not is_virtual(pod.key)),
     )
     decision = _priced(decision, made)
@@ -94,6 +95,7 @@ def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
         purchase = made.buy(left, candidates, made.ledger)
         more, nodes = launches_of(purchase, left, (supply, made.ledger), options, coming, len(made.launches))
         made.launches, made.bought = (*made.launches, *more), (*made.bought, *nodes)
+        made.notes = (*made.notes, *purchase.notes)
         made.bought_for.update(pod.key for node in nodes for pod in node.pods)
         refusals += made.left_over(left, purchase, made.trial, made.ledger)
     return tuple(refusals)

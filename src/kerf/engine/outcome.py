@@ -37,6 +37,7 @@ class Outcome:
     relabels: tuple[Relabel, ...] = ()
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
+    notes: tuple[str, ...] = ()
     bought_for: set[str] = field(default_factory=set)
     refusals: tuple[Refusal, ...] = ()
     before: Ledger = field(init=False)

@@ -38,6 +38,7 @@ def explain(decision: Decision) -> Plan:
         relabels=tuple(replace(each, why=why_relabelled(each)) for each in decision.relabels),
         notes=(
             *_supply_notes(world),
+            *decision.notes,
             *(why for _, why in unmet),
             *notes(world.snapshot, world.market, decision.pending),
             *estimates(decision.launches),

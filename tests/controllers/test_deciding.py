@@ -1,0 +1,118 @@
+"""Decisions beside the loop: one at a time, and nothing is done that no longer holds."""
+
+import asyncio
+import threading
+from dataclasses import replace
+
+from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds
+from kerf.engine.decide import decide
+from kerf.engine.disruption.causes import EmptyFor
+from kerf.engine.disruption.command import Command
+from kerf.engine.world import World
+from kerf.model.constraints import Taint
+from kerf.model.plan import Cost, Deletion
+from kerf.model.snapshot import Upserted, Watched
+from kerf.state import ClusterState
+from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, an_instance_type
+
+MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
+REFUSED = "0/1 nodes are available"
+
+
+def state_of(*objects: Watched) -> ClusterState:
+    """What the controllers know."""
+    state = ClusterState(assume_node_classes=True)
+    for value in objects:
+        state.apply(Upserted(value))
+    return state
+
+
+def test_the_loop_goes_on_while_a_decision_is_made() -> None:
+    """What waits for the loop is not kept waiting by the thread."""
+    begun, release = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        assert release.wait(10)
+        return "decided"
+
+    async def main() -> tuple[str, bool]:
+        deciding = Threaded()
+        made = asyncio.create_task(deciding.run(work))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        was_free = not made.done()
+        release.set()
+        found = await made
+        deciding.close()
+        return found, was_free
+
+    assert ("decided", True) == asyncio.run(main())
+
+
+def test_decisions_go_before_explanations() -> None:
+    """An explanation that waits lets a later decision pass; two never run at once."""
+    order: list[str] = []
+    gate = threading.Event()
+
+    async def main() -> None:
+        deciding = Threaded()
+
+        async def asked(name: str, *, is_urgent: bool) -> None:
+            await deciding.run(lambda: order.append(name) if gate.wait(10) else None, is_urgent=is_urgent)
+
+        tasks = [asyncio.create_task(asked("first", is_urgent=True))]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(asked("explanation", is_urgent=False)))
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(asked("second", is_urgent=True)))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*tasks)
+        deciding.close()
+
+    asyncio.run(main())
+
+    assert ["first", "second", "explanation"] == order
+
+
+def test_inline_work_is_done_at_once() -> None:
+    """In virtual time nothing goes on meanwhile."""
+    assert 7 == asyncio.run(Inline().run(lambda: 7))
+
+
+def test_a_node_that_was_tainted_meanwhile_takes_no_pod() -> None:
+    """What was decided on it does not hold; without the taint it does."""
+    node, claim = a_node("n"), a_claim("c", node_name="n")
+    state = state_of(a_pool(), node, claim, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert ["n"] == [placement.node for placement in decision.placements]
+    assert still_holds(decision, state)
+
+    state.apply(Upserted(replace(node, taints=(Taint("maintenance", "", "NoSchedule"),), resource_version="2")))
+
+    assert not still_holds(decision, state)
+
+
+def test_a_pool_that_was_changed_meanwhile_buys_nothing() -> None:
+    """Its new generation may allow other types, or none."""
+    pool = a_pool(generation=1)
+    state = state_of(pool, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert (1, True) == (len(decision.launches), still_holds(decision, state))
+
+    state.apply(Upserted(replace(pool, generation=2)))
+
+    assert not still_holds(decision, state)
+
+
+def test_a_node_that_a_pod_came_to_meanwhile_stays() -> None:
+    """The command was decided for the pods that it had."""
+    state = state_of(a_pool(), a_node("n"), a_claim("c", node_name="n"))
+    snapshot = state.snapshot(NOON_S)
+    command = Command(Cost("USD", 0, 0), deletions=(Deletion("n", "c", "pool", 1, "Empty", EmptyFor(60)),))
+    assert still_goes(command, snapshot, state)
+
+    state.apply(Upserted(a_pod("late", cpu=1, uid="late", node_name="n")))
+
+    assert not still_goes(command, snapshot, state)
