@@ -17,7 +17,9 @@ from kerf.kube.decisions import Refusal
 from kerf.model.constraints import Requirements
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan, Stage, Unplaced
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.state import ClusterState
+from kerf.testing.builders import a_pod
 
 OFFERING = OfferingKey("g5.xlarge", "us-east-1a", "spot")
 
@@ -44,10 +46,10 @@ def plan(*launches: Launch, deletions: tuple[Deletion, ...] = (), unplaced: tupl
 
 def test_a_decision_is_kept_as_small_values() -> None:
     """What was decided, when, and from which state: no pod by name, no spec."""
-    ring = Decisions(Silent(), lambda: 7)
+    ring = Decisions(Silent())
     gone = Deletion("node-1", "claim-1", "t4", 5, "Empty", EmptyFor(600))
     left = tuple(Unplaced(f"default/{name}", Stage.LIMITS, "limit cpu 10") for name in "ab")
-    ring.publish(ClusterSnapshot(1_800_000_000.5), plan(launch(3), deletions=(gone,), unplaced=left))
+    ring.publish(ClusterSnapshot(1_800_000_000.5, version=7), plan(launch(3), deletions=(gone,), unplaced=left))
 
     (kept,) = ring.last()
     assert {
@@ -65,9 +67,20 @@ def test_a_decision_is_kept_as_small_values() -> None:
     } == kept
 
 
+def test_a_decision_names_the_state_that_it_was_made_from() -> None:
+    """Events that come while it is made do not count."""
+    ring, state = Decisions(Silent()), ClusterState()
+    state.apply(Upserted(a_pod("a")))
+    snapshot = state.snapshot(0)
+    state.apply(Upserted(a_pod("b")))
+    ring.publish(snapshot, plan(launch(1)))
+
+    assert (1, 2) == (ring.last()[0]["stateVersion"], state.version)
+
+
 def test_only_the_last_twenty_are_kept_and_each_is_bounded() -> None:
     """However large the plans were, and however long names are; a plan that does nothing is none of them."""
-    ring = Decisions(Silent(), lambda: 0)
+    ring = Decisions(Silent())
     for second in range(30):
         ring.publish(ClusterSnapshot(second), plan(*[launch(1, "x" * 10_000)] * 5_000))
         ring.publish(ClusterSnapshot(second), plan())

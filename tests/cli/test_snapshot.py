@@ -12,7 +12,8 @@ from kerf.kube import resources
 from kerf.kube.resources import Resource
 from tests.catalog.test_kwok_catalogue import entry
 from tests.cli.canned import kubeconfig, serving
-from tests.cli.program import CLUSTER, POOL_000, ROOT, WORKLOAD_000, files
+from tests.cli.program import CLUSTER, POOL_000, POOL_003, ROOT, THREE, WORKLOAD_000, WORKLOAD_003, files
+from tests.cli.test_plan import hami_map
 
 NOW = "2026-01-05T12:00:00Z"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kerf-system/leases/kerf-leader-election"
@@ -20,7 +21,7 @@ TOKEN = "/api/v1/namespaces/kerf-system/serviceaccounts/kerf-decisions/token"
 PROXY = "/api/v1/namespaces/kerf-system/pods/kerf-0:8080/proxy/debug/decisions"
 SOLD_OUT = {"instanceType": "g5.xlarge", "zone": "us-east-1a", "capacityType": "on-demand", "reason": "sold out"}
 LEADER = {
-    "settings": {"strategy": "first-fit", "follow": "pin"},
+    "settings": {"strategy": "first-fit", "follow": "pin", "pluginNamespaces": ["gpus"]},
     "catalogue": {"name": "aws", "region": "us-east-1"},
     "market": {
         "soldOut": [{**SOLD_OUT, "until": "2026-01-05T12:03:00.5Z"}],
@@ -178,6 +179,39 @@ def test_without_the_leader_the_file_says_so(kerf: Here, answers: dict[str, Any]
     assert any(line.startswith(told) and why in line for line in header(dump)["missing"])
     kerf("plan", "--replay", dump)
     assert f"note: the dump was taken without {told}" in kerf.err
+
+
+def a_cluster_with_maps(folder: Path) -> tuple[str, ...]:
+    """A pool and pods of HAMi, its configuration in the namespace `gpus`, and another in the usual one."""
+    maps = folder / "maps.yaml"
+    maps.write_text(hami_map("gpus", 1) + hami_map("kube-system", 4), encoding="utf-8")
+    return (*files(POOL_003, WORKLOAD_003), "-f", str(maps))
+
+
+def test_plugins_are_replayed_in_the_namespaces_of_the_dump(kerf: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Byte for byte where the environment names others; what is elsewhere decides nothing and is not in the dump."""
+    given = a_cluster_with_maps(kerf.folder)
+    usual = kerf("plan", *given, *THREE)
+    monkeypatch.setenv("KERF_PLUGIN_NAMESPACES", "gpus")
+    dump, own = kerf.dump(*given), kerf("plan", *given, *THREE)
+    monkeypatch.delenv("KERF_PLUGIN_NAMESPACES")
+
+    assert usual != own == kerf("plan", "--replay", dump, *THREE)
+    assert "kube-system/hami-scheduler-device" not in kerf.err
+    assert ["gpus"] == header(dump)["settings"]["pluginNamespaces"]
+    assert "kube-system" not in Path(dump).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stated, expected", [({"pluginNamespaces": ["gpus"]}, ["gpus"]), ({}, ["here"])])
+def test_the_leader_says_where_plugins_are(
+    kerf: Here, monkeypatch: pytest.MonkeyPatch, stated: dict[str, Any], expected: list[str]
+) -> None:
+    """An older one does not; then the environment says it."""
+    monkeypatch.setenv("KERF_PLUGIN_NAMESPACES", "here")
+    with serving(answering({**LEADER, "settings": stated})) as server:
+        dump = kerf.dump("--kubeconfig", kubeconfig(kerf.folder, server), "--now", NOW)
+
+    assert expected == header(dump)["settings"]["pluginNamespaces"]
 
 
 def test_a_leaders_catalogue_file_is_not_looked_for_here(kerf: Here) -> None:

@@ -145,6 +145,7 @@ def test_a_header_is_read_as_it_was_written() -> None:
         is_full=True,
         strategy="first-fit",
         follow="pin",
+        plugin_namespaces=("gpus", "team"),
         catalogue=Catalogue("aws", "eu-central-1", "{}", "sha256:0", ("prices of yesterday",)),
         sold_out=(SoldOut(OfferingKey("g5.xlarge", "a", "spot"), 1_800_000_060.5, "no"),),
         back_offs=(BackOff("pool", "g5.xlarge", 1_800_000_090.25, "never joined"),),

@@ -55,7 +55,8 @@ def again(text: str, output: str) -> tuple[Decoded, Decoded]:
     documents = parse(text)
     first = decode(documents, NOW_S)
     out = io.StringIO()
-    objects = objects_of(documents, first.config_maps, Cutter(False))
+    namespaces = {each.namespace for each in first.config_maps}
+    objects = objects_of(documents, first.config_maps, namespaces, Cutter(False))
     write_dump(out, output, ClusterDump(taken_at_s=NOW_S), objects)
     return without_remarks(first), without_remarks(decode(parse(out.getvalue())))
 

@@ -1,10 +1,10 @@
-"""What the leader tells who asks: its last decisions, what it leaves out for a while, and its settings.
+"""What the leader says to clients: its last decisions, what it leaves out for a while, and its settings.
 
 A ring of small values: a plan of 20,000 pods holds their specs, and twenty of those would be the memory of the process.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kerf import __version__
@@ -23,13 +23,10 @@ _MOST_LETTERS = 120
 
 
 class Decisions:
-    """`kerf.ports.PlanFeed`: keeps the last decisions that did something or left pods, and hands all on to `feed`.
+    """`kerf.ports.PlanFeed`: keeps the last decisions that did something or left pods, and hands all on to `feed`."""
 
-    `version` tells the version of the state; it is read when a decision is published.
-    """
-
-    def __init__(self, feed: PlanFeed, version: Callable[[], int]) -> None:
-        self._feed, self._version = feed, version
+    def __init__(self, feed: PlanFeed) -> None:
+        self._feed = feed
         self._last: deque[Mapping[str, Any]] = deque(maxlen=LAST)
 
     def launching(self, launches: Sequence[Launch]) -> None:
@@ -40,14 +37,14 @@ class Decisions:
         """See PlanFeed."""
         self._feed.publish(snapshot, plan)
         if not plan.is_empty or plan.unplaced:
-            self._last.append(_decision(snapshot, plan, self._version()))
+            self._last.append(_decision(snapshot, plan))
 
     def last(self) -> tuple[Mapping[str, Any], ...]:
         """At most 20, the newest last."""
         return tuple(self._last)
 
 
-def _decision(snapshot: ClusterSnapshot, plan: Plan, version: int) -> Mapping[str, Any]:
+def _decision(snapshot: ClusterSnapshot, plan: Plan) -> Mapping[str, Any]:
     launches = [
         {
             "nodePool": _short(each.node_pool),
@@ -64,7 +61,8 @@ def _decision(snapshot: ClusterSnapshot, plan: Plan, version: int) -> Mapping[st
     ]
     return {
         "at": exact_text(snapshot.taken_at_s),
-        "stateVersion": version,
+        # Of the snapshot: the state moves on while a thread decides.
+        "stateVersion": snapshot.version,
         "launches": launches,
         "launchesCount": len(plan.launches),
         "deletions": deletions,
@@ -90,7 +88,11 @@ def answer(settings: Settings, catalogue: tuple[str, str], book: MarketBook, dec
         "apiVersion": DUMP_VERSION,
         "kind": "Decisions",
         "version": __version__,
-        "settings": {"strategy": settings.strategy, "follow": settings.follow},
+        "settings": {
+            "strategy": settings.strategy,
+            "follow": settings.follow,
+            "pluginNamespaces": list(settings.plugin_namespaces),
+        },
         "catalogue": {"name": catalogue[0], "region": catalogue[1]},
         "market": market_object(sold_out, back_offs),
         "decisions": list(decisions.last()),

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -129,7 +129,7 @@ def _watch(look: Callable[[], object]) -> None:
 
 
 def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
-    """What a look prints, what it tells on stderr, and the error that ended it."""
+    """What a look prints, what it says on stderr, and the error that ended it."""
     out, err, failure = io.StringIO(), io.StringIO(), None
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -224,7 +224,7 @@ class World(Large):
 def read_world(source: Source, *, with_usage: bool = False, with_history: bool = False) -> World:
     """Read, decode, expand, and join; with `with_usage` also what pods and nodes use, and what is remembered of it.
 
-    Tells warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
+    Prints warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
     ClusterUnreachable.
     """
     with progress("reading manifests" if source.files else "reading the cluster"):
@@ -236,12 +236,13 @@ def read_world(source: Source, *, with_usage: bool = False, with_history: bool =
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _tell(decoded)
-        _tell_of_foreign(decoded.config_maps)
         dump = decoded.dump if source.replay else None
+        namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
+        tell_of_foreign(decoded.config_maps, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
         market = _market(source, decoded.node_pools, dump, at_s)
         pods = expand(decoded)
-        snapshot = _snapshot(decoded, pods, at_s, skips_broken=source.is_live)
+        snapshot = _snapshot(decoded, pods, at_s, namespaces, skips_broken=source.is_live)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
     usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
@@ -322,9 +323,8 @@ def plugin_namespaces() -> tuple[str, ...]:
     return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
 
 
-def _tell_of_foreign(config_maps: Iterable[ConfigMap]) -> None:
-    """Say which ConfigMaps look like a plugin's and are none, because of where they are."""
-    namespaces = plugin_namespaces()
+def tell_of_foreign(config_maps: Iterable[ConfigMap], namespaces: Sequence[str]) -> None:
+    """Say on stderr which ConfigMaps look like a plugin's and are none, because they are not in these namespaces."""
     foreign = [f"{m.namespace}/{m.name}" for m in config_maps if m.namespace not in namespaces and configures(m)]
     if foreign:
         more = f" and {len(foreign) - _MOST_TOLD} more" if len(foreign) > _MOST_TOLD else ""
@@ -362,10 +362,12 @@ def _unknown_types(pool: NodePool, market: Market) -> list[str]:
     return [name for name in sorted(named.values) if market.find(name) is None]
 
 
-def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float, *, skips_broken: bool) -> ClusterSnapshot:
+def _snapshot(
+    decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str], *, skips_broken: bool
+) -> ClusterSnapshot:
     pools = {pool.name: pool for pool in decoded.node_pools}
     claims = (_matured(claim, pools.get(claim.node_pool), now_s) for claim in decoded.node_claims)
-    state = ClusterState(assume_node_classes=True, plugin_namespaces=plugin_namespaces())
+    state = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces)
     for group in (
         decoded.node_pools,
         decoded.overlays,

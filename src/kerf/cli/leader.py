@@ -34,10 +34,14 @@ class NoLeader(KerfError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the leader said. `catalog` and `region` are those that it was started with, empty where it was not."""
+    """What the leader said. `catalog` and `region` are those that it was started with, empty where it was not.
+
+    `plugin_namespaces` is empty where it does not state them, as an older Kerf.
+    """
 
     strategy: str = "cost"
     follow: str = "auto"
+    plugin_namespaces: tuple[str, ...] = ()
     catalog: str = ""
     region: str = ""
     sold_out: tuple[SoldOut, ...] = ()
@@ -133,7 +137,7 @@ async def _from_url(flags: LeaderFlags) -> bytes:
     try:
         async with (
             aiohttp.ClientSession(timeout=limit) as session,
-            # A redirect would carry the token to whoever is named there.
+            # A redirect would carry the token to the server that is named there.
             session.get(
                 flags.url.rstrip("/") + PATH, headers={"Authorization": f"Bearer {token}"}, allow_redirects=False
             ) as response,
@@ -162,13 +166,21 @@ def answer_of(body: bytes) -> Answer:
     sold_out, back_offs = market_of(raw.market)
     settings, catalogue = raw.settings, raw.catalogue
     return Answer(
-        settings.strategy, settings.follow, catalogue.name, catalogue.region, sold_out, back_offs, tuple(raw.decisions)
+        settings.strategy,
+        settings.follow,
+        tuple(settings.plugin_namespaces),
+        catalogue.name,
+        catalogue.region,
+        sold_out,
+        back_offs,
+        tuple(raw.decisions),
     )
 
 
 class _Settings(msgspec.Struct):
     strategy: Literal["cost", "first-fit"] = "cost"
     follow: Literal["auto", "nominate", "pin", "off"] = "auto"
+    plugin_namespaces: list[str] = msgspec.field(name="pluginNamespaces", default_factory=list)
 
 
 class _Catalogue(msgspec.Struct):

@@ -2,8 +2,8 @@
 nothing is put together anywhere else.
 
 Every replica reads the cluster all the time; the one that holds the Lease acts, and one that loses it goes on as a
-follower, so that neither an API server that restarts nor a frozen process needs anybody to start it again. Whether it
-acts for real or as a dry run is decided anew whenever Karpenter's own Lease says that somebody else owns the same
+follower, so neither an API server that restarts nor a frozen process needs an operator to start it again. Whether it
+acts for real or as a dry run is decided again whenever Karpenter's own Lease says that somebody else owns the same
 objects.
 """
 
@@ -138,7 +138,7 @@ class Replica:
         reader: Reader = managed if options.managed_selector else self._reader
         is_foreign = managed.is_foreign if options.managed_selector else nobodys
         usage = KubeUsage(acting, options.namespace)
-        self._decisions = Decisions(LoggedPlans(), lambda: self._runtime.state.version)
+        self._decisions = Decisions(LoggedPlans())
         self._deciding = Threaded()
         acts = KubeWriter(acting), self._recorder, self._cloud, self._decisions
         ports = Ports(clock, reader, *acts, usage, self._deciding)
@@ -239,7 +239,7 @@ class Replica:
             try:
                 await self._cloud.run_machines()
             except Exception as error:
-                # A mistake of ours, which must not stand all machines still.
+                # Our own bug must not stop every machine.
                 logger("kwok").error("acting the machines out failed", exc_info=error)
             await asyncio.sleep(_RETRY_S)
 

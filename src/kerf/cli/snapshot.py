@@ -9,7 +9,7 @@ next one is looked at, so the whole never exists as one text or one tree.
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,12 +22,12 @@ from kerf import __version__
 from kerf.catalog import load_market, provider_of
 from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.exits import DONE
-from kerf.cli.inputs import Source, given_instant, progress, source_options
+from kerf.cli.inputs import Source, given_instant, plugin_namespaces, progress, source_options, tell_of_foreign
 from kerf.cli.leader import LeaderFlags, NoLeader, ask_leader, leader_options
 from kerf.cli.live import read_cluster
 from kerf.cli.replay import digest_of
 from kerf.engine.usage.history import SHARD_NAME
-from kerf.errors import DecodeError, InputError
+from kerf.errors import DecodeError
 from kerf.kube.resources import Resource
 from kerf.manifests.admission import Admission
 from kerf.manifests.decode import decode
@@ -42,7 +42,7 @@ from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import ConfigMap
 from kerf.model.times import instant_s
-from kerf.sharing.registry import CONFIG_MAPS, configured
+from kerf.sharing.registry import CONFIG_MAPS, configures
 
 Object = dict[str, Any]
 PROVIDERS = (AWS, ALIBABA, KWOK)
@@ -71,11 +71,15 @@ def snapshot(output: str, is_full: bool, **flags: Any) -> int:
         taken_s = None if taken_s is None else instant_s(exact_text(taken_s))
         decoded = decode(documents if source.files else _deciding(documents), taken_s, skips_broken=not source.files)
     # A dump of a dump is still of the cluster that was dumped.
-    header = decoded.dump or ClusterDump(place=source.place, namespace=namespace, missing=missing)
+    header = decoded.dump or ClusterDump(
+        place=source.place, namespace=namespace, plugin_namespaces=plugin_namespaces(), missing=missing
+    )
     at_s = decoded.newest_s if taken_s is None else taken_s
     header = replace(header, taken_at_s=at_s, version=__version__, is_full=is_full)
     header = _with_catalogue(_with_leader(header, source, leader), source, decoded.node_pools)
-    write_dump(sys.stdout, output, header, objects_of(documents, decoded.config_maps, cut))
+    tell_of_foreign(decoded.config_maps, header.plugin_namespaces)
+    objects = objects_of(documents, decoded.config_maps, header.plugin_namespaces, cut)
+    write_dump(sys.stdout, output, header, objects)
     cut.tell()
     return DONE
 
@@ -137,6 +141,7 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         header,
         strategy=answer.strategy,
         follow=answer.follow,
+        plugin_namespaces=answer.plugin_namespaces or header.plugin_namespaces,
         catalogue=Catalogue(answer.catalog, answer.region),
         sold_out=answer.sold_out,
         back_offs=answer.back_offs,
@@ -173,12 +178,14 @@ def _deciding(documents: Documents) -> Documents:
     return Documents(tuple(each for each in documents if any(each.may_be(kind) for kind in kinds)))
 
 
-def objects_of(documents: Documents, config_maps: Iterable[ConfigMap], cut: Cutter) -> Iterator[Object]:
-    """Every object that Kerf reads, cut, in the order of the input; one at a time.
+def objects_of(
+    documents: Documents, config_maps: Iterable[ConfigMap], namespaces: Collection[str], cut: Cutter
+) -> Iterator[Object]:
+    """Every object that Kerf reads, cut, in the order of the input; one at a time. `namespaces` are those of plugins.
 
     What cannot be read is left out with a warning, as `kerf plan` leaves it out of a cluster.
     """
-    read_maps = {(each.namespace, each.name) for each in config_maps if _is_read(each)}
+    read_maps = {(each.namespace, each.name) for each in config_maps if _is_read(each, namespaces)}
     for document in documents:
         raw = document.value()
         if not _is_readable(raw):
@@ -209,14 +216,11 @@ def _is_readable(raw: Any) -> bool:
     return True
 
 
-def _is_read(held: ConfigMap) -> bool:
-    """Whether a ConfigMap says how GPUs are shared, by its name or by what is in it, or what was used."""
-    if held.name in CONFIG_MAPS or held.name.startswith(SHARD_NAME):
+def _is_read(held: ConfigMap, namespaces: Collection[str]) -> bool:
+    """Whether a ConfigMap says what was used; or how GPUs are shared, by its name or content, where plugins are."""
+    if held.name.startswith(SHARD_NAME):
         return True
-    try:
-        return configured((held,)) != configured(())
-    except InputError:
-        return True
+    return held.namespace in namespaces and (held.name in CONFIG_MAPS or configures(held))
 
 
 def write_dump(out: TextIO, output: str, header: ClusterDump, objects: Iterable[Object]) -> None:

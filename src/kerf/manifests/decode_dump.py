@@ -14,6 +14,7 @@ from kerf.manifests.schema import ANYTHING, BOOLEAN, FILLED, INSTANT, TEXT, List
 from kerf.model.dump import DUMP, DUMP_VERSION, Catalogue, ClusterDump
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import BackOff, SoldOut
+from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 Object = dict[str, Any]
 _SOLD_OUT = Record(
@@ -36,7 +37,11 @@ CLUSTER_DUMP = Record(
         "namespace": TEXT,
         "full": BOOLEAN,
         "settings": Record(
-            {"strategy": one_of("cost", "first-fit"), "follow": one_of("auto", "nominate", "pin", "off")}
+            {
+                "strategy": one_of("cost", "first-fit"),
+                "follow": one_of("auto", "nominate", "pin", "off"),
+                "pluginNamespaces": ListOf(FILLED),
+            }
         ),
         "catalogue": Record(dict.fromkeys(("name", "region", "text", "digest"), TEXT) | {"notes": ListOf(TEXT)}),
         "market": MARKET,
@@ -59,6 +64,7 @@ def cluster_dump_of(raw: Object) -> ClusterDump:
         is_full=bool(raw.get("full")),
         strategy=settings.get("strategy") or "cost",
         follow=settings.get("follow") or "auto",
+        plugin_namespaces=tuple(settings.get("pluginNamespaces") or PLUGIN_NAMESPACES),
         catalogue=Catalogue(
             name=catalogue.get("name") or "",
             region=catalogue.get("region") or "",
@@ -108,7 +114,11 @@ def cluster_dump_object(dump: ClusterDump) -> Object:
         "place": dump.place,
         "namespace": dump.namespace,
         "full": dump.is_full,
-        "settings": {"strategy": dump.strategy, "follow": dump.follow},
+        "settings": {
+            "strategy": dump.strategy,
+            "follow": dump.follow,
+            "pluginNamespaces": list(dump.plugin_namespaces),
+        },
         "catalogue": {name: value for name, value in catalogue.items() if value},
         "market": market_object(dump.sold_out, dump.back_offs),
         "decisions": list(dump.decisions),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerf.model.market import BackOff, SoldOut
+from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 DUMP = "ClusterDump"
 DUMP_VERSION = "kerf.dev/v1alpha1"
@@ -32,6 +33,7 @@ class ClusterDump:
     `taken_at_s` is None where neither a clock nor the input stated an instant. `place` says what was read, `cluster` or
     `input`, and `namespace` is where a name without one is looked for. `missing` says what could not be had, one line
     each; then the market has no refusals in it, which is not the same as none. `decisions` are the leader's last ones.
+    ConfigMaps say how GPUs are shared in `plugin_namespaces` alone.
     """
 
     taken_at_s: float | None = None
@@ -41,6 +43,7 @@ class ClusterDump:
     is_full: bool = False
     strategy: str = "cost"
     follow: str = "auto"
+    plugin_namespaces: tuple[str, ...] = PLUGIN_NAMESPACES
     catalogue: Catalogue = Catalogue()
     sold_out: tuple[SoldOut, ...] = ()
     back_offs: tuple[BackOff, ...] = ()

@@ -27,7 +27,7 @@ PLUGIN_NAMESPACES = (
 )
 """Where the charts and guides of HAMi, of NVIDIA's GPU operator and device plugin, and of Kerf put what they install.
 
-Anybody may call a ConfigMap as a plugin calls its own; in a namespace of theirs no tenant may write.
+Any user may call a ConfigMap as a plugin calls its own; in a namespace of theirs no tenant may write.
 """
 
 
@@ -174,7 +174,7 @@ class ClusterSnapshot(Large):
 
     `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of
     groups, or that take the room of a request, for which no plan is made: they have a place, have ended well, or no
-    scheduler has refused them yet.
+    scheduler has refused them yet. `version` is that of the state it was taken of, 0 without one; no decision reads it.
     """
 
     taken_at_s: float
@@ -195,6 +195,7 @@ class ClusterSnapshot(Large):
     pod_templates: tuple[PodTemplate, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     assume_node_classes: bool = True
+    version: int = field(default=0, compare=False)
 
     def pool(self, name: str) -> NodePool | None:
         """The pool of that name; None when there is none."""

@@ -69,7 +69,7 @@ class ClusterState(Objects):
         """Take note of one event. Repeats and deletions of unknown objects do no harm.
 
         Raises DecodeError for a ConfigMap that its sharing family cannot read, or that contradicts the others; the
-        state stays as it was. ConfigMaps outside the namespaces of plugins are nobody's configuration.
+        state stays as it was. ConfigMaps outside the namespaces of plugins configure nothing.
         """
         if isinstance(event, Synced):
             self.is_synced = True
@@ -119,7 +119,7 @@ class ClusterState(Objects):
         self._configure()
 
     def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest) -> None:
-        """Take note of what a write of ours has given back, unless the watch knows better by now.
+        """Take note of what our write has given back, unless the watch knows better by now.
 
         It does when it has told a newer form, or that the object is gone. Versions of one object grow, also where the
         API calls them opaque (KEP-5504 makes that a promise).
@@ -276,6 +276,7 @@ class ClusterState(Objects):
             provisioning_requests=self.provisioning_requests(),
             grouped=tuple(pod for pod in self.grouped() if pod.key not in waiting),
             assume_node_classes=self.assumes_node_classes,
+            version=self.version,
         )
 
     def _nodes_without(self, again: Collection[str]) -> tuple[ClusterNode, ...]:
