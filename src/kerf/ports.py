@@ -138,7 +138,7 @@ class UsageSource(Protocol):
     """What pods and nodes use, and where its history outlives a process."""
 
     async def read(self) -> tuple[Usage, tuple[str, ...]]:
-        """The newest samples, and what was left out because it cannot be true. Raises ApiError while nobody tells."""
+        """The newest samples, and what cannot be true and was left out. Raises ApiError while no source reports any."""
         ...
 
     async def checkpoints(self) -> Mapping[str, Mapping[str, str]]:
@@ -159,7 +159,7 @@ class Recorder(Protocol):
 
 
 class PlanFeed(Protocol):
-    """The last snapshots and plans, for whoever shows them."""
+    """The last snapshots and plans, for the code that shows them."""
 
     def launching(self, launches: Sequence[Launch]) -> None:
         """Take note of nodes that are about to be bought; their causes have no words yet."""

@@ -16,7 +16,7 @@ from kerf.engine.supply import Candidate, Supply, pool_problem, supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
-from kerf.model.plan import Plan, Relabel
+from kerf.model.plan import Plan, Repartition
 from kerf.model.quantities import NOTHING, quantity_text
 from kerf.model.times import duration_text
 
@@ -78,7 +78,7 @@ class _Pool:
         return [(node.name, present_price(node, self.world.snapshot, self.world.market)) for node in mine]
 
     @cached_property
-    def relabels(self) -> list[Relabel]:
+    def relabels(self) -> list[Repartition]:
         """Idle nodes of it that are to show their GPUs otherwise."""
         return [relabel for relabel in self.plan.relabels if relabel.node_pool == self.pool.name]
 

@@ -129,7 +129,7 @@ def read_cluster(
 ) -> Cluster:
     """Everything that a plan needs of a cluster; also what its pods and nodes use, and the checkpoints of that.
 
-    `cut` is given each page of objects before it is kept. Tells what is left out on stderr. Raises ClusterUnreachable.
+    `cut` is given each page of objects before it is kept. Says on stderr what is left out. Raises ClusterUnreachable.
     """
     try:
         return _run(_read(Target(kubeconfig, context), cut, with_usage=with_usage, with_history=with_history))

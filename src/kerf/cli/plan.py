@@ -121,7 +121,7 @@ def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
 
 
 def _assumed(world: World) -> list[str]:
-    """What nobody has seen and the plan builds on."""
+    """What the plan assumes and no node has shown."""
     snapshot = world.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
     wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}

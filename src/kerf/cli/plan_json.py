@@ -16,7 +16,7 @@ from kerf.model.plan import (
     NodePlacement,
     Patch,
     Plan,
-    Relabel,
+    Repartition,
     Unplaced,
 )
 from kerf.model.snapshot import ClusterSnapshot
@@ -93,7 +93,7 @@ def launch_object(launch: Launch) -> Json:
     }
 
 
-def _relabel(relabel: Relabel) -> Json:
+def _relabel(relabel: Repartition) -> Json:
     """An idle node that gets another configuration of GPU sharing."""
     return {
         "node": relabel.node,

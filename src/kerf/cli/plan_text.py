@@ -10,7 +10,7 @@ from kerf.cli.render import counted, patch_command, percent_text, some, table
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.placeholders import is_virtual
-from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Relabel, Unplaced
+from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Repartition, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -76,7 +76,7 @@ def _with_alternatives(name: str, launch: Launch) -> str:
     return f"{name} (or {some(launch.alternatives)})" if launch.alternatives else name
 
 
-def _relabel_row(relabel: Relabel, is_wide: bool) -> tuple[str, ...]:
+def _relabel_row(relabel: Repartition, is_wide: bool) -> tuple[str, ...]:
     wide = ("", "", "", "") if is_wide else ()
     return (relabel.node_pool, "relabel", relabel.node, *wide, "0.00", str(len(relabel.pods)), relabel.why)
 

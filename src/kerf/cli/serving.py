@@ -31,7 +31,7 @@ class Asking:
 class Serving:
     """Two small servers; either address empty: not served. An address is `host:port`, port 0 takes a free one.
 
-    Without `asking` nobody is told of decisions.
+    Without `asking` no client reads decisions.
     """
 
     def __init__(

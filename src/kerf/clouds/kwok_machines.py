@@ -306,7 +306,7 @@ class _Queue:
 
 
 def _report_bug(message: str, error: Exception) -> None:
-    """A mistake of ours on one object must not stop the others: its traceback goes to the log."""
+    """Our own bug on one object must not stop the others: its traceback goes to the log."""
     asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
 

@@ -44,7 +44,7 @@ class ObjectStore(Protocol):
 
     Every call may raise ApiError; NotFound, AlreadyExists and Conflict as `kerf.ports` has them. `namespace` is empty
     for what is cluster-wide, and in `list` and `watch` for all namespaces. Selectors are texts as the API takes them.
-    ConfigMaps of other namespaces than Kerf's own are out of reach, but for those of HAMi's name.
+    ConfigMaps of other namespaces than Kerf's own are out of reach, except those of HAMi's name.
     """
 
     async def get(self, kind: str, namespace: str, name: str) -> Json:

@@ -32,7 +32,7 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
-from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Relabel
+from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Repartition
 from kerf.model.promises import Promises, written
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -166,7 +166,7 @@ class Actuator:
                 self._recorder.record(events.triggered_scale_up(pod, claim.name, pool.name, before, after, most))
                 self._recorder.record(events.nominated(pod, f"nodeclaim/{claim.name}"))
 
-    async def _relabel(self, relabel: Relabel, now_s: float) -> None:
+    async def _relabel(self, relabel: Repartition, now_s: float) -> None:
         """Start the node's initialisation anew, under other labels; nothing where a pod has come to use a GPU there.
 
         Only the claim is written: the lifecycle labels the node, and goes on with it after a restart.

@@ -37,7 +37,7 @@ def compose(
     `assume_node_classes` takes NodeClasses that do not exist for ready: the simulator has no provider to make them.
     `is_foreign` knows the uids of claims that exist and that the reader hides, because they are another's. A dry run
     plans, explains and publishes; nothing in it writes but the recorder.
-    `book` is given by whoever shows what it keeps.
+    Give a `book` to show what it keeps.
     """
     state = ClusterState(assume_node_classes=assume_node_classes, plugin_namespaces=settings.plugin_namespaces)
     book = book or MarketBook(ports.cloud, ports.clock, settings)

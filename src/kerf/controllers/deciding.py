@@ -45,7 +45,7 @@ class Threaded:
         self._is_busy, self._urgent = False, 0
 
     async def run(self, work: Callable[[], _Made], *, is_urgent: bool = True) -> _Made:
-        """See Deciding. Whoever is cancelled gets nothing; the thread ends what it has begun before it takes more."""
+        """See Deciding. A cancelled caller gets nothing; the thread ends what it has begun before it takes more."""
         async with self._turns:
             self._urgent += is_urgent
             try:
@@ -68,7 +68,7 @@ class Threaded:
 def still_holds(decision: Decision, state: ClusterState) -> bool:
     """Whether the pools that buy and the nodes that take pods are as they were when it was decided.
 
-    Pods that have gone are left out by whoever acts; a pool that was changed, or a node that was tainted, may change
+    The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted, may change
     everything. Cost: launches and the nodes of placements.
     """
     before = decision.world.snapshot

@@ -36,7 +36,7 @@ class Following:
 
     def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
         self._state, self._ports, self._settings = state, ports, settings
-        # Since when a node waits for its marks, by claim; lost at a restart, which only means waiting anew.
+        # Since when a node waits for its marks, by claim; lost at a restart, which only means waiting again.
         self._began_s: dict[str, float] = {}
         # One node opens at a time: every opening makes all waiting pods try, and those that fail lose their nomination.
         self._opening = asyncio.Lock()

@@ -29,7 +29,7 @@ class Pins:
 
     def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
         self._state, self._ports, self._settings = state, ports, settings
-        # When a nomination was seen first, by pod; lost at a restart, which only means waiting anew.
+        # When a nomination was seen first, by pod; lost at a restart, which only means waiting again.
         self._seen_s: dict[str, float] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:

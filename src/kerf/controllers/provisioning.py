@@ -108,7 +108,7 @@ class Provisioning:
         options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
         if not still_holds(decision, self._state):
-            # Decided anew at once, from what is there now.
+            # Decide again at once, from what is there now.
             return Result(self._settings.batch_idle_s)
         self._window = _Window()
         self._ports.feed.launching(decision.launches)
@@ -240,7 +240,7 @@ def _moved(event: Event, pod: Pod, previous: Watched | None) -> bool:
 
 
 def _is_only_held(decision: Decision) -> bool:
-    """Whether nothing waits but for windows: all else has its place, or is room that they keep.
+    """Whether nothing waits except for windows: all else has its place, or is room that they keep.
 
     What was just bought is looked at once more: a claim of its name may have been there already.
     """

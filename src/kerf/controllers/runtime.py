@@ -108,7 +108,7 @@ class _Worker:
             logger(self._controller.name).warning("reconcile failed", key=key, error=str(error))
             return self._backing_off(key)
         except Exception as error:
-            # A mistake of ours on one key must not end the loop for that key, nor for the others.
+            # Our own bug on one key must not end the loop for that key, nor for the others.
             report_bug(f"controller {self._controller.name} failed on {brief(key)}", error)
             return self._backing_off(key)
         self._failures.pop(key, None)

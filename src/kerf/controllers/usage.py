@@ -1,7 +1,7 @@
 """Looks at what pods use, keeps the last days of it for each workload, and writes that to the API now and then.
 
-Nothing is decided here: usage is for advice. So nothing here may disturb anybody either: without a metrics server one
-line says so and the look is repeated, and a checkpoint that cannot be read is told and begun anew.
+Nothing is decided here: usage is for advice. So nothing here may disturb a decision either: without a metrics server
+one line says so and the look is repeated, and a checkpoint that cannot be read is logged and begun again.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _AT_ONCE = 200
 
 @dataclass
 class UsageBook:
-    """What was seen last, of pods and nodes that exist; empty until then, and while nobody tells."""
+    """What was seen last, of pods and nodes that exist; empty until then, and while no source reports any."""
 
     usage: Usage = NO_USAGE
 

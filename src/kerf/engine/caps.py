@@ -33,7 +33,7 @@ def leaks(candidate: Candidate, capacity_type: str, zones: Requirements) -> bool
 
 
 def excess(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> OverPriceCap | None:
-    """By which cap a node that was bought is too dear by now; None when it is not."""
+    """Which cap a node that was bought exceeds by now; None when it is not."""
     pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
     if pool is None or not pool.bounds.has_cap:
         return None

@@ -17,7 +17,7 @@ from kerf.engine.trial import Trial
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
 from kerf.model.large import Large
-from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Relabel, Stage
+from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Repartition, Stage
 from kerf.model.pods import Pod
 
 Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
@@ -26,7 +26,7 @@ Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
-    """What a purchase knew when it left pods over; copies, which nobody changes.
+    """What a purchase knew when it left pods over; copies, which nothing changes.
 
     `before` and `after` are the limits without and with what was bought, `left` how many pods of each of `shapes` got
     no node.
@@ -46,7 +46,7 @@ class Refusal:
     """Pods that no action of the decision serves, and why.
 
     `stage` None: that of the nearest miss, which `evidence` shows. `first` is what the first pod of a group that gets
-    nothing was refused for, None where nobody was refused.
+    nothing was refused for, None where no pod was refused.
     """
 
     pods: tuple[Pod, ...]
@@ -79,7 +79,7 @@ class Decision(Large):
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
     placements: tuple[NodePlacement, ...] = ()
-    relabels: tuple[Relabel, ...] = ()
+    relabels: tuple[Repartition, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     admissions: tuple[Admission, ...] = ()
     refusals: tuple[Refusal, ...] = ()

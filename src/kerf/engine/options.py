@@ -1,4 +1,4 @@
-"""How to plan: what whoever asks for a plan may choose."""
+"""How to plan: what a caller may choose."""
 
 from dataclasses import dataclass
 

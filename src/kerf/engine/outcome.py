@@ -14,7 +14,7 @@ from kerf.engine.windows.admission import Judged
 from kerf.engine.world import World
 from kerf.model.causes import NotBought
 from kerf.model.gpu import DeviceState
-from kerf.model.plan import Launch, Relabel
+from kerf.model.plan import Launch, Repartition
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Outcome:
     promised: Mapping[str, tuple[DeviceState, ...]]
     planned_for: tuple[Shape, ...] = ()
     turned_away: tuple[Refusal, ...] = ()
-    relabels: tuple[Relabel, ...] = ()
+    relabels: tuple[Repartition, ...] = ()
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
     notes: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from functools import partial
 from kerf.engine.bookings import buys_nothing, is_check
 from kerf.engine.decision import Refusal
 from kerf.engine.shapes import Shape
-from kerf.engine.trial import Spot, Trial
+from kerf.engine.trial import NodeRoom, Trial
 from kerf.engine.yielding import Yielding
 from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
@@ -65,7 +65,7 @@ def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Tain
 
 
 def _placed(
-    trial: Trial, shapes: Sequence[Shape], places: Places, among: Callable[[Spot], bool] | None = None
+    trial: Trial, shapes: Sequence[Shape], places: Places, among: Callable[[NodeRoom], bool] | None = None
 ) -> tuple[Shape, ...]:
     """Place what fits, among some nodes where it is said which; the shapes that are left."""
     left = []
@@ -83,7 +83,7 @@ def _is_exclusive(shape: Shape, window: str = "") -> bool:
     return kept is not None and kept.is_exclusive and window in ("", kept.name)
 
 
-def _has_taint(taint: Taint, spot: Spot) -> bool:
+def _has_taint(taint: Taint, spot: NodeRoom) -> bool:
     return taint in spot.target.taints
 
 
@@ -110,5 +110,5 @@ def place_idle(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[R
     return tuple(refusals)
 
 
-def _is_up(spot: Spot) -> bool:
+def _is_up(spot: NodeRoom) -> bool:
     return spot.cluster_node.node is not None and spot.cluster_node.is_initialized

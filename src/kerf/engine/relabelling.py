@@ -12,14 +12,14 @@ from kerf.engine.filling import Filler, Load, named
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
 from kerf.engine.target import Target
-from kerf.engine.trial import Spot, Trial
+from kerf.engine.trial import NodeRoom, Trial
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.gpu import DeviceShape
 from kerf.model.instancetypes import Offering
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import NodePlacement, Relabel
+from kerf.model.plan import NodePlacement, Repartition
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
@@ -41,7 +41,7 @@ class IdleNodeFits(Cause):
 class Relabelling:
     """Nodes to label anew, where their pods go, and the pods that are left."""
 
-    relabels: tuple[Relabel, ...] = ()
+    relabels: tuple[Repartition, ...] = ()
     placements: tuple[NodePlacement, ...] = ()
     left: tuple[Shape, ...] = ()
 
@@ -50,7 +50,7 @@ class Relabelling:
 class _Option:
     """A node as it would be under other labels."""
 
-    spot: Spot
+    spot: NodeRoom
     labels: Mapping[str, str]
     candidate: Candidate
 
@@ -67,7 +67,7 @@ def relabelled(
         return Relabelling(left=tuple(shapes))
     filler = Filler(shapes)
     queues = [list(shape.pods) for shape in shapes]
-    relabels: list[Relabel] = []
+    relabels: list[Repartition] = []
     placements: list[NodePlacement] = []
     while True:
         found = [(load, option) for option in options if (load := _load(filler, option, queues)) is not None]
@@ -91,11 +91,11 @@ def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> L
     return filler.fill(option.candidate, asking)
 
 
-def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Relabel:
+def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Repartition:
     node, candidate = option.spot.cluster_node, option.candidate
     cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
     claim = node.claim.name if node.claim is not None else ""
-    return Relabel(
+    return Repartition(
         node.name, claim, candidate.pool.name, option.labels, candidate.kind.devices, named(load, members), cause=cause
     )
 
@@ -141,5 +141,5 @@ def _other_labels(
             yield choice
 
 
-def _target(spot: Spot, labels: Mapping[str, str], family: Family) -> Target:
+def _target(spot: NodeRoom, labels: Mapping[str, str], family: Family) -> Target:
     return replace(spot.target, requirements=Requirements.of_labels(labels), family=family, no_devices=None)

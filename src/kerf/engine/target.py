@@ -21,9 +21,9 @@ from kerf.sharing.family import Family
 class Target:
     """A place for pods.
 
-    `requirements` hold the labels it has, or may get; `is_open` tells that values are still to be chosen (a node to
+    `requirements` hold the labels it has, or may get; `is_open` says that values are still to be chosen (a node to
     be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
-    `no_devices` is why it has none, None where it has some or nobody asked.
+    `no_devices` is why it has none, None where it has some or no caller asked.
     `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
     """
 

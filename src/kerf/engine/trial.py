@@ -34,7 +34,7 @@ _MOST_EXACT = 2**51
 
 
 @dataclass(frozen=True, eq=False)
-class Spot:
+class NodeRoom:
     """One node of the trial: where, and how much is left at its start."""
 
     cluster_node: ClusterNode
@@ -106,7 +106,7 @@ class Trial:
         return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
 
     def place(
-        self, shape: Shape, closed: str = "", among: Callable[[Spot], bool] | None = None
+        self, shape: Shape, closed: str = "", among: Callable[[NodeRoom], bool] | None = None
     ) -> tuple[dict[str, NodePlacement], tuple[Pod, ...]]:
         """As many pods of the shape as fit, each where the real scheduler would put it; and the pods that are left.
 
@@ -153,7 +153,7 @@ class Trial:
         return None
 
     def _target_kinds(self) -> list[int]:
-        """By node, a number that those have alike whose taints and labels, but for the name, are equal.
+        """By node, a number that those have alike whose taints and labels, except the name, are equal.
 
         A node whose labels are still to be chosen has one of its own: what pods narrow it to differs.
         """
@@ -225,12 +225,12 @@ def _asks_hostname(shape: Shape) -> bool:
 
 
 def _admission(target: Target) -> tuple[object, ...]:
-    """What decides whether pods may run there at all, but for pods that ask for a node by its name."""
+    """What decides whether pods may run there at all, except pods that ask for a node by its name."""
     return target.taints, frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME)
 
 
 def _kind(target: Target, room: Room) -> tuple[object, ...]:
-    """Equal for nodes that answer every pod alike, but for pods that ask for a node by its name."""
+    """Equal for nodes that answer every pod alike, except pods that ask for a node by its name."""
     devices = tuple(replace(device, id="") for device in room.devices)
     return (frozenset(room.free.items()), devices, room.ports, target.family.name, *_admission(target))
 
@@ -260,7 +260,7 @@ def is_usable(node: ClusterNode) -> bool:
     return held.is_ready or not node.is_initialized
 
 
-def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> Spot:
+def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> NodeRoom:
     held, claim = node.node, node.claim
     family = family_named(node.family, families) if node.family else owner_of(node.labels, {}, families)
     if node.is_registered and held is not None:
@@ -290,7 +290,7 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
     if not node.is_initialized:
         for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
             free = free - daemon.pod.spec.requests.without(target.uncounted)
-    return Spot(node, target, Room(free, devices, tuple(ports)))
+    return NodeRoom(node, target, Room(free, devices, tuple(ports)))
 
 
 def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
@@ -350,7 +350,7 @@ def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[Daemon
     ]
 
 
-def _planned(spot: Spot) -> dict[str, frozenset[int]]:
+def _planned(spot: NodeRoom) -> dict[str, frozenset[int]]:
     """Pods a claim was bought for, with their cards; empty once a person has broken the annotation."""
     claim = spot.cluster_node.claim
     pods = promises.read(claim.annotations).pods if claim is not None else {}

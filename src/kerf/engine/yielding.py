@@ -11,7 +11,7 @@ from kerf.engine.devices import asks_devices, demand_of
 from kerf.engine.fit import Placed, fit
 from kerf.engine.shapes import Shape, queue_order
 from kerf.engine.target import Room, Target
-from kerf.engine.trial import Spot, Trial, placed_pod
+from kerf.engine.trial import NodeRoom, Trial, placed_pod
 from kerf.engine.windows.admission import emptied
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Eviction, Misfit, NodePlacement
@@ -79,7 +79,7 @@ class Yielding:
         return _Choice(tuple(victims), index, best, sum(victim.deleted_s is None for victim in victims))
 
     @staticmethod
-    def _tried(spot: Spot, room: Room, shape: Shape, gone: Sequence[Pod]) -> Placed | None:
+    def _tried(spot: NodeRoom, room: Room, shape: Shape, gone: Sequence[Pod]) -> Placed | None:
         result = fit(spot.target, without(spot.target, room, gone), shape)
         return None if isinstance(result, Misfit) else result
 

@@ -129,7 +129,7 @@ class ServerClock:
 
 
 class Contact:
-    """Since when nobody has answered. A frozen server keeps its connections, and a silent watch may be a quiet one."""
+    """Since when no server has answered. A frozen server keeps its connections; a silent watch may be a quiet one."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic

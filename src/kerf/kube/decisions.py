@@ -2,7 +2,7 @@
 
 The API server's proxy leads to the leader's pod, and takes the caller's credentials away on the way. So another header
 carries a token, and that token must be worth nothing anywhere else: a person's own would give a pod, on a connection
-that nobody encrypts, all that the person may do. It is made for one service account and one audience and lives ten
+that is not encrypted, all that the person may do. It is made for one service account and one audience and lives ten
 minutes; the API server itself refuses it.
 """
 
@@ -66,7 +66,7 @@ class Doorkeeper:
         if scheme.lower() != "bearer" or not token.strip() or len(token) > _MOST_TOKEN:
             return Refusal(401, f"expected a bearer token for the audience {AUDIENCE}")
         if self._room.locked():
-            # Whoever has no token can send many: the API server must not be asked as often.
+            # A client without a token can send many: the API server must not be asked as often.
             return Refusal(429, "too many callers at once")
         async with self._room:
             try:

@@ -173,7 +173,7 @@ class Mirror:
         try:
             value = self._decode(raw, self._resource.kind, self._resource.api_version)
         except Exception as error:
-            # Anybody may write an object, and whatever one of them does to a decoder must not hide the others.
+            # Any user may write an object, and whatever one of them does to a decoder must not hide the others.
             self._refuse(meta, error)
             return ()
         last, held.value = held.value, value
@@ -256,7 +256,7 @@ class Reflector:
             except (ApiError, DecodeError) as error:
                 wait_s = self._failed(error)
             except Exception as error:
-                # A mistake of ours, which must not end the loop; a list sets right what it has left behind.
+                # Our own bug must not end the loop; a list sets right what it has left behind.
                 logger("reader").error("following failed", resource=str(self._followed.resource), exc_info=error)
                 self._version = ""
                 wait_s = self._failed(error)

@@ -92,7 +92,7 @@ class KubeUsage:
         self._client, self._namespace = client, namespace
 
     async def read(self) -> tuple[Usage, tuple[str, ...]]:
-        """The newest samples, and what was left out. Raises ApiError with one line while nobody tells."""
+        """The newest samples, and what was left out. Raises ApiError with one line while no source reports any."""
         metrics = await read_metrics(self._client)
         if not metrics.pages:
             raise ApiError(metrics.problem)

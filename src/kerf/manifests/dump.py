@@ -1,6 +1,6 @@
 """What a dump keeps of an object: the fields that Kerf reads, and nothing that could be a secret.
 
-The forms below name what is kept, so a field that nobody thought of is left out and not let through. They follow the
+The forms below name what is kept, so an unknown field is left out and not let through. They follow the
 decoders: a decoder that begins to read a field needs it here as well, or a dump would decide otherwise than the
 cluster. A test holds both together.
 """

@@ -64,7 +64,7 @@ def parse(text: str, name: str = "input") -> Documents:
 def parse_json(data: bytes, name: str) -> Documents:
     """The documents of an answer of the API, as if it were a file of that name, which ends in `.json`.
 
-    Bytes that are no UTF-8 are replaced, as they can only be in texts that nobody reads.
+    Bytes that are no UTF-8 are replaced, as they can only be in texts that Kerf does not read.
     """
     try:
         data.decode()

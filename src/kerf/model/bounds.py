@@ -1,4 +1,4 @@
-"""Floors and caps that a NodePool's annotations state: how few nodes it keeps, how dear one may be, how many at once.
+"""Floors and caps that a NodePool's annotations state: how few nodes it keeps, the highest price, how many at once.
 
 An annotation is free text to the API server, so that a broken one is only found here. It is never taken for absent:
 without its cap a pool could buy anything, and without its floor a node could go that was meant to stay.
@@ -48,7 +48,7 @@ class Bounds:
         return self.max_price_micro is not None or self.max_gpu_price_micro is not None
 
     def excess(self, kind: InstanceType, price_micro: int) -> OverPriceCap | None:
-        """By which cap a type at a price is too dear; None when it is not. A type without GPUs has no price of one."""
+        """Which cap a type at a price exceeds; None when it is not. A type without GPUs has no price of one."""
         if self.max_price_micro is not None and price_micro > self.max_price_micro:
             return OverPriceCap(price_micro, self.max_price_micro)
         eighths, cap = kind.gpu_eighths, self.max_gpu_price_micro

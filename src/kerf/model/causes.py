@@ -170,7 +170,7 @@ class NoOfferingAllowed(Cause):
 
 @dataclass(frozen=True, slots=True)
 class OfferingsSoldOut(Cause):
-    """The type is sold out in these capacity types; tried again at `again_s`, 0 where nobody knows when."""
+    """The type is sold out in these capacity types; tried again at `again_s`, 0 where that is unknown."""
 
     instance_type: Name
     capacity_types: tuple[Name, ...]
@@ -268,7 +268,7 @@ class TypeNotSold(Cause):
 
 @dataclass(frozen=True, slots=True)
 class TypeUnknown(Cause):
-    """A type that the pool names and nobody knows; `nearest` is a known name like it, empty for none."""
+    """A type that the pool names and no catalogue has; `nearest` is a known name like it, empty for none."""
 
     instance_type: Name
     nearest: Name

@@ -1,6 +1,6 @@
-"""Values that hold a whole cluster: their repr tells how much they hold, never what.
+"""Values that hold a whole cluster: their repr says how much they hold, never what.
 
-Nobody prints them on purpose. But asyncio and tracebacks make reprs of whatever they meet, and throw most of the text
+No code prints them on purpose. But asyncio and tracebacks make reprs of whatever they meet, and throw most of the text
 away afterwards: of 6,000 pods that was 15 GB.
 """
 

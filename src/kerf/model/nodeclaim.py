@@ -20,8 +20,8 @@ PRICE_CAP_EXCEEDED = "PriceCapExceeded"
 OVERLOADED = "Overloaded"
 """Condition of a claim whose node is busy although little is asked of it."""
 STAGES = (LAUNCHED, REGISTERED, INITIALIZED)
-"""The legal steps of a claim: each becomes True only after the one before it. None goes back, but for a node that is
-relabelled: it initialises anew."""
+"""The legal steps of a claim: each becomes True only after the one before it. None goes back, except for a node that is
+relabelled: it initialises again."""
 
 TERMINATION_FINALIZER = "karpenter.sh/termination"
 DISRUPTED_TAINT = Taint("karpenter.sh/disrupted", "", "NoSchedule")

@@ -148,7 +148,7 @@ class Deletion:
 
 
 @dataclass(frozen=True)
-class Relabel:
+class Repartition:
     """Give an idle node another configuration of GPU sharing; `devices` are its cards, `pods` what it then holds."""
 
     node: str
@@ -232,7 +232,7 @@ class Plan(Large):
     notes: tuple[str, ...] = ()
     admissions: tuple[Admission, ...] = ()
     evictions: tuple[Eviction, ...] = ()
-    relabels: tuple[Relabel, ...] = ()
+    relabels: tuple[Repartition, ...] = ()
     unmet_floors: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -86,7 +86,7 @@ def _stretch(schedule: str, zone: str, start: datetime) -> _Stretch:
     """What is due after the clock shows `start`, for some days or, where all are empty, up to the first that is not."""
     where = ZoneInfo(zone)
     due_s: list[float] = []
-    # Without a zone cronsim counts on a clock that nobody sets.
+    # Without a zone cronsim counts on a clock that is never set.
     for shown in CronSim(MACROS.get(schedule.strip(), schedule), start):
         instant_s = _instant_s(shown, where)
         if not due_s or instant_s > due_s[-1]:

@@ -1,6 +1,6 @@
 """Names of configurations of NVIDIA's tools that cannot be used.
 
-Nodes name a configuration by a label, and ConfigMaps hold them by name. A name helps nobody where no map has it, or
+Nodes name a configuration by a label, and ConfigMaps hold them by name. A name is of no use where no map has it, or
 where two maps have different contents for it.
 """
 

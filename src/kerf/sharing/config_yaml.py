@@ -1,6 +1,6 @@
 """YAML inside ConfigMaps, checked field by field: a device plugin that cannot read its own shows no GPU at all.
 
-Whoever may write a ConfigMap may write any text into it, and a few hundred bytes of aliases stand for gigabytes. So a
+A user who may write a ConfigMap may write any text into it. A few hundred bytes of aliases stand for gigabytes. So a
 text is measured before anything is made of it, event by event, which needs neither stack nor tree.
 """
 

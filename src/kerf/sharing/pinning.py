@@ -28,7 +28,7 @@ def is_held(pod: Pod) -> bool:
 
 
 def pinned_cards(pod: Pod) -> frozenset[str]:
-    """The ids of the cards that a pin of ours names; empty while it is held, and without one."""
+    """The ids of the cards that our pin names; empty while it is held, and without one."""
     named = pod.annotations.get(USE_UUID, "") if is_pinned(pod) and not is_held(pod) else ""
     return frozenset(named.split(",")) if named else frozenset()
 
@@ -39,7 +39,7 @@ def unpinned() -> Mapping[str, str | None]:
 
 
 def is_pinned(pod: Pod) -> bool:
-    """Whether the pod carries a pin of ours."""
+    """Whether the pod carries our pin."""
     return PINNED in pod.annotations
 
 

@@ -33,9 +33,9 @@ CONFIG_MAPS = (
 operator and device plugin and their documentation (2026-11), and one for a copy of what is called otherwise. Offline
 all names."""
 NO_FAMILY = "none"
-"""What a pool's annotation says where nobody shares cards, whatever its labels."""
+"""What a pool's annotation says where no plugin shares cards, whatever its labels."""
 FAMILIES: tuple[Family, ...] = (Hami(), Mig(), Mps(), TimeSlicing(), Whole())
-"""With default configuration; `Whole` is last and owns every card that nobody else claims."""
+"""With default configuration; `Whole` is last and owns every card that no other family claims."""
 
 
 def of_plugins(config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap, ...]:
@@ -68,7 +68,7 @@ def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...]) -> Famil
     except DecodeError:
         raise
     except Exception as error:
-        # Whatever a text does to a reader of ours, it must not stop the plans for everybody.
+        # Whatever a text does to our reader, it must not stop all plans.
         names = ", ".join(f"{m.namespace}/{m.name}" for m in config_maps)
         expected, got = f"a configuration of {family.title}", f"<what Kerf fails at: {type(error).__name__}>"
         raise DecodeError("", expected, got, place=f"ConfigMap {names}") from error
@@ -114,7 +114,7 @@ class UnknownSharing(Cause):
 def double_booked(
     labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES
 ) -> DoubleBooked | None:
-    """Why nobody can plan with a node whose cards two device plugins would give out; None for any other node.
+    """Why Kerf cannot plan with a node whose cards two device plugins would give out; None for any other node.
 
     A label for each is needed: what NVIDIA's plugin does without one, it does not do where HAMi's has taken its place.
     """

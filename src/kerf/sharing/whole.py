@@ -37,7 +37,7 @@ class TooFewGpus(Cause):
 
 @dataclass(frozen=True)
 class Whole(KubeletCounted):
-    """The family of last resort: it owns every card that nobody else claims."""
+    """The family of last resort: it owns every card that no other family claims."""
 
     plugin: PluginConfigs = field(default_factory=PluginConfigs)
     name: str = "whole"

@@ -1,7 +1,7 @@
 """The model value of an object of the in-memory API, decoded once however many look at it.
 
 The schedulers, the onlookers and Kerf's reader are told of the same object, and a Kerf that was started again reads all
-of them anew. Objects never change in place (see `objects`), so the object itself is what its value is known by.
+of them again. Objects never change in place (see `objects`), so the object itself is what its value is known by.
 """
 
 from kerf.manifests.decode import decode_object
@@ -17,7 +17,7 @@ _held: dict[int, tuple[Json, Watched | None]] = {}
 def decoded(obj: Json) -> Watched | None:
     """As `decode_object`, for an object that the API has stored: no later step of its admission may change it.
 
-    Raises DecodeError, each time anew.
+    Raises DecodeError, again each time.
     """
     known = _held.get(id(obj))
     if known is not None:

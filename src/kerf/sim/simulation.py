@@ -142,7 +142,7 @@ class Simulation:
         Kubelets(self._api, self._clock, self._cloud, self._plugins, latencies).start()
         Scheduler(self._api, self._clock).start()
         Workloads(self._api, self._clock).start()
-        # Before the timers of anybody else, so that of two things at one time the scenario's comes first.
+        # Before all other timers, so that of two things at one time the scenario's comes first.
         for expectation in self._scenario.expectations:
             self._at(expectation.at_s, self._checker(expectation))
         for step in self._scenario.timeline:

@@ -23,7 +23,7 @@ class Candidate:
 
 
 def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
-    """Candidates by node name, and the nodes of ours that are blocked. Cost: linear in nodes and pods."""
+    """Candidates by node name, and our nodes that are blocked. Cost: linear in nodes and pods."""
     obstacles = Obstacles(snapshot)
     found, blocked = [], []
     for held in snapshot.nodes:

@@ -13,12 +13,12 @@ from kerf.engine.devices import asks_devices
 from kerf.engine.fit import Placed, fit
 from kerf.engine.shapes import Shape
 from kerf.engine.target import Room
-from kerf.engine.trial import Spot, Trial
+from kerf.engine.trial import NodeRoom, Trial
 
 Offer = tuple[float, int, Placed]
 """The scheduler's order (least first), the number of a spot, and the next pod there. A spot makes one at a time."""
 Rooms = Mapping[int, Room]
-"""Spots by number that have another room than the course knows, with that room."""
+"""Nodes by number that have another room than the course knows, with that room."""
 
 
 class Course:
@@ -83,7 +83,7 @@ class Course:
         for offer in self._rest if pods > 0 else ():
             if offer[1] == closed or offer[1] in after:
                 continue
-            # Spots that were taken before may be liked better than the next one.
+            # Nodes that were taken before may be liked better than the next one.
             while heap and heap[0] < offer and len(taken) < pods:
                 taken.append(self._take(heap, after))
             if len(taken) < pods:
@@ -119,7 +119,7 @@ class Course:
         return iter(sorted(made)) if _has_preferences(self._shape, self._spots) else made
 
 
-def _has_preferences(shape: Shape, spots: Iterable[Spot]) -> bool:
+def _has_preferences(shape: Shape, spots: Iterable[NodeRoom]) -> bool:
     """Whether the scheduler's order can be another than that of the spots: it can where the pods need devices."""
     targets = {spot.target.family.name: spot.target for spot in spots}
     return any(asks_devices(shape, target) for target in targets.values())

@@ -25,7 +25,7 @@ def first_command(
     candidates: Sequence[Candidate],
     placements: Callable[[], Iterable[NodePlacement]],
 ) -> tuple[Command | None, tuple[Blocked, ...]]:
-    """The first command of the first method that has one, or None; and nodes that would go but for a pod that waits.
+    """The first command of the first method that has one, or None; and nodes that stay only for a pod that waits.
 
     `placements` are where the present plan puts pods on nodes. They are asked for only when a node is about to go. A
     node that gets one is no candidate, as in Karpenter, whose plans nominate nodes: a scheduler tries a pod again only

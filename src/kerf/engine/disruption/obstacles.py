@@ -53,7 +53,7 @@ class Obstacles:
     def _of_pod(self, pod: Pod) -> Obstacle | None:
         if is_protected(pod, self._now_s):
             return ProtectedPod(pod.key)
-        # The kubelet makes a mirror pod anew from its file: no budget can hold it.
+        # The kubelet makes a mirror pod again from its file: no budget can hold it.
         if pod.namespace not in self._budgets or (pod.owner is not None and pod.owner.kind == "Node"):
             return None
         covering = list(self._budgets[pod.namespace].covering(pod))

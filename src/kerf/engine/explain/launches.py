@@ -12,7 +12,7 @@ from kerf.engine.supply import Supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import SliceRequest
 from kerf.model.placeholders import Keeper
-from kerf.model.plan import Launch, Relabel
+from kerf.model.plan import Launch, Repartition
 from kerf.model.pods import PodDemand
 from kerf.model.quantities import PODS, quantity_text
 from kerf.sharing.family import Family
@@ -58,7 +58,7 @@ def why_launched(launch: Launch) -> str:
     return launch.why or (_why_needed(cause) if isinstance(cause, Needed) else cause_text(cause))
 
 
-def why_relabelled(relabel: Relabel) -> str:
+def why_relabelled(relabel: Repartition) -> str:
     """Why an idle node gets other labels."""
     cause = relabel.cause
     return _why_idle(cause) if isinstance(cause, IdleNodeFits) else relabel.why
@@ -107,7 +107,7 @@ def _chosen(load: Load) -> list[str]:
 
 
 def _passed_over(load: Load, supply: Supply) -> list[str]:
-    """Cheaper or preferred offerings of the same pool that could not be had, and types it names that are too dear."""
+    """Cheaper or preferred offerings of the pool that were refused, and types it names that are over the price cap."""
     chosen = load.candidate
     texts = [f"{chosen.kind.name} {name} is sold out" for name in chosen.sold_out]
     for other in supply.unavailable:

@@ -48,7 +48,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
 
 
 def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
-    """That some prices of the plan were quoted by nobody."""
+    """That some prices of the plan are estimates."""
     number = sum(1 for launch in launches if launch.is_estimate)
     if not number:
         return ()

@@ -335,7 +335,7 @@ def _named_by(cause: UnknownConfig | TornConfig | MpsOnInstances) -> str:
     return f"label {cause.label}" if cause.annotation is None else f"annotation {cause.annotation}"
 
 
-# Nodes and pools of which nobody can tell who owns their cards.
+# Nodes and pools for which it is unknown which family owns their cards.
 
 
 @reason.register

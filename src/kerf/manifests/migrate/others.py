@@ -1,4 +1,4 @@
-"""Documents of other kinds: they pass as they are, but for names of Karpenter's that have changed.
+"""Documents of other kinds: they pass as they are, except names of Karpenter's that have changed.
 
 A pod that says `karpenter.sh/do-not-evict` is evicted by today's Karpenter, and one that selects nodes by
 `karpenter.sh/provisioner-name` never finds any; so these names are replaced wherever they stand as a key or as the
