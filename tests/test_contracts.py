@@ -55,6 +55,8 @@ BREACHES = (
     ("clouds", "kerf.clouds.kwok", "kerf.engine.fit"),
     ("simulator", "kerf.sim.api", "kerf.kube.objects"),
     ("testing", "kerf.testing.builders", "kerf.engine.fit"),
+    ("explain", "kerf.engine.gangs", "kerf.engine.explain.causes"),
+    ("explain", "kerf.engine.windows.admission", "kerf.engine.explain.plan"),
     ("disruption", "kerf.engine.disruption.pricecaps", "kerf.engine.disruption.emptiness"),
     ("disruption", "kerf.engine.disruption.emptiness", "kerf.engine.disruption.consolidation"),
 )

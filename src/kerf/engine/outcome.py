@@ -53,7 +53,7 @@ class Outcome:
         """One refusal for each shape of which a purchase left pods over, with `trial` and `ledger` as evidence."""
         if not any(purchase.left):
             return []
-        copies = trial.copy(), self.before, ledger.copy()
+        copies = trial.copy(), self.before.copy(), ledger.copy()
         known = Evidence(self.world, *copies, shapes, tuple(purchase.left), self.buy)
         return [
             Refusal(shape.pods[len(shape) - left :], None, NotBought(), evidence=known)

@@ -6,6 +6,7 @@ import pytest
 
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked, DoNotDisrupt
+from kerf.model.causes import Name
 from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, INITIALIZED, LAUNCHED, REGISTERED
 from kerf.model.pods import Owner
 from kerf.testing.builders import NOON_S, a_node, a_pod, a_snapshot
@@ -48,4 +49,4 @@ def test_blocked_nodes_are_told_with_their_reason() -> None:
     found, blocked = candidates(a_cluster([free_pool()], nodes))
 
     assert ["b"] == [candidate.node.name for candidate in found]
-    assert (Blocked("a", DoNotDisrupt()),) == blocked
+    assert (Blocked(Name("a"), DoNotDisrupt()),) == blocked

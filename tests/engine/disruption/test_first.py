@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.first import first_command
+from kerf.model.causes import Name
 from kerf.model.nodepool import Budget
 from kerf.model.plan import NodePlacement, PlacedPod
 from kerf.model.snapshot import ClusterSnapshot
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 from tests.engine.disruption.test_pricecaps import DEAR, capped, with_pods
+
+NEW = Name("default/new")
 
 
 def to(node: str, pod: str = "default/new") -> NodePlacement:
@@ -27,14 +30,14 @@ def test_a_node_that_a_pod_is_to_go_on_is_no_candidate() -> None:
     snapshot = a_cluster([pool_with(Budget("1"))], [ours("a"), ours("b")])
 
     assert (["a"], ()) == first(snapshot)
-    assert (["b"], (Blocked("a", Nominated("default/new")),)) == first(snapshot, to("a"))
+    assert (["b"], (Blocked(Name("a"), Nominated(NEW)),)) == first(snapshot, to("a"))
 
 
 def test_another_node_is_consolidated_in_its_place() -> None:
     """A node whose pod would fit elsewhere waits for no other."""
     pods = [on("a", "x", cpu=1), on("b", "y", cpu=1)]
 
-    assert (["b"], (Blocked("a", Nominated("default/new")),)) == first(
+    assert (["b"], (Blocked(Name("a"), Nominated(NEW)),)) == first(
         a_cluster([free_pool()], [ours("a"), ours("b")], pods), to("a")
     )
 
@@ -52,7 +55,7 @@ def test_a_node_that_pods_come_to_is_not_replaced() -> None:
     snapshot = with_pods(capped())
 
     assert first_command(snapshot, MARKET, may_go(snapshot), tuple)[0] is not None
-    assert ([], (Blocked(DEAR[0].name, Nominated("default/new")),)) == first(snapshot, to("dear"))
+    assert ([], (Blocked(Name(DEAR[0].name), Nominated(NEW)),)) == first(snapshot, to("dear"))
 
 
 def test_the_present_plan_is_asked_for_only_when_a_node_would_go() -> None:

@@ -18,6 +18,7 @@ from kerf.engine.disruption.causes import (
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.disruption import keeping_text
 from kerf.model.bounds import MIN_NODES
+from kerf.model.causes import Name, Quoted
 from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
 from kerf.model.opportunistic import OPPORTUNISTIC
@@ -29,6 +30,8 @@ from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, o
 from tests.engine.disruption.test_pricecaps import capped, with_pods
 
 NOTHING = Plan("cost", Cost("USD", 0, 0))
+
+POOL = Name("pool")
 
 
 def why(snapshot: ClusterSnapshot, name: str = "a", plan: Plan = NOTHING) -> Keeping:
@@ -47,9 +50,9 @@ def test_the_first_rule_that_keeps_a_node_is_told() -> None:
     """Settings of the pool first, then room, then that others go first."""
     pod = on("a", "web", cpu=1)
 
-    assert OnlyWhenEmpty(1, "pool") == alone(free_pool(policy=WHEN_EMPTY), pod)
-    assert NodePoolBudget("pool", UNDERUTILIZED) == alone(pool_with(Budget("0")), pod)
-    assert NodePoolBudget("pool", EMPTY) == alone(pool_with(Budget("0")))
+    assert OnlyWhenEmpty(1, POOL) == alone(free_pool(policy=WHEN_EMPTY), pod)
+    assert NodePoolBudget(POOL, Name(UNDERUTILIZED)) == alone(pool_with(Budget("0")), pod)
+    assert NodePoolBudget(POOL, Name(EMPTY)) == alone(pool_with(Budget("0")))
     assert NothingElseHasRoom(1) == alone(free_pool(), pod)
     assert OthersFirst(is_empty=True) == alone(free_pool())
 
@@ -58,7 +61,7 @@ def test_a_node_that_a_pod_comes_to_stays() -> None:
     """The first of several is named."""
     placements = tuple(NodePlacement(PlacedPod(f"default/{name}"), "a") for name in ("one", "two"))
 
-    assert PodComes("default/one") == why(
+    assert PodComes(Name("default/one")) == why(
         a_cluster([free_pool()], [ours("a")]), plan=replace(NOTHING, placements=placements)
     )
 
@@ -74,8 +77,8 @@ def test_a_pool_keeps_its_floor() -> None:
     """One that is no number keeps all; the words are those of its annotation."""
     floor, broken = (replace(free_pool(), own_annotations={MIN_NODES: text}) for text in ("1", "few"))
 
-    assert MinNodes("pool", 1) == alone(floor)
-    assert UnreadableFloor("pool", "few") == alone(broken)
+    assert MinNodes(POOL, 1) == alone(floor)
+    assert UnreadableFloor(POOL, Quoted("few")) == alone(broken)
     assert f"NodePool pool lets no node go: {broken.bounds.invalid_floor}" == keeping_text(alone(broken))
 
 
@@ -91,4 +94,4 @@ def test_a_replacement_waits_for_the_pods_of_the_old_node() -> None:
     node, claim = ours("new")
     held = with_pods(capped(), (node, replace(claim, annotations={REPLACES: "dear"})))
 
-    assert ReplacementOf("dear") == why(replace(held, taken_at_s=3600), "new")
+    assert ReplacementOf(Name("dear")) == why(replace(held, taken_at_s=3600), "new")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.obstacles import Obstacles
+from kerf.model.causes import Name
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
@@ -34,7 +35,7 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
         if cause is None:
             found.append(candidate)
         else:
-            blocked.append(Blocked(candidate.node.name, cause))
+            blocked.append(Blocked(Name(candidate.node.name), cause))
     return tuple(found), tuple(blocked)
 
 

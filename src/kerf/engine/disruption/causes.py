@@ -5,47 +5,47 @@ A decision never reads a sentence, and a changed sentence never changes a decisi
 
 from dataclasses import dataclass
 
-from kerf.model.causes import Cause, Name, OverPriceCap
+from kerf.model.causes import Cause, Name, OverPriceCap, Quoted
 from kerf.model.plan import Deletion
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedForDeletion:
+class MarkedForDeletion(Cause):
     """The node has the taint of nodes that are about to go."""
 
 
 @dataclass(frozen=True, slots=True)
-class DoNotDisrupt:
+class DoNotDisrupt(Cause):
     """An annotation of the node forbids it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Nominated:
+class Nominated(Cause):
     """A pod that waits is to go on the node: by its scheduler's word, or by the present plan."""
 
-    pod: str
+    pod: Name
 
 
 @dataclass(frozen=True, slots=True)
-class ProtectedPod:
+class ProtectedPod(Cause):
     """An annotation of a pod on the node forbids it."""
 
-    pod: str
+    pod: Name
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralBudgets:
+class SeveralBudgets(Cause):
     """More than one PodDisruptionBudget covers the pod; the API then refuses every eviction."""
 
-    pod: str
+    pod: Name
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetPrevents:
+class BudgetPrevents(Cause):
     """The PodDisruptionBudget allows no eviction now."""
 
-    namespace: str
-    name: str
+    namespace: Name
+    name: Name
 
 
 Obstacle = MarkedForDeletion | DoNotDisrupt | Nominated | ProtectedPod | SeveralBudgets | BudgetPrevents
@@ -56,36 +56,36 @@ Obstacle = MarkedForDeletion | DoNotDisrupt | Nominated | ProtectedPod | Several
 class Blocked:
     """A node that would be looked at, and what forbids it."""
 
-    node: str
+    node: Name
     cause: Obstacle
 
 
 @dataclass(frozen=True, slots=True)
-class NoNodeClaim:
+class NoNodeClaim(Cause):
     """The node is not Kerf's."""
 
 
 @dataclass(frozen=True, slots=True)
-class NoNodePool:
+class NoNodePool(Cause):
     """The pool that the claim names does not exist."""
 
-    pool: str
+    pool: Name
 
 
 @dataclass(frozen=True, slots=True)
-class Starting:
+class Starting(Cause):
     """The node is not initialised yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class NeverConsolidated:
+class NeverConsolidated(Cause):
     """The pool's consolidateAfter is Never."""
 
-    pool: str
+    pool: Name
 
 
 @dataclass(frozen=True, slots=True)
-class NotQuietYet:
+class NotQuietYet(Cause):
     """A pod came or went less than consolidateAfter ago; `left_s` of it are left."""
 
     after_s: int
@@ -93,72 +93,72 @@ class NotQuietYet:
 
 
 @dataclass(frozen=True, slots=True)
-class RunComes:
+class RunComes(Cause):
     """The node is kept ready for the next run of a CronJob, `namespace/name`."""
 
-    cron_job: str
+    cron_job: Name
 
 
 @dataclass(frozen=True, slots=True)
-class PodComes:
+class PodComes(Cause):
     """The plan puts a pod on the node."""
 
-    pod: str
+    pod: Name
 
 
 @dataclass(frozen=True, slots=True)
-class ReplacementOf:
+class ReplacementOf(Cause):
     """The node was bought in place of another, whose pods are still to come."""
 
-    node: str
+    node: Name
 
 
 @dataclass(frozen=True, slots=True)
-class OnlyWhenEmpty:
+class OnlyWhenEmpty(Cause):
     """So many pods are on the node, and the pool's policy takes empty nodes only."""
 
     pods: int
-    pool: str
+    pool: Name
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableFloor:
+class UnreadableFloor(Cause):
     """The pool's floor is no number of nodes, so none of them goes; `stated` is what it says."""
 
-    pool: str
-    stated: str
+    pool: Name
+    stated: Quoted
 
 
 @dataclass(frozen=True, slots=True)
-class MinNodes:
+class MinNodes(Cause):
     """The pool has no more nodes than it keeps."""
 
-    pool: str
+    pool: Name
     nodes: int
 
 
 @dataclass(frozen=True, slots=True)
-class NodePoolBudget:
+class NodePoolBudget(Cause):
     """The pool's disruption budgets allow no further node to go for the reason."""
 
-    pool: str
-    reason: str
+    pool: Name
+    reason: Name
 
 
 @dataclass(frozen=True, slots=True)
-class NothingElseHasRoom:
+class NothingElseHasRoom(Cause):
     """At least one of so many pods on the node finds no place on other nodes."""
 
     pods: int
 
 
 @dataclass(frozen=True, slots=True)
-class PriceUnknown:
+class PriceUnknown(Cause):
     """The market does not know what the node costs, so nothing would be saved."""
 
 
 @dataclass(frozen=True, slots=True)
-class OthersFirst:
+class OthersFirst(Cause):
     """Nothing keeps the node; the plan takes others first."""
 
     is_empty: bool
@@ -186,23 +186,23 @@ Keeping = (
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Cause):
     """The plan takes the node away."""
 
     deletion: Deletion
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(Cause):
     """The node or its claim is being deleted already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(Cause):
     """The plan buys a node for its pods: the launch's name and instance type."""
 
-    launch: str
-    instance_type: str
+    launch: Name
+    instance_type: Name
 
 
 Going = Deleted | Leaving | Replaced

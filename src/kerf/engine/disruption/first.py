@@ -10,6 +10,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.pricecaps import kept_for
+from kerf.model.causes import Name
 from kerf.model.market import Market
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NodePlacement
@@ -43,7 +44,7 @@ def first_command(
     if not held:
         return command, ()
     real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
-    blocked = tuple(Blocked(node, Nominated(pod)) for node, pod in real if pod)
+    blocked = tuple(Blocked(Name(node), Nominated(Name(pod))) for node, pod in real if pod)
     return _first(snapshot, market, [each for each in may_go if each.node.name not in pods]), blocked
 
 

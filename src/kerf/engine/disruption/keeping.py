@@ -33,6 +33,7 @@ from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
 from kerf.engine.pricing import present_price
 from kerf.model.bounds import MIN_NODES
+from kerf.model.causes import Name, Quoted
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
@@ -56,7 +57,7 @@ class Fates:
             return Leaving()
         claim = node.claim.name if node.claim is not None else ""
         launch = next((each for each in self._plan.launches if claim and each.replaces == claim), None)
-        return None if launch is None else Replaced(launch.name, launch.offering.instance_type)
+        return None if launch is None else Replaced(Name(launch.name), Name(launch.offering.instance_type))
 
     def keeping(self, node: ClusterNode) -> Keeping:
         """Why a node stays that `going` says nothing of: the first of the rules that applies."""
@@ -64,12 +65,12 @@ class Fates:
             return NoNodeClaim()
         pool = self._snapshot.pool(node.claim.node_pool)
         if pool is None:
-            return NoNodePool(node.claim.node_pool)
+            return NoNodePool(Name(node.claim.node_pool))
         if not node.claim.is_true(INITIALIZED) or node.node is None:
             return Starting()
         quiet_s = remaining_s(node.claim, pool, self._snapshot.taken_at_s)
         if quiet_s is None:
-            return NeverConsolidated(pool.name)
+            return NeverConsolidated(Name(pool.name))
         if quiet_s > 0:
             return NotQuietYet(pool.disruption.consolidate_after_s or 0, quiet_s)
         found = self._obstacles.of(node.node, node.pods) or self._coming_to(node)
@@ -80,26 +81,28 @@ class Fates:
         if pod is None:
             return None
         kept = Placeholder.of(pod)
-        return RunComes(kept.name) if kept is not None and kept.keeper == Keeper.RUN else PodComes(pod)
+        if kept is not None and kept.keeper == Keeper.RUN:
+            return RunComes(Name(kept.name))
+        return PodComes(Name(pod))
 
     def _of_pool(self, node: ClusterNode, pool: NodePool) -> Keeping | None:
         """What the pool's settings say."""
-        pods = len(moving(node))
+        name, pods = Name(pool.name), len(moving(node))
         reason = UNDERUTILIZED if pods else EMPTY
         if pods and pool.disruption.policy == WHEN_EMPTY:
-            return OnlyWhenEmpty(pods, pool.name)
+            return OnlyWhenEmpty(pods, name)
         if pool.bounds.invalid_floor:
-            return UnreadableFloor(pool.name, pool.stated_annotations.get(MIN_NODES, ""))
+            return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
-            return MinNodes(pool.name, pool.bounds.min_nodes)
-        return NodePoolBudget(pool.name, reason) if self._census.allowed(pool, reason) == 0 else None
+            return MinNodes(name, pool.bounds.min_nodes)
+        return NodePoolBudget(name, Name(reason)) if self._census.allowed(pool, reason) == 0 else None
 
     def _of_pods(self, node: ClusterNode) -> Keeping:
         """What its pods and its price say, where all else lets it go."""
         candidate, pods = candidate_of(node, self._snapshot), len(moving(node))
         if not pods:
             old = kept_for(candidate, self._snapshot, self._market) if candidate is not None else ""
-            return ReplacementOf(old) if old else OthersFirst(is_empty=True)
+            return ReplacementOf(Name(old)) if old else OthersFirst(is_empty=True)
         if candidate is not None and self._relocation.of(candidate) is None:
             return NothingElseHasRoom(pods)
         if present_price(node, self._snapshot, self._market) <= 0:

@@ -15,6 +15,7 @@ from kerf.engine.disruption.causes import (
     ProtectedPod,
     SeveralBudgets,
 )
+from kerf.model.causes import Name
 from kerf.model.constraints import Requirement
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.nodes import Node
@@ -46,21 +47,21 @@ class Obstacles:
         if node.annotations.get(DO_NOT_DISRUPT) == "true":
             return DoNotDisrupt()
         if node.name in self._nominated:
-            return Nominated(self._nominated[node.name])
+            return Nominated(Name(self._nominated[node.name]))
         held = (pod for pod in pods if not (pod.is_ended or pod.deleted_s is not None or pod.is_opportunistic))
         return next((found for pod in held if (found := self._of_pod(pod)) is not None), None)
 
     def _of_pod(self, pod: Pod) -> Obstacle | None:
         if is_protected(pod, self._now_s):
-            return ProtectedPod(pod.key)
+            return ProtectedPod(Name(pod.key))
         # The kubelet makes a mirror pod again from its file: no budget can hold it.
         if pod.namespace not in self._budgets or (pod.owner is not None and pod.owner.kind == "Node"):
             return None
         covering = list(self._budgets[pod.namespace].covering(pod))
         if len(covering) > 1:
-            return SeveralBudgets(pod.key)
+            return SeveralBudgets(Name(pod.key))
         if covering and covering[0].disruptions_allowed <= 0:
-            return BudgetPrevents(covering[0].namespace, covering[0].name)
+            return BudgetPrevents(Name(covering[0].namespace), Name(covering[0].name))
         return None
 
 
