@@ -97,22 +97,17 @@ def patch(site: Cluster, path: str, change: dict[str, Any]) -> None:
 def with_node(site: Site) -> str:
     """The name of a node with room, bought for a pod that is gone by now."""
     create(site.cluster, "first")
-    site.cluster.until(lambda: site.cluster.condition("NodeClaim", only_claim(site), "Initialized"), "a claim")
-    wanted = {"Initialized": "True"}
-    site.cluster.until(
-        lambda: wanted["Initialized"]
-        == site.cluster.condition("NodeClaim", only_claim(site), "Initialized").get("status"),
-        "the node is up",
-    )
+    site.cluster.until(lambda: is_up(site), "the node is up")
     site.cluster.plane.kubectl("delete", "pod", "first", "--now")
     site.cluster.until(lambda: 0 == site.replica.metric("kerf_pending_pods"), "nothing waits")
     (node,) = site.cluster.names("nodes")
     return node
 
 
-def only_claim(site: Site) -> str:
-    """The name of the first claim, empty while there is none."""
-    return next(iter(site.cluster.names("nodeclaims")), "")
+def is_up(site: Site) -> bool:
+    """Whether there is a claim, and its node is up."""
+    claims = site.cluster.names("nodeclaims")
+    return bool(claims) and "True" == site.cluster.condition("NodeClaim", claims[0], "Initialized").get("status")
 
 
 def taint(site: Site, node: str) -> None:
