@@ -2,8 +2,8 @@
 
 Kerf first buys one node for one ReplicaSet, with the real control plane and the acted-out cloud. Then all of it, node,
 NodeClaim, instance and pods, is stored as often as wanted under other names, so that what is read has the form that
-the server and Kerf gave it. Run as `python -m benchmarks.bench_server response` or `... start`: a process of its own
-for each set, which prints its figures as JSON. Needs the programs of `make controlplane`.
+the server and Kerf gave it. Run as `python -m benchmarks.bench_server response`, `... start` or `... long-plan`: a
+process of its own for each set, which prints its figures as JSON. Needs the programs of `make controlplane`.
 """
 
 import json
@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from tools.playground import HURRIED, hosted, install, programs
 
 from benchmarks import live_objects
+from benchmarks.long_plans import LongPlans, p99
 from kerf.controllers.conditions import digest
 from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, PODS_SEEN
 from kerf.testing.controlplane import ControlPlane
@@ -47,6 +49,7 @@ _BATCH_IDLE_S = 1.0
 _LOOK_S = 1.0  # a look takes all NodeClaims, and so time from the server that is measured
 _QUIET_S = 60.0
 _HEARTBEAT_S = 300.0
+_LEAST_PROBES = 100
 
 
 @contextmanager
@@ -254,6 +257,26 @@ def _beat(plane: ControlPlane, nodes: int, for_s: float) -> None:
         time.sleep(max(0.0, began + beats * _HEARTBEAT_S / nodes - now))
 
 
+def long_plan(for_s: int = 15) -> dict[str, float]:
+    """Seconds in which 99 of 100 probes of /readyz are answered while one plan is made, for 500 pods."""
+    with TemporaryDirectory() as folder, hosted(programs(), with_hami=False) as plane:
+        plans = LongPlans(Path(folder))
+        install(plane, HURRIED)
+        replica = Installation(plane, plans.program).start()
+        plane.apply([_pool()])
+        plans.lengthen("decide", for_s)
+        chance = random.Random(1)
+        for number in range(500):
+            pod = _lone_pod(f"lone-{number}", chance)
+            plane.request("POST", "/api/v1/namespaces/default/pods", pod).good("create a pod")
+        plane.wait_until(lambda: plans.has_begun, 60, "the plan to begin")
+        answers = plans.probed(replica)
+    if len(answers) < _LEAST_PROBES:
+        raise SystemExit(f"expected {_LEAST_PROBES} answers while the plan was made, got {len(answers)}")
+    print(f"{len(answers)} probes, median {sorted(answers)[len(answers) // 2]:.3f} s", file=sys.stderr)
+    return {"server_readyz_during_plan_p99_s": p99(answers)}
+
+
 def _cpu_s(replica: Replica) -> float:
     fields = Path(f"/proc/{replica.program.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -265,5 +288,5 @@ def _peak_rss_mib(replica: Replica) -> float:
 
 
 if __name__ == "__main__":
-    measured: dict[str, Callable[..., dict[str, float]]] = {"response": response, "start": start}
+    measured: dict[str, Callable[..., dict[str, float]]] = {"response": response, "start": start, "long-plan": long_plan}
     print(json.dumps(measured[sys.argv[1]](*map(int, sys.argv[2:]))))

@@ -141,6 +141,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "usage": partial(apart, "bench_usage", "history"),
         "server-response": partial(apart, "bench_server", "response"),
         "server-start": partial(apart, "bench_server", "start"),
+        "server-long-plan": partial(apart, "bench_server", "long-plan", 300),
     }
 
 

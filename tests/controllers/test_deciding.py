@@ -4,14 +4,14 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds
+from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds, still_takes
 from kerf.engine.decide import decide
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.command import Command
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.plan import Cost, Deletion
-from kerf.model.snapshot import Upserted, Watched
+from kerf.model.snapshot import Deleted, Upserted, Watched
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, an_instance_type
 
@@ -116,3 +116,79 @@ def test_a_node_that_a_pod_came_to_meanwhile_stays() -> None:
     state.apply(Upserted(a_pod("late", cpu=1, uid="late", node_name="n")))
 
     assert not still_goes(command, snapshot, state)
+
+
+def test_what_is_cancelled_is_dropped_and_the_next_waits_for_the_thread() -> None:
+    """A lead that ended gets nothing; the next lead's work begins once the thread has ended what it had begun."""
+    begun, release = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def work() -> str:
+        begun.set()
+        assert release.wait(10)
+        order.append("dropped")
+        return "stale"
+
+    async def main() -> tuple[bool, str]:
+        deciding = Threaded()
+        lost = asyncio.create_task(deciding.run(work))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        lost.cancel()
+        await asyncio.wait([lost])
+        again = asyncio.create_task(deciding.run(lambda: order.append("anew") or "fresh"))
+        await asyncio.sleep(0)
+        release.set()
+        found = await again
+        deciding.close()
+        return lost.cancelled(), found
+
+    assert ((True, "fresh"), ["dropped", "anew"]) == (asyncio.run(main()), order)
+
+
+def test_work_that_is_cancelled_before_its_turn_is_never_begun() -> None:
+    """Nor does it keep an explanation waiting."""
+    order: list[str] = []
+    gate = threading.Event()
+
+    async def main() -> None:
+        deciding = Threaded()
+        first = asyncio.create_task(deciding.run(lambda: gate.wait(10)))
+        await asyncio.sleep(0)
+        explanation = asyncio.create_task(deciding.run(lambda: order.append("explained"), is_urgent=False))
+        urgent = asyncio.create_task(deciding.run(lambda: order.append("decided")))
+        await asyncio.sleep(0)
+        urgent.cancel()
+        gate.set()
+        await first
+        await asyncio.wait_for(explanation, 10)
+        deciding.close()
+
+    asyncio.run(main())
+
+    assert ["explained"] == order
+
+
+def test_what_the_work_raises_is_the_askers() -> None:
+    """The thread goes on."""
+
+    async def main() -> tuple[str, int]:
+        deciding = Threaded()
+        failed = await asyncio.gather(deciding.run(lambda: {}["absent"]), return_exceptions=True)
+        found = await deciding.run(lambda: 7)
+        deciding.close()
+        return repr(failed[0]), found
+
+    assert ("KeyError('absent')", 7) == asyncio.run(main())
+
+
+def test_a_claim_that_is_gone_takes_no_pod() -> None:
+    """It was capacity on its way when it was decided."""
+    claim = a_claim("c", reached=())
+    state = state_of(a_pool(), claim)
+    snapshot = state.snapshot(NOON_S)
+    assert still_takes("c", snapshot, state)
+
+    state.apply(Deleted(claim))
+
+    assert not still_takes("c", snapshot, state)

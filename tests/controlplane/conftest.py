@@ -27,6 +27,7 @@ APART = (
     "test_dry_run.py",
     "test_hostile.py",
     "test_following_plans.py",
+    "test_long_plans.py",
     "test_sharing_modes.py",
 )
 """Files in which each test has a cluster of its own, so that any worker may take any of them."""

@@ -7,13 +7,15 @@ before anything is done.
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Protocol, TypeVar
 
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.trial import is_usable
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterSnapshot
 from kerf.state import ClusterState
 
 _Made = TypeVar("_Made")
@@ -40,9 +42,12 @@ class Threaded:
     """`Deciding` in one thread."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="decide")
         self._turns = asyncio.Condition()
         self._is_busy, self._urgent = False, 0
+        self._asked: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        # A daemon, unlike the threads of an executor: a process that is asked to stop does not wait for a plan's end.
+        self._thread = Thread(target=_answer, args=(self._asked,), name="decide", daemon=True)
+        self._thread.start()
 
     async def run(self, work: Callable[[], _Made], *, is_urgent: bool = True) -> _Made:
         """See Deciding. A cancelled caller gets nothing; the thread ends what it has begun before it takes more."""
@@ -52,17 +57,36 @@ class Threaded:
                 await self._turns.wait_for(lambda: not self._is_busy and (is_urgent or not self._urgent))
             finally:
                 self._urgent -= is_urgent
+                # An urgent one that was cancelled while it waited has kept the others from their turn.
+                self._turns.notify_all()
             self._is_busy = True
+        made: Future[_Made] = Future()
+        self._asked.put((made, work))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.wrap_future(made)
         finally:
+            # Before anything is awaited: a second cancellation must not leave the thread taken for ever.
+            self._is_busy = False
             async with self._turns:
-                self._is_busy = False
                 self._turns.notify_all()
 
     def close(self) -> None:
         """Take no more work; does not wait."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._asked.put(None)
+
+
+def _answer(asked: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") -> None:
+    """Do what is asked, in order, unless it was cancelled before its turn; what is raised is the asker's."""
+    while (each := asked.get()) is not None:
+        made, work = each
+        if not made.set_running_or_notify_cancel():
+            continue
+        try:
+            made.set_result(work())
+        except BaseException as error:
+            made.set_exception(error)
+        # What was made may be large, and the next may be long in coming.
+        del each, made, work
 
 
 def still_holds(decision: Decision, state: ClusterState) -> bool:
@@ -76,17 +100,21 @@ def still_holds(decision: Decision, state: ClusterState) -> bool:
         pool, known = state.pool(name), before.pool(name)
         if pool is None or known is None or pool.deleted_s is not None or pool.generation != known.generation:
             return False
-    nodes = sorted({placement.node for placement in decision.placements})
-    return all(_still_takes(state.cluster_node(name), before.node(name)) for name in nodes)
+    return all(still_takes(node, before, state) for node in sorted({each.node for each in decision.placements}))
 
 
-def _still_takes(now: ClusterNode | None, before: ClusterNode | None) -> bool:
-    if now is None or before is None or not is_usable(now):
-        # A claim whose node has joined meanwhile is looked up by another name; nothing was decided against it.
-        return now is None and before is not None and before.node is None
-    if now.node is None or before.node is None:
-        return True
-    return set(now.node.taints) <= set(before.node.taints)
+def still_takes(node: str, before: ClusterSnapshot, state: ClusterState) -> bool:
+    """Whether a node, or a claim that is to become one, takes pods as it did: there, usable, with no further taint."""
+    was, now = before.node(node), state.cluster_node(node)
+    if was is None:
+        return False
+    if now is None:
+        # A claim whose node has joined meanwhile goes by the node's name; a node that is gone takes nothing.
+        claim = state.claim(was.claim.name) if was.node is None and was.claim is not None else None
+        return claim is not None and not claim.is_deleting
+    if not is_usable(now):
+        return False
+    return now.node is None or was.node is None or set(now.node.taints) <= set(was.node.taints)
 
 
 def still_goes(command: Command, snapshot: ClusterSnapshot, state: ClusterState) -> bool:

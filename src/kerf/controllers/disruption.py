@@ -69,14 +69,15 @@ class Disruption:
         if version == self._state.version and now < until_s:
             return poll
         await self._release_leftovers(self._state.snapshot(now))
-        snapshot = self._state.snapshot(now)
+        snapshot, version = self._state.snapshot(now), self._state.version
         for held in snapshot.nodes:
             if held.problem is not None:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
         command = await self._first_command(snapshot)
         if command is None:
             self._resting = None
-            self._settled = (self._state.version, now + self._settings.settled_s)
+            # What has changed while it was decided has not been looked at.
+            self._settled = (version, now + self._settings.settled_s)
             return poll
         names = (*(deletion.claim for deletion in command.deletions), *(each.replaces for each in command.launches))
         if self._resting is None or self._resting[0] != names:

@@ -11,7 +11,7 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import still_holds
+from kerf.controllers.deciding import still_holds, still_takes
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decide import decide
@@ -180,7 +180,8 @@ class Provisioning:
     def _tell(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
         named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
         for placement in plan.placements:
-            if is_virtual(placement.pod.pod):
+            # The plan was explained meanwhile; a place that is no more is not promised, and the next plan finds another.
+            if is_virtual(placement.pod.pod) or not still_takes(placement.node, snapshot, self._state):
                 continue
             target = f"{named.get(placement.node, 'node')}/{placement.node}"
             self._ports.recorder.record(events.nominated(placement.pod.pod, target))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from kerf.config import Settings
+from kerf.controllers.deciding import still_holds
 from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result
@@ -56,6 +57,8 @@ class ProvisioningRequests:
         world = World(snapshot, await self._book.market(snapshot))
         options = Options(self._settings.strategy, with_bound=False)
         decision = await self._ports.deciding.run(partial(decide, world, options))
+        if not still_holds(decision, self._state):
+            return Result(self._settings.batch_idle_s)
         changes_s = []
         for booking in found:
             request = advanced(booking, verdict(booking, decision), now_s)
