@@ -288,5 +288,6 @@ def _peak_rss_mib(replica: Replica) -> float:
 
 
 if __name__ == "__main__":
-    measured: dict[str, Callable[..., dict[str, float]]] = {"response": response, "start": start, "long-plan": long_plan}
+    measured: dict[str, Callable[..., dict[str, float]]]
+    measured = {"response": response, "start": start, "long-plan": long_plan}
     print(json.dumps(measured[sys.argv[1]](*map(int, sys.argv[2:]))))

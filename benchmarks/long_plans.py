@@ -96,7 +96,7 @@ def serve(folder: Path) -> None:
             return await super().run(partial(_prolonged, folder, work), is_urgent=is_urgent)
 
     vars(replica)["Threaded"] = Prolonged
-    sys.exit(entry())
+    entry()
 
 
 def _prolonged(folder: Path, work: Callable[[], _Made]) -> _Made:

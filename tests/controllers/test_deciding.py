@@ -17,6 +17,7 @@ from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_po
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
 REFUSED = "0/1 nodes are available"
+NOTHING: dict[str, int] = {}
 
 
 def state_of(*objects: Watched) -> ClusterState:
@@ -129,6 +130,10 @@ def test_what_is_cancelled_is_dropped_and_the_next_waits_for_the_thread() -> Non
         order.append("dropped")
         return "stale"
 
+    def anew() -> str:
+        order.append("anew")
+        return "fresh"
+
     async def main() -> tuple[bool, str]:
         deciding = Threaded()
         lost = asyncio.create_task(deciding.run(work))
@@ -136,7 +141,7 @@ def test_what_is_cancelled_is_dropped_and_the_next_waits_for_the_thread() -> Non
             await asyncio.sleep(0)
         lost.cancel()
         await asyncio.wait([lost])
-        again = asyncio.create_task(deciding.run(lambda: order.append("anew") or "fresh"))
+        again = asyncio.create_task(deciding.run(anew))
         await asyncio.sleep(0)
         release.set()
         found = await again
@@ -174,7 +179,7 @@ def test_what_the_work_raises_is_the_askers() -> None:
 
     async def main() -> tuple[str, int]:
         deciding = Threaded()
-        failed = await asyncio.gather(deciding.run(lambda: {}["absent"]), return_exceptions=True)
+        failed = await asyncio.gather(deciding.run(lambda: NOTHING["absent"]), return_exceptions=True)
         found = await deciding.run(lambda: 7)
         deciding.close()
         return repr(failed[0]), found

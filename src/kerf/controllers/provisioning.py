@@ -180,7 +180,7 @@ class Provisioning:
     def _tell(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
         named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
         for placement in plan.placements:
-            # The plan was explained meanwhile; a place that is no more is not promised, and the next plan finds another.
+            # The plan was explained meanwhile; a place that has gone is not promised, and the next plan finds one.
             if is_virtual(placement.pod.pod) or not still_takes(placement.node, snapshot, self._state):
                 continue
             target = f"{named.get(placement.node, 'node')}/{placement.node}"
