@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kerf.errors import ApiError
+from kerf.errors import ApiError, brief
 from kerf.kube.client import KubeClient
 from kerf.kube.election import DRY_RUN_LEASE, LEASE
 from kerf.kube.resources import (
@@ -166,4 +166,5 @@ def _read(answer: bytes, form: type[_Form]) -> _Form:
     try:
         return msgspec.json.decode(answer, type=form)
     except msgspec.MsgspecError as error:
-        raise ApiError(f"expected {form.__name__.strip('_')}, got {answer[:60].decode(errors='replace')!r}") from error
+        got = brief(answer[:60].decode(errors="replace"))
+        raise ApiError(f"expected {form.__name__.strip('_')}, got {got}") from error

@@ -144,7 +144,7 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
 
 
 def _refuse_second(collected: _Collected, raw: Object, document: Document) -> None:
-    """Two documents of one object: nobody knows which is meant."""
+    """Two documents of one object: it is unknown which is meant."""
     meta = raw["metadata"]
     key = (raw["apiVersion"], raw["kind"], meta.get("namespace") or "", meta["name"])
     first = collected.seen.setdefault(key, document)
