@@ -111,7 +111,7 @@ class Filler:
         self._device_counts: dict[tuple[int, tuple[object, ...]], int | None] = {}
         self._loads: dict[tuple[int, Counts], Load | None] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
-        self._orders: dict[int, _Amounts] = {}
+        self._held: dict[int, _Amounts] = {}
         self._asked: _Amounts | None = None
 
     def alone(self, number: int, candidate: Candidate) -> int:
@@ -161,8 +161,7 @@ class Filler:
         room = candidate.room
         counts: list[int] = [0] * len(wanted)
         slices: list[list[tuple[Slice, ...]]] = [[] for _ in wanted]
-        ordered, amounts = self._order(candidate)
-        order = ordered[np.array(wanted)[ordered] > 0]
+        order, amounts = self._order(candidate, wanted)
         asked = amounts[:, order]
         at = _next_that_fits(asked, 0, room)
         while at is not None:
@@ -174,16 +173,19 @@ class Filler:
             return None
         return Load(candidate, tuple(counts), tuple(map(tuple, slices)), room, offering)
 
-    def _order(self, candidate: Candidate) -> tuple[_Amounts, _Amounts]:
-        """The shapes that fit the candidate, in the order in which they are filled in; cpu and memory of all shapes."""
-        key = id(candidate)
-        if key not in self._orders:
-            fitting = [(held, n) for n in range(len(self.shapes)) if (held := self.alone(n, candidate))]
-            self._orders[key] = np.array([number for _, number in sorted(fitting)], dtype=np.int64)
+    def _order(self, candidate: Candidate, wanted: Counts) -> tuple[_Amounts, _Amounts]:
+        """The wanted shapes in the order in which they are filled in; cpu and memory of all shapes.
+
+        Only wanted ones are asked whether they fit: one that cannot be planned for must not stop the others.
+        """
+        held = self._held.setdefault(id(candidate), np.full(len(self.shapes), -1, dtype=np.int64))
+        numbers = np.flatnonzero(wanted)
+        for number in numbers[held[numbers] < 0].tolist():
+            held[number] = self.alone(number, candidate)
         if self._asked is None:
             asked = [[measured(shape.requests, name) for shape in self.shapes] for name in (CPU, MEMORY)]
             self._asked = np.array(asked, dtype=np.int64)
-        return self._orders[key], self._asked
+        return numbers[np.lexsort((numbers, held[numbers]))], self._asked
 
     def _add(
         self,

@@ -57,36 +57,33 @@ class Telling:
 
     def reason(self, refusal: Refusal) -> Reason:
         """Without what would help. Cost: types of all pools, and kinds of nodes, once a refusal."""
-        if id(refusal) not in self._reasons:
-            self._kept.append(refusal)
-            self._reasons[id(refusal)] = self._reason(refusal)
-        return self._reasons[id(refusal)]
-
-    def _reason(self, refusal: Refusal) -> Reason:
         cause = refusal.cause
-        if isinstance(cause, causes.NotBought) and refusal.evidence is not None:
-            return _not_bought(refusal, refusal.evidence)
-        if isinstance(cause, causes.GroupInvalid | causes.GroupIncomplete | causes.GroupShort | causes.GroupBehind):
-            first = None if refusal.first is None else self.reason(refusal.first)
-            text = f"{cause.group}: {_of_group(cause, first)}"
-            stage = refusal.stage or (first.stage if first is not None else Stage.HELD)
-            return Reason(stage, text, first.misfits if first is not None else ())
-        text = cause_text(cause)
-        if isinstance(cause, causes.NoRoomOfRequest):
-            lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
-            text = f"{text}: {lacks or 'there is no node'}"
-        if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
-            text = f"{causes.GroupKind.REQUEST} {cause.request}: {text}"
-        return Reason(refusal.stage or Stage.RESOURCES, text, refusal.misfits)
+        if not isinstance(cause, _OF_GROUPS):
+            return self._of_pods(refusal)
+        first = self._first(refusal)
+        text = f"{cause.group}: {_of_group(cause, first)}"
+        stage = refusal.stage or (first.stage if first is not None else Stage.HELD)
+        return Reason(stage, text, first.misfits if first is not None else ())
+
+    def _first(self, refusal: Refusal) -> Reason | None:
+        """What stopped the first pod of a group."""
+        return None if refusal.first is None else self._of_pods(refusal.first)
+
+    def _of_pods(self, refusal: Refusal) -> Reason:
+        if id(refusal) not in self._reasons:
+            # Kept, so no other refusal can get its id.
+            self._kept.append(refusal)
+            self._reasons[id(refusal)] = _reason(refusal)
+        return self._reasons[id(refusal)]
 
     def without_group(self, refusal: Refusal) -> str:
         """The reason as it is said to the group itself."""
         cause = refusal.cause
-        if isinstance(cause, causes.GroupInvalid | causes.GroupIncomplete | causes.GroupShort | causes.GroupBehind):
-            return _of_group(cause, None if refusal.first is None else self.reason(refusal.first))
+        if isinstance(cause, _OF_GROUPS):
+            return _of_group(cause, self._first(refusal))
         if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
             return cause_text(cause)
-        return self.reason(refusal).text
+        return self._of_pods(refusal).text
 
     def unplaced(self, refusal: Refusal) -> list[Unplaced]:
         """One entry a pod, with what would help it."""
@@ -118,6 +115,23 @@ class Telling:
         if isinstance(worst.cause, causes.LimitReached) and worst.cause.pool in self._of_everyone:
             return self._of_everyone[worst.cause.pool]
         return advise(Shape(refusal.pods), worst, situation)
+
+
+def _reason(refusal: Refusal) -> Reason:
+    """Of pods without a group, or of one pod of it."""
+    cause = refusal.cause
+    if isinstance(cause, causes.NotBought) and refusal.evidence is not None:
+        return _not_bought(refusal, refusal.evidence)
+    text = cause_text(cause)
+    if isinstance(cause, causes.NoRoomOfRequest):
+        lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
+        text = f"{text}: {lacks or 'there is no node'}"
+    if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
+        text = f"{causes.GroupKind.REQUEST} {cause.request}: {text}"
+    return Reason(refusal.stage or Stage.RESOURCES, text, refusal.misfits)
+
+
+_OF_GROUPS = (causes.GroupInvalid, causes.GroupIncomplete, causes.GroupShort, causes.GroupBehind)
 
 
 def _of_group(cause: Cause, first: Reason | None) -> str:
