@@ -86,7 +86,7 @@ def p99(seconds: list[float]) -> float:
 
 
 def serve(folder: Path) -> None:
-    """`kerf` itself, with work that is prolonged as the files in `folder` say. Does not return."""
+    """`kerf` itself, with work that is prolonged as the files in `folder` say."""
     from kerf.cli import replica
     from kerf.cli.main import entry
     from kerf.controllers.deciding import Threaded

@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,6 +54,8 @@ from kerf.telemetry import LEADING, PENDING_PODS, logger
 _KARPENTER_POLL_S = 10.0
 _STOP_S = 5.0
 _RETRY_S = 1.0
+_SWITCH_S = 0.001
+"""The deciding thread gives the interpreter to the loop after so long; Python's own 5 ms add up over one answer."""
 
 
 class SystemClock:
@@ -158,6 +161,7 @@ class Replica:
 
     async def run(self) -> int:
         """Serve, read, compete for the lead; until SIGTERM or SIGINT. Raises KerfError for an address in use."""
+        sys.setswitchinterval(_SWITCH_S)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_log_bug)
         stopping = asyncio.Event()
