@@ -84,7 +84,8 @@ def sample(annotation: Any, name: str = "") -> Any:
         return tuple(sample(each, name) for each in arguments if each is not Ellipsis)
     if isclass(annotation) and issubclass(annotation, Enum):
         return next(iter(annotation))
-    assert isclass(annotation) and is_dataclass(annotation), f"{name}: no sample of {annotation}"
+    assert isclass(annotation), f"{name}: no sample of {annotation}"
+    assert is_dataclass(annotation), f"{name}: no sample of {annotation}"
     hints = get_type_hints(annotation)
     return annotation(**{field.name: sample(hints[field.name], field.name) for field in fields(annotation)})
 
