@@ -8,6 +8,7 @@ one more try is made with those that got in.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kerf.engine.bookings import Booking, bookings
 from kerf.engine.decision import Refusal
@@ -44,6 +45,10 @@ Attempt = Callable[[frozenset[str]], Outcome]
 _MOST_EXACT = 160
 """Kinds of groups times whole tries that may be made for groups which find no room one by one: their pods may fit once
 all are packed together. Beyond it a group that finds no room is refused."""
+_FEW = 8
+"""So many groups get a whole try each: a group may find room alone and take it, once packed, from one before it."""
+_MOST_LEFT_OUT = 3
+"""Groups that are left out one by one where all that got in are not whole together; then all from the next on are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +176,8 @@ class Chosen:
 def whole(found: Sequence[Gang], attempt: Attempt) -> Chosen:
     """The try in which every group is placed whole or not at all.
 
-    Cost: one try where all groups have room; else three, a look at each group, and tries that halve what is wrong.
+    Cost: one try where all groups have room; else one for each of a few groups, and for many of them three, a look at
+    each group, and tries that halve what is wrong.
     """
     groups = tuple(found)
     invalid = tuple(Refusal(gang.pods, gang.stage, gang.problem) for gang in groups if gang.problem is not None)
@@ -180,8 +186,11 @@ def whole(found: Sequence[Gang], attempt: Attempt) -> Chosen:
     if all(gang.is_whole(made) for gang in waiting):
         return Chosen(groups, made, invalid)
     search = _Search(groups, attempt, made, len({gang.kind for gang in waiting}))
-    search.take(waiting)
-    search.settle()
+    if len(waiting) <= _FEW:
+        search.take(waiting, search.try_whole)
+    else:
+        search.take(waiting, search.try_rest)
+        search.settle()
     return Chosen(groups, search.made, (*invalid, *search.refusals), made.refusals)
 
 
@@ -189,6 +198,10 @@ def _without(groups: Iterable[Gang], taken: Iterable[Gang]) -> frozenset[str]:
     """The pods of all groups but those that are taken."""
     kept = set(map(id, taken))
     return frozenset(pod.key for gang in groups if id(gang) not in kept for pod in gang.pods)
+
+
+_Short = tuple[int, Refusal | None]
+"""How many members of a group have room, and what stopped the first of the others."""
 
 
 class _Search:
@@ -200,7 +213,7 @@ class _Search:
         self._taken: list[Gang] = []
         self._refused: dict[int, tuple[Gang, Refusal]] = {}
         self.made = self._try(())
-        self._rest = Remainder(self.made, everyone)
+        self._everyone = everyone
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -210,48 +223,67 @@ class _Search:
     def _try(self, taken: Sequence[Gang]) -> Outcome:
         return self._attempt(_without(self._groups, taken))
 
-    def take(self, waiting: Sequence[Gang]) -> None:
-        """Let in each group that finds room on what is left; groups of the kind of one that did not, do not either."""
-        hopeless: dict[tuple[object, ...], tuple[int, Refusal | None]] = {}
+    @cached_property
+    def _rest(self) -> Remainder:
+        """What is left beside the groups that were let in."""
+        return Remainder(self.made, self._everyone)
+
+    def take(self, waiting: Sequence[Gang], let_in: Callable[[Gang], _Short | None]) -> None:
+        """Let in each group that finds room; groups of the kind of one that did not, do not either."""
+        hopeless: dict[tuple[object, ...], _Short] = {}
         for gang in waiting:
             if gang.kind not in hopeless:
-                answer = self._let_in(gang)
+                answer = let_in(gang)
                 if answer is None:
                     self._taken.append(gang)
                     continue
                 hopeless[gang.kind] = answer
             self._refused[id(gang)] = gang, gang.refused(*hopeless[gang.kind])
 
-    def _let_in(self, gang: Gang) -> tuple[int, Refusal | None] | None:
-        """None where the group found room, which it then has; else how many members did, and what stopped the first."""
+    def try_whole(self, gang: Gang) -> _Short | None:
+        """None where one try makes the group and all that got in whole."""
+        made = self._try((*self._taken, gang))
+        if not all(each.is_whole(made) for each in (*self._taken, gang)):
+            return gang.ready(made), _first_refusal(gang, made)
+        self.made = made
+        return None
+
+    def try_rest(self, gang: Gang) -> _Short | None:
+        """None where the group found room on what is left, which it then has."""
         placed, first = self._rest.take(gang.pods, gang.least - gang.placed)
         if placed >= gang.least - gang.placed:
             return None
         if self._exact_left <= 0:
             return gang.placed + placed, first
         self._exact_left -= 1
-        made = self._try((*self._taken, gang))
-        if all(each.is_whole(made) for each in (*self._taken, gang)):
-            self._rest = self._rest.after(made)
-            return None
-        return gang.ready(made), _first_refusal(gang, made)
+        answer = self.try_whole(gang)
+        if answer is None:
+            self._rest = self._rest.after(self.made)
+        return answer
 
     def settle(self) -> None:
-        """One try with all that got in. Packed together some may fall short after all: then fewer of them, the last
-        ones out first."""
+        """One try with all that got in. Packed together some may fall short after all: then the first group that
+        breaks those before it is left out, a few times, and after that all behind it, too."""
         self.made = self._try(self._taken)
-        if all(gang.is_whole(self.made) for gang in self._taken):
-            return
+        for left_out in range(_MOST_LEFT_OUT + 1):
+            if all(gang.is_whole(self.made) for gang in self._taken):
+                return
+            first = self._first_that_breaks()
+            late = self._taken[first : None if left_out == _MOST_LEFT_OUT else first + 1]
+            for gang in late:
+                answer = gang.refused(gang.ready(self.made), _first_refusal(gang, self.made))
+                self._refused[id(gang)] = gang, answer
+            self._taken = [gang for gang in self._taken if gang not in late]
+            self.made = self._try(self._taken)
+
+    def _first_that_breaks(self) -> int:
+        """The number of groups, from the first on, that one try makes whole, by halving; fewer than all of them."""
         low, high = 0, len(self._taken) - 1
         while low < high:
             middle = (low + high + 1) // 2
             made = self._try(self._taken[:middle])
             low, high = (middle, high) if all(g.is_whole(made) for g in self._taken[:middle]) else (low, middle - 1)
-        for gang in self._taken[low:]:
-            first = _first_refusal(gang, self.made)
-            self._refused[id(gang)] = gang, gang.refused(gang.ready(self.made), first)
-        self._taken = self._taken[:low]
-        self.made = self._try(self._taken)
+        return low
 
 
 def _first_refusal(gang: Gang, made: Outcome) -> Refusal | None:
