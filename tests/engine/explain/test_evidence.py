@@ -137,7 +137,7 @@ def shown(plan: Plan, world: World) -> str:
 
 
 def told(refusals: Iterable[Refusal]) -> list[Unplaced]:
-    """Refusals in words, by somebody who has told nothing before."""
+    """Refusals in words; nothing was told before, so nothing is remembered."""
     telling = Telling()
     return [entry for refusal in refusals for entry in telling.unplaced(refusal)]
 
