@@ -95,6 +95,7 @@ def a_deployment_scales_and_rolls_over_replica_sets(cluster: Cluster) -> None:
     cluster.patch("Deployment", "web", {"spec": {"replicas": 3}})
     cluster.until_pods(3)
     assert {*before} < {*cluster.pods()}
+    before = cluster.pods()
 
     template = {"metadata": {"annotations": {"kerf.dev/version": "2"}}}
     cluster.patch("Deployment", "web", {"spec": {"template": template}})

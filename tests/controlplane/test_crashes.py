@@ -72,6 +72,8 @@ GROUPS = {
 }
 UNTRIED = ("create selfsubjectaccessreviews", "patch nodes: hami.io/node-handshake")
 """The one changes nothing, the other is HAMi's device plugin saying every half a minute that it is alive."""
+RARE = ("patch pods/status: metadata.uid status.nominatedNodeName=null",)
+"""Only where kube-scheduler is slower than Kerf waits for it: then the nomination is taken back."""
 
 
 class Lives:
@@ -211,7 +213,7 @@ def test_every_kind_of_write_is_tried(lives: Lives) -> None:
 
     kinds = (*UNTRIED, *(kind for group in GROUPS.values() for kind in group))
     writes = {str(write): write for write in lives.proxy.seen if write.is_write}
-    assert [] == sorted(text for text, write in writes.items() if not any(map(write.is_a, kinds)))
+    assert [] == sorted(text for text, write in writes.items() if not any(map(write.is_a, (*kinds, *RARE))))
     assert [] == [kind for kind in kinds if not any(write.is_a(kind) for write in writes.values())]
 
 
