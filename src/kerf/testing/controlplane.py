@@ -386,7 +386,14 @@ class ControlPlane:
         self.wait_until(ready_or_dead, READY_WITHIN_S, f"{name} is ready")
 
     def _is_ready(self) -> bool:
-        return self.request("GET", "/readyz").status == 200
+        return self.request("GET", "/readyz").status == 200 and self._has_roles()
+
+    def _has_roles(self) -> bool:
+        """Whether roles are known: a server is ready before that, and refuses the others, which then retry for long."""
+        asked = {"user": "system:kube-scheduler", "resourceAttributes": {"verb": "list", "resource": "pods"}}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked}
+        answer = self.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return answer.status == 201 and bool(answer.body["status"]["allowed"])
 
     @property
     def _etcd(self) -> Etcd:
