@@ -137,6 +137,10 @@ def lives(cluster_of_all: Lives) -> Iterator[Lives]:
     cluster_of_all.end()
 
 
+QUICK = ("buying", "following")
+"""The groups that the gate runs; the others are long."""
+
+
 def short_lived(name: str, instance_type: str, labels: dict[str, str]) -> Json:
     """A pool whose nodes go soon after their last pod."""
     made = pool(instance_type, labels)
@@ -217,7 +221,9 @@ def test_every_kind_of_write_is_tried(lives: Lives) -> None:
     assert [] == [kind for kind in kinds if not any(write.is_a(kind) for write in writes.values())]
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "group", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in GROUPS]
+)
 def test_a_kill_at_a_write_changes_nothing_that_counts(lives: Lives, group: str) -> None:
     """Each kind of the group, before and after, in as many lives: the same end, with as many claims and instances."""
     kills = [Kill(kind, when) for kind in GROUPS[group] for when in (BEFORE, AFTER)]

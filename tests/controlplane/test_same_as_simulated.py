@@ -20,8 +20,12 @@ SCENARIOS = (
     "examples/000-gpu-pools",
     "examples/003-hami",
     "examples/004-ack",
-    "tests/scenarios/ack-sold-out",
     "tests/scenarios/interruption",
+    "tests/scenarios/registers-less",
+    "tests/scenarios/stockout",
+)
+LONG = (
+    "tests/scenarios/ack-sold-out",
     "tests/scenarios/interruption-against-budget",
     "tests/scenarios/limits",
     "tests/scenarios/lost-cards",
@@ -29,16 +33,18 @@ SCENARIOS = (
     "tests/scenarios/never-registers",
     "tests/scenarios/node-deleted",
     "tests/scenarios/pinned",
-    "tests/scenarios/registers-less",
     "tests/scenarios/registers-less-once",
     "tests/scenarios/sizes",
-    "tests/scenarios/stockout",
     "tests/scenarios/stockout-in-one-zone",
     "tests/scenarios/unhealthy-card",
 )
 
 
-@pytest.mark.parametrize("name", SCENARIOS, ids=lambda name: name.rpartition("/")[2])
+@pytest.mark.parametrize(
+    "name",
+    [*SCENARIOS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)],
+    ids=lambda name: name.rpartition("/")[2],
+)
 def test_a_scenario_comes_to_the_same_as_simulated(binaries: Binaries, name: str) -> None:
     """Launches, removals, placement and what is left over."""
     path = ROOT / name

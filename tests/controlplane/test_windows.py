@@ -65,6 +65,7 @@ def gates(pod: Json) -> list[str]:
     return [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
 
 
+@pytest.mark.long
 def test_a_window_of_one_minute_from_its_first_node_to_its_last(site: Cluster) -> None:
     """Held, warm before the opening, let in, evicted at the end and held again; the nodes go."""
     warm = [{"replicas": 1, "template": {"spec": {"containers": [CONTAINER]}}}]
