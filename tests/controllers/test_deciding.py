@@ -174,6 +174,28 @@ def test_work_that_is_cancelled_before_its_turn_is_never_begun() -> None:
     assert ["explained"] == order
 
 
+def test_work_that_is_done_learns_that_urgent_work_waits() -> None:
+    """So it can leave out what nobody needs at once."""
+    gate = threading.Event()
+
+    async def main() -> tuple[bool, bool]:
+        deciding = Threaded()
+        before = deciding.is_awaited()
+        explanation = asyncio.create_task(
+            deciding.run(lambda: gate.wait(10) and deciding.is_awaited(), is_urgent=False)
+        )
+        await asyncio.sleep(0)
+        urgent = asyncio.create_task(deciding.run(gate.is_set))
+        await asyncio.sleep(0)
+        gate.set()
+        learnt = await explanation
+        await urgent
+        deciding.close()
+        return before, learnt
+
+    assert (False, True) == asyncio.run(main())
+
+
 def test_what_the_work_raises_is_the_askers() -> None:
     """The thread goes on."""
 

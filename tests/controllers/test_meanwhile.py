@@ -41,6 +41,10 @@ class Meanwhile:
                 await asyncio.sleep(0)
         return made
 
+    def is_awaited(self) -> bool:
+        """See Deciding."""
+        return False
+
 
 def provisioned(cluster: Cluster, deciding: Meanwhile) -> None:
     """The controller, with that `Deciding`, at a pod that waits."""
@@ -78,6 +82,18 @@ def test_a_node_that_is_tainted_while_the_plan_is_explained_is_not_promised(clus
 
     assert 2 == len(cluster.names("NodeClaim"))
     assert not [text for text in cluster.said("Nominated") if "node-1" in text]
+
+
+def test_of_a_decision_that_another_has_followed_nothing_is_said(cluster: Cluster) -> None:
+    """While the first is explained a pool comes that takes the pod: that there is none is not said any more."""
+    at_once = replace(cluster.settings, batch_idle_s=0.0)
+    ports = replace(cluster.ports, deciding=Meanwhile(explain, lambda: cluster.api.create(pool())))
+    cluster.put(pod("p", limits={"cpu": "1"}))
+    cluster.start(Provisioning(cluster.state, ports, cluster.book, cluster.actuator, at_once))
+    cluster.at(20)
+
+    assert 1 == len(cluster.names("NodeClaim"))
+    assert [] == cluster.said("FailedScheduling")
 
 
 def test_a_lead_that_ends_while_it_is_decided_buys_nothing(cluster: Cluster) -> None:

@@ -28,6 +28,10 @@ class Deciding(Protocol):
         """What `work` returns. Work that is not urgent, such as explaining, waits for all that is."""
         ...
 
+    def is_awaited(self) -> bool:
+        """Whether urgent work waits for what is done now; may be asked by that, in its thread."""
+        ...
+
 
 class Inline:
     """`Deciding` in the loop itself: for virtual time, where nothing else goes on meanwhile."""
@@ -36,6 +40,10 @@ class Inline:
         """See Deciding."""
         del is_urgent
         return work()
+
+    def is_awaited(self) -> bool:
+        """Never: nothing goes on beside it."""
+        return False
 
 
 class Threaded:
@@ -69,6 +77,10 @@ class Threaded:
             self._is_busy = False
             async with self._turns:
                 self._turns.notify_all()
+
+    def is_awaited(self) -> bool:
+        """See Deciding."""
+        return self._urgent > 0
 
     def close(self) -> None:
         """Take no more work; does not wait."""

@@ -6,7 +6,7 @@ second after the last new pod, at the latest ten after the first.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kerf.config import Settings
@@ -16,6 +16,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
 from kerf.engine.floors import lacking
@@ -37,6 +38,8 @@ from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
 from kerf.telemetry import UNPLACED_PODS
 
+_WAITING, _EXPLAINING = "pods", "why"
+"""The keys."""
 Runs = tuple[tuple[str, float], ...]
 """Runs of CronJobs, by `namespace/name` and the instant at which they are due."""
 
@@ -63,36 +66,40 @@ class Provisioning:
         # When the pods of a CronJob's run begin or cease to count next.
         self._turns_s: float | None = None
         self._rests = self._seeks_room = False
+        # The last decision; None once nothing waits.
+        self._decision: Decision | None = None
         # What plans depend on of each window, as it was told last.
         self._turned: dict[str, tuple[object, ...]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """One key: pods that wait, pools that change, claims that go."""
+        """One key for all pods that wait, pools that change, claims that go."""
         if isinstance(event, Synced):
-            return ("pods",)
+            return (_WAITING,)
         value = event.value
         if isinstance(value, Pod):
             was_waiting = isinstance(previous, Pod) and is_provisionable(previous)
             is_new = is_provisionable(value) and not was_waiting
             is_room = _moved(event, value, previous) and (self._seeks_room or self._keeps_warm())
-            return ("pods",) if is_new or is_room else ()
+            return (_WAITING,) if is_new or is_room else ()
         if isinstance(value, NodeClaim):
             # A claim that goes takes the places of the pods it was bought for along; one that is up has room.
             is_up = self._seeks_room and value.is_true(INITIALIZED)
-            return ("pods",) if value.is_deleting or isinstance(event, Deleted) or is_up else ()
+            return (_WAITING,) if value.is_deleting or isinstance(event, Deleted) or is_up else ()
         if isinstance(value, CronJob | PodGroup | PodTemplate | ProvisioningRequest):
-            return ("pods",)
+            return (_WAITING,)
         if isinstance(value, CapacityWindow):
-            return ("pods",) if self._is_turned(event, value) else ()
-        return ("pods",) if isinstance(value, NodePool) and _changed(value, previous) else ()
+            return (_WAITING,) if self._is_turned(event, value) else ()
+        return (_WAITING,) if isinstance(value, NodePool) and _changed(value, previous) else ()
 
     async def reconcile(self, key: str) -> Result:
-        """Plan for all waiting pods once the window has closed."""
+        """Decide for all waiting pods once the window has closed and act; then, as a key of its own, explain it."""
+        if key == _EXPLAINING:
+            return await self._explain()
         now = self._ports.clock.now_s()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         runs, self._turns_s = self._runs(now)
         if not waiting and not self._keeps_warm() and not self._books() and not self._lacking() and not runs:
-            self._window = _Window()
+            self._window, self._decision = _Window(), None
             _measure(())
             await self._tell_limits({})
             return self._at_turn(DONE, now)
@@ -119,12 +126,28 @@ class Provisioning:
         self._planned = None if decision.is_paced else (version, market, runs)
         self._rests = _is_only_held(decision) and not decision.unmet_floors
         self._seeks_room = decision.seeks_room
-        plan = await self._ports.deciding.run(partial(explain, decision), is_urgent=False)
+        self._decision = decision
+        return replace(self._at_turn(self._again(), now), then=(_EXPLAINING,))
+
+    async def _explain(self) -> Result:
+        """Say why the last decision is as it is; nothing of one that another has followed meanwhile.
+
+        The next decision does not wait for hints: once it is asked for, the rest of them is left untried.
+        """
+        decision = self._decision
+        if decision is None:
+            return DONE
+        deciding = self._ports.deciding
+        tries = Tries(is_wanted=lambda: not deciding.is_awaited())
+        plan = await deciding.run(partial(explain, decision, tries), is_urgent=False)
+        if decision is not self._decision:
+            return DONE
+        snapshot = decision.world.snapshot
         _measure(plan.unplaced)
         self._ports.feed.publish(snapshot, plan)
         self._tell(plan, snapshot)
         await self._tell_limits(pools_at_their_limit(plan))
-        return self._at_turn(self._again(), now)
+        return DONE
 
     def _again(self) -> Result:
         """Soon where something waits; what windows hold waits for one to change, which is told."""

@@ -37,9 +37,10 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Look at the key again after so many seconds; None: not before an event touches it."""
+    """Look at the key again after so many seconds; None: not before an event touches it. At those of `then`, now."""
 
     requeue_after_s: float | None = None
+    then: tuple[str, ...] = ()
 
 
 DONE = Result()
@@ -91,6 +92,8 @@ class _Worker:
             self.enqueue(key)
         elif result.requeue_after_s is not None:
             self._enqueue_at(key, self._clock.now_s() + result.requeue_after_s)
+        for other in result.then:
+            self.enqueue(other)
 
     async def _attempt(self, key: str) -> Result:
         try:

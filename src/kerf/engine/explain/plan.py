@@ -8,6 +8,7 @@ from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.groups import with_limits_for_all
+from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.notes import estimates, notes
 from kerf.engine.explain.refusals import Telling
@@ -19,13 +20,21 @@ from kerf.model.plan import Plan, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
 
 
+_NOT_ALL_TRIED = "too much is refused to try a hint for all of it: some reasons stand without one, or without its patch"
+
+
 def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) -> Plan:
     """What to do for the pending pods of a snapshot, and why."""
     return explain(decide(World(snapshot, market), options))
 
 
-def explain(decision: Decision) -> Plan:
-    """The same facts with their words. Hints on limits are tried: that costs decisions, one a pool at its limit."""
+def explain(decision: Decision, tries: Tries | None = None) -> Plan:
+    """The same facts with their words.
+
+    Hints are tried, at most so often as `tries` says; that is where the time goes.
+    """
+    tries = tries or Tries()
+    unplaced = _unplaced(decision, tries)
     world = decision.world
     unmet = tuple(sorted((str(cause.pool), cause_text(cause)) for cause in decision.unmet_floors))
     return Plan(
@@ -34,7 +43,7 @@ def explain(decision: Decision) -> Plan:
         decision.gpus,
         tuple(replace(launch, why=why_launched(launch)) for launch in decision.launches),
         placements=decision.placements,
-        unplaced=_unplaced(decision),
+        unplaced=unplaced,
         relabels=tuple(replace(each, why=why_relabelled(each)) for each in decision.relabels),
         notes=(
             *_supply_notes(world),
@@ -42,6 +51,7 @@ def explain(decision: Decision) -> Plan:
             *(why for _, why in unmet),
             *notes(world.snapshot, world.market, decision.pending),
             *estimates(decision.launches),
+            *((_NOT_ALL_TRIED,) if tries.are_over else ()),
         ),
         unmet_floors=unmet,
         admissions=decision.admissions,
@@ -54,16 +64,16 @@ def _supply_notes(world: World) -> Iterator[str]:
     return iter(dict.fromkeys(found))
 
 
-def _unplaced(decision: Decision) -> tuple[Unplaced, ...]:
+def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
     """One entry a pod, by its key."""
-    telling = Telling()
+    telling = Telling(tries)
     everyone = telling.everyone(decision.everyone)
     found = [entry for refusal in decision.refusals for entry in telling.unplaced(refusal)]
     if everyone:
         unbounded = replace(decision.options, with_bound=False)
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
         again = partial(_again, world, unbounded)
-        found = list(with_limits_for_all(found, everyone, pools, again))
+        found = list(with_limits_for_all(found, everyone, pools, again, tries))
     return tuple(sorted(found, key=lambda entry: entry.pod))
 
 

@@ -12,6 +12,7 @@ from kerf.engine.decision import Evidence, Refusal
 from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, advise, hint_of
 from kerf.engine.explain.hints.situation import pod_patch
+from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.fit import fit, nearest
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
@@ -41,7 +42,8 @@ class Reason:
 class Telling:
     """Puts refusals into words; remembers what refusals of one try have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, tries: Tries | None = None) -> None:
+        self._tries = tries or Tries()
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
@@ -107,7 +109,7 @@ class Telling:
         if fixed is not None or refusal.evidence is None:
             return fixed or Advice()
         worst = self.reason(refusal).worst
-        situation = self._situations.setdefault(id(refusal.evidence), Situation(refusal.evidence))
+        situation = self._situations.setdefault(id(refusal.evidence), Situation(refusal.evidence, self._tries))
         if not situation.snapshot.node_pools:
             return Advice("apply a NodePool")
         if worst is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from kerf.engine.decision import Decision
+from kerf.engine.explain.hints.tries import Tries
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Patch, Unplaced
 from kerf.model.quantities import Resources
@@ -17,11 +18,15 @@ Again = Callable[[NodePool], Decision]
 
 
 def with_limits_for_all(
-    unplaced: Iterable[Unplaced], everyone: Iterable[Unplaced], pools: Mapping[str, NodePool], again: Again
+    unplaced: Iterable[Unplaced],
+    everyone: Iterable[Unplaced],
+    pools: Mapping[str, NodePool],
+    again: Again,
+    tries: Tries,
 ) -> tuple[Unplaced, ...]:
     """The same with hints on limits that hold; `everyone` is what was refused before any group was left out.
 
-    Cost: a decision for each pool whose limit is in the way.
+    Cost: a decision, which is a try, for each pool whose limit is in the way.
     """
     advised = {each.patch.name: each for each in everyone if each.patch is not None and _limits(each.patch)}
     served: dict[str, frozenset[str]] = {}
@@ -34,7 +39,8 @@ def with_limits_for_all(
         pool, raised = pools[best.patch.name], _limits(best.patch)
         if best.patch.name not in served:
             limits = (pool.limits or Resources()).replaced(raised)
-            served[best.patch.name] = _served(again(replace(pool, limits=limits)))
+            raised_pool = replace(pool, limits=limits)
+            served[best.patch.name] = _served(again(raised_pool)) if tries.take() else frozenset()
         if each.pod in served[best.patch.name]:
             return replace(each, hint=best.hint, patch=best.patch)
         return replace(each, hint=f"raise limit {', '.join(sorted(raised))} of NodePool {pool.name}", patch=None)

@@ -15,13 +15,12 @@ def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
     """The least limits of the pool that place as many pods as none would; worked out once for a pool and resource."""
     if (pool.name, resource) in situation.on_limits:
         return situation.on_limits[pool.name, resource]
-    is_searched = _is_searched(situation)
-    found, left = _smallest_limits(pool, situation, is_searched=is_searched)
+    found, left, is_smallest = _smallest_limits(pool, situation)
     if not found:
         advice = Advice(f"raise limit {resource} of NodePool {pool.name}")
     else:
         pods = sum(len(s) for s in situation.shapes)
-        which = "is the smallest {} limit" if is_searched else "is a {} limit"
+        which = "is the smallest {} limit" if is_smallest else "is a {} limit"
         texts = ", ".join(f"{quantity_text(name, amount)} {which.format(name)}" for name, amount in found.items())
         everyone = f"{pods - left} of {pods} pods" if left else "the pod" if pods == 1 else f"all {pods} pods"
         limits = {name: quantity_text(name, amount) for name, amount in found.items()}
@@ -36,24 +35,27 @@ def _is_searched(situation: Situation) -> bool:
     return len(situation.shapes) <= _MOST_SHAPES and sum(map(len, situation.shapes)) <= _MOST_SEARCHED
 
 
-def _smallest_limits(pool: NodePool, situation: Situation, *, is_searched: bool) -> tuple[dict[str, int], int]:
+def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, int], int, bool]:
     """The limits of the pool that must rise for as many pods as without limits, each to the least that does it.
 
-    Also how many pods are left even so, because of something else. Not searched, they rise to what the pods then use.
+    Also how many pods are left even so, because of something else, and whether each is the least: where there is too
+    much to search, or no try is left, they rise to what the pods then use.
     """
     limits = pool.limits or Resources()
+    if not situation.tries.take():
+        return {}, 0, False
     least, needed = _bought_with(pool, None, situation)
     rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
-    if not is_searched:
-        return rising, least
+    if not _is_searched(situation):
+        return rising, least, False
     for name in sorted(rising):
         low, high = limits[name] + 1, rising[name]
-        while low < high:
+        while low < high and situation.tries.take():
             middle = (low + high) // 2
             enough = _bought_with(pool, limits.replaced({**rising, name: middle}), situation)[0] <= least
             low, high = (low, middle) if enough else (middle + 1, high)
         rising[name] = high
-    return rising, least
+    return rising, least, not situation.tries.are_over
 
 
 def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation) -> tuple[int, Resources]:

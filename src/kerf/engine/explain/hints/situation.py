@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.decision import Buy, Evidence
+from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.fit import fit
 from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
@@ -42,9 +43,13 @@ class Advice:
 
 @dataclass(frozen=True)
 class Situation:
-    """The evidence of a refusal, and the hints that hold for all of its pods, by pool and resource."""
+    """The evidence of a refusal, how often hints on it may be tried, and those that hold for all of its pods.
+
+    `on_limits` has them by pool and resource.
+    """
 
     evidence: Evidence
+    tries: Tries = field(default_factory=Tries)
     on_limits: dict[tuple[str, str], Advice] = field(default_factory=dict)
 
     @property
@@ -107,12 +112,20 @@ def changing_pod(hint: str, shape: Shape, change: Change) -> Advice:
 
 
 def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
-    """Whether the pool, as given, offers a type that takes the shape, can be bought, and is within its limits."""
+    """Whether the pool, as given, offers a type that takes the shape, can be bought, and is within its limits.
+
+    One try; False also when there is none left.
+    """
     return any(situation.after.room_for(candidate) != 0 for candidate in takers(shape, pool, situation))
 
 
 def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[Candidate]:
-    """What the pool, as given, offers that takes the shape and can be bought, limits aside."""
+    """What the pool, as given, offers that takes the shape and can be bought, limits aside.
+
+    One try; nothing when there is none left.
+    """
+    if not situation.tries.take():
+        return []
     others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
     offered = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
     takers = []
