@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.overlays import adjusted_price, apply, conflicts
+from kerf.model.causes import Name, OverlayContradicts, OverlayInvalid, Quoted
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay
 from kerf.model.quantities import Resources
@@ -120,14 +122,14 @@ def test_an_invalid_overlay_is_applied_nowhere() -> None:
     """It gives its own reason, and stands in nobody's way."""
     overlays = [an_overlay("a", price="1"), an_overlay("b", price="1", invalid="spec.x: expected y, got z")]
 
-    assert {"b": "spec.x: expected y, got z"} == conflicts(overlays, [POOL], [M5])
+    assert {"b": OverlayInvalid(Quoted("spec.x: expected y, got z"))} == conflicts(overlays, [POOL], [M5])
 
 
 def test_two_prices_at_equal_weight_conflict() -> None:
     """The later in order (the earlier name) is applied nowhere, also when both say the same price."""
     overlays = [an_overlay("a", price="1"), an_overlay("b", price="1")]
 
-    assert {"a": "conflict with another overlay: b"} == conflicts(overlays, [POOL], [M5])
+    assert {"a": OverlayContradicts(Name("b"))} == conflicts(overlays, [POOL], [M5])
 
 
 @pytest.mark.parametrize(
@@ -187,8 +189,8 @@ def test_a_disagreement_is_noted_with_both_numbers() -> None:
     assert (
         "NodeOverlay overlay announces 24000 MiB of nvidia.com/gpumem on g5.xlarge; "
         "planned with 22888 MiB, which is what its cards register",
-    ) == apply([memory], POOL, (G5,)).notes
-    assert "planned with 91552 MiB, 22888 on each of 4 cards" in apply([memory], POOL, (G5_12X,)).notes[0]
+    ) == tuple(map(cause_text, apply([memory], POOL, (G5,)).notes))
+    assert "planned with 91552 MiB, 22888 on each of 4 cards" in cause_text(apply([memory], POOL, (G5_12X,)).notes[0])
     assert () == apply([agreeing], POOL, (G5,)).notes
 
 

@@ -230,7 +230,8 @@ class OverlayStatus:
         market = await self._book.market(snapshot)
         conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types)
         for overlay in snapshot.overlays:
-            why = conflicting.get(overlay.name, "")
+            problem = conflicting.get(overlay.name)
+            why = "" if problem is None else cause_text(problem)
             refusal = "RuntimeValidation" if overlay.invalid else "Conflict"
             status, reason = (FALSE, refusal) if why else (TRUE, VALIDATED)
             held = next((c for c in overlay.conditions if c.type == VALIDATED), None)

@@ -69,7 +69,7 @@ class Decision(Large):
 
     The pods of a relabelled node are among the placements. `bought` are the loads of the launches for pods, which come
     first, in their order. `unmet_floors` are pools that keep fewer nodes than they should. `everyone` is what was
-    refused before any group was left out; empty where none was. `notes` say that a search failed and what was done.
+    refused before any group was left out; empty where none was. `notes` say what an operator should know beside it.
     """
 
     world: World
@@ -86,7 +86,7 @@ class Decision(Large):
     unmet_floors: tuple[FloorUnmet | Paced, ...] = ()
     everyone: tuple[Refusal, ...] = ()
     pending: tuple[Pod, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Cause, ...] = ()
 
     @property
     def is_paced(self) -> bool:

@@ -17,6 +17,7 @@ from kerf.engine.fit import check_resources, check_taints, narrowed, take
 from kerf.engine.shapes import Shape, queue_order
 from kerf.engine.supply import Candidate
 from kerf.engine.target import Room, Target
+from kerf.model.causes import Cause
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.instancetypes import Offering
@@ -69,7 +70,7 @@ class Purchase(Large):
 
     loads: list[tuple[Load, int]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Cause, ...] = ()
 
     @property
     def rank(self) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from kerf.engine.shapes import Shape
 from kerf.engine.trial import Trial
 from kerf.engine.windows.admission import Judged
 from kerf.engine.world import World
-from kerf.model.causes import NotBought
+from kerf.model.causes import Cause, NotBought
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Launch, Repartition
 
@@ -37,7 +37,7 @@ class Outcome:
     relabels: tuple[Repartition, ...] = ()
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Cause, ...] = ()
     bought_for: set[str] = field(default_factory=set)
     refusals: tuple[Refusal, ...] = ()
     before: Ledger = field(init=False)

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from kerf.model.causes import Cause, Name, OverlayContradicts, OverlayDisagrees, OverlayInvalid, Quoted
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
-from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.instancetypes import MICRO, InstanceType, NodeOverlay, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources
 
-_CARD_MEMORY, _CARD_CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
+_CARD_CORES = "nvidia.com/gpucores"
 
 
 @dataclass(frozen=True)
@@ -23,25 +24,25 @@ class Overlaid:
     """The types as one pool sees them; `notes` where an overlay and a card disagree."""
 
     types: tuple[InstanceType, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Cause, ...] = ()
 
 
 def conflicts(
     overlays: Iterable[NodeOverlay], pools: Iterable[NodePool], types: Iterable[InstanceType]
-) -> dict[str, str]:
+) -> dict[str, Cause]:
     """Names of overlays that are applied nowhere, with why: they are invalid, or contradict one that is applied."""
     standing: list[NodeOverlay] = []
-    found: dict[str, str] = {}
+    found: dict[str, Cause] = {}
     held_types, held_pools = tuple(types), tuple(pools)
     for overlay in sorted(overlays, key=lambda o: o.order):
         if overlay.invalid:
-            found[overlay.name] = overlay.invalid
+            found[overlay.name] = OverlayInvalid(Quoted(overlay.invalid))
             continue
         against = next((o for o in standing if _conflict(o, overlay, held_pools, held_types)), None)
         if against is None:
             standing.append(overlay)
         else:
-            found[overlay.name] = f"conflict with another overlay: {against.name}"
+            found[overlay.name] = OverlayContradicts(Name(against.name))
     return found
 
 
@@ -98,7 +99,7 @@ def apply(overlays: Iterable[NodeOverlay], pool: NodePool, types: tuple[Instance
     ordered = sorted(overlays, key=lambda overlay: overlay.order)
     if not ordered:
         return Overlaid(types)
-    notes: list[str] = []
+    notes: list[Cause] = []
     changed = []
     for kind in types:
         matching = [overlay for overlay in ordered if _matches(overlay, pool, kind)]
@@ -106,7 +107,7 @@ def apply(overlays: Iterable[NodeOverlay], pool: NodePool, types: tuple[Instance
     return Overlaid(tuple(changed), tuple(notes))
 
 
-def _with_overlays(kind: InstanceType, overlays: list[NodeOverlay], notes: list[str]) -> InstanceType:
+def _with_overlays(kind: InstanceType, overlays: list[NodeOverlay], notes: list[Cause]) -> InstanceType:
     offerings = []
     for offering in kind.offerings:
         pricing = next((o for o in overlays if _speaks_of_price(o) and _matches_offering(o, offering)), None)
@@ -127,18 +128,14 @@ def _with_overlays(kind: InstanceType, overlays: list[NodeOverlay], notes: list[
 
 def _announced(kind: InstanceType, capacity: Mapping[str, int]) -> Resources:
     # Cards come from the catalogue; what an overlay says of them is compared with it, never added up.
-    cards = {NVIDIA_GPU, _CARD_MEMORY, _CARD_CORES} if kind.devices else set()
+    cards = {NVIDIA_GPU, NVIDIA_MEMORY, _CARD_CORES} if kind.devices else set()
     return kind.capacity.replaced({name: amount for name, amount in capacity.items() if name not in cards})
 
 
-def _disagreements(overlay: NodeOverlay, kind: InstanceType, name: str, amount: int) -> list[str]:
+def _disagreements(overlay: NodeOverlay, kind: InstanceType, name: str, amount: int) -> list[Cause]:
     cards = len(kind.devices)
-    planned = {_CARD_MEMORY: sum(shape.memory_mib for shape in kind.devices), _CARD_CORES: 100 * cards}.get(name)
+    planned = {NVIDIA_MEMORY: sum(shape.memory_mib for shape in kind.devices), _CARD_CORES: 100 * cards}.get(name)
     if planned is None or planned == amount:
         return []
-    per_card = f", {kind.devices[0].memory_mib} on each of {cards} cards" if cards > 1 and name == _CARD_MEMORY else ""
-    unit = " MiB" if name == _CARD_MEMORY else ""
-    return [
-        f"NodeOverlay {overlay.name} announces {amount}{unit} of {name} on {kind.name}; "
-        f"planned with {planned}{unit}{per_card}, which is what its cards register"
-    ]
+    per_card = kind.devices[0].memory_mib if cards > 1 and name == NVIDIA_MEMORY else 0
+    return [OverlayDisagrees(Name(overlay.name), Name(kind.name), Name(name), amount, planned, cards, per_card)]

@@ -18,6 +18,7 @@ from kerf.engine.firstfit import first_fit
 from kerf.engine.limits import Ledger
 from kerf.engine.shapes import Shape
 from kerf.engine.supply import Candidate
+from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
 
 _PRECISION = 1 << 40
@@ -77,16 +78,14 @@ def _without_search(
     shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger, error: Exception
 ) -> Purchase:
     """Nodes filled first-fit, together if that can be done, else each shape alone; without shapes that always fail."""
-    why = type(error).__name__
-    notes = [f"the search for the cheapest nodes failed ({why}): nodes are filled first-fit and may cost more"]
+    notes: list[Cause] = [SearchFailed(Name(type(error).__name__))]
     sound = set()
     for number, shape in enumerate(shapes):
         try:
             _filled_first_fit(shapes, candidates, {number}, ledger)
             sound.add(number)
         except Exception as problem:
-            others = f" and {len(shape) - 1} like it" if len(shape) > 1 else ""
-            notes.append(f"no node is planned for pod {shape.pod.key}{others}: {type(problem).__name__}")
+            notes.append(NeverFilled(Name(shape.pod.key), len(shape) - 1, Name(type(problem).__name__)))
     try:
         purchase = _filled_first_fit(shapes, candidates, sound, ledger)
     except Exception:

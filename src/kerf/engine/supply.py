@@ -21,6 +21,8 @@ from kerf.model.causes import (
     NoCards,
     NodeClassNotFound,
     NodeClassNotReady,
+    OfPool,
+    OverlayNotApplied,
     PoolDeleting,
     PoolInvalid,
     PoolStatic,
@@ -48,10 +50,6 @@ from kerf.sharing.registry import configured, double_booked, owner_of
 
 _KEPT = 16
 """Answers of `supply` that one market keeps."""
-
-
-Note = str | tuple[str, Cause]
-"""What an operator should know of an overlay, or of a pool by its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +115,7 @@ class Supply(Large):
     unavailable: tuple[Candidate, ...] = ()
     families: tuple[Family, ...] = ()
     pool_problems: tuple[tuple[str, Cause], ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Cause, ...] = ()
     sharing_problems: tuple[tuple[str, Cause], ...] = ()
 
     @cached_property
@@ -135,7 +133,7 @@ class _Collected:
     unavailable: list[Candidate] = field(default_factory=list)
     problems: list[tuple[str, Cause]] = field(default_factory=list)
     sharing: list[tuple[str, Cause]] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Cause] = field(default_factory=list)
 
 
 def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
@@ -166,7 +164,7 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     collected = _Collected()
     conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types) if snapshot.overlays else {}
     standing = tuple(o for o in snapshot.overlays if o.name not in conflicting)
-    collected.notes.extend(f"NodeOverlay {name} is not applied: {why}" for name, why in sorted(conflicting.items()))
+    collected.notes.extend(OverlayNotApplied(Name(name), why) for name, why in sorted(conflicting.items()))
     for pool in sorted(snapshot.node_pools, key=lambda p: p.order):
         problem = pool_problem(pool, snapshot.node_classes, assume_ready=snapshot.assume_node_classes)
         if problem is not None:
@@ -177,7 +175,7 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
         offers = [(kind, variants[any(shape.profiles for shape in kind.devices)]) for kind in overlaid.types]
         useless, problems = _sharing_problems(offers, families)
-        collected.notes.extend((pool.name, problem) for problem in useless)
+        collected.notes.extend(OfPool(Name(pool.name), problem) for problem in useless)
         collected.sharing.extend((pool.name, problem) for problem in problems)
         for kind, among in offers:
             for variant in among:

@@ -533,3 +533,68 @@ class BelowFloor(Cause):
     pool: Name
     held: int
     floor: int
+
+
+# What an operator should know beside a decision.
+
+
+@dataclass(frozen=True, slots=True)
+class OfPool(Cause):
+    """What is to be known of a pool."""
+
+    pool: Name
+    known: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayNotApplied(Cause):
+    """A NodeOverlay changes nothing anywhere."""
+
+    overlay: Name
+    why: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayInvalid(Cause):
+    """What its reader says of it."""
+
+    problem: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayContradicts(Cause):
+    """Another one of the same weight, which is applied, says something else."""
+
+    other: Name
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayDisagrees(Cause):
+    """An overlay announces another amount of a resource than the cards of a type register, which is planned with.
+
+    `memory_mib` is that of one card where `resource` is the memory of several; 0 elsewhere.
+    """
+
+    overlay: Name
+    instance_type: Name
+    resource: Name
+    announced: int
+    planned: int
+    cards: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFailed(Cause):
+    """The search for the cheapest nodes stopped at an error of this type; nodes were filled first-fit."""
+
+    error: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NeverFilled(Cause):
+    """No node is planned for `pod` and `others` like it: filling one stopped at an error of this type."""
+
+    pod: Name
+    others: int
+    error: Name

@@ -7,6 +7,7 @@ cores, slots and MIG placements.
 from dataclasses import dataclass, replace
 
 NVIDIA_GPU = "nvidia.com/gpu"
+NVIDIA_MEMORY = "nvidia.com/gpumem"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
+from kerf.model.gpu import NVIDIA_MEMORY
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import money_text, quantity_text
 from kerf.model.schedules import local_text
@@ -410,3 +411,44 @@ _NAMING_THEIR_TARGET = (
 def _device_detail(misfit: Misfit) -> str:
     """What a family knows beside its codes; empty where it knows no more."""
     return sharing.detail(misfit.cause) if misfit.stage == Stage.DEVICES else ""
+
+
+@cause_text.register
+def _(cause: causes.OfPool) -> str:
+    return f"NodePool {cause.pool}: {cause_text(cause.known)}"
+
+
+@cause_text.register
+def _(cause: causes.OverlayNotApplied) -> str:
+    return f"NodeOverlay {cause.overlay} is not applied: {cause_text(cause.why)}"
+
+
+@cause_text.register
+def _(cause: causes.OverlayInvalid) -> str:
+    return cause.problem
+
+
+@cause_text.register
+def _(cause: causes.OverlayContradicts) -> str:
+    return f"conflict with another overlay: {cause.other}"
+
+
+@cause_text.register
+def _(cause: causes.OverlayDisagrees) -> str:
+    unit = " MiB" if cause.resource == NVIDIA_MEMORY else ""
+    per_card = f", {cause.memory_mib} on each of {cause.cards} cards" if cause.memory_mib else ""
+    return (
+        f"NodeOverlay {cause.overlay} announces {cause.announced}{unit} of {cause.resource} on {cause.instance_type}; "
+        f"planned with {cause.planned}{unit}{per_card}, which is what its cards register"
+    )
+
+
+@cause_text.register
+def _(cause: causes.SearchFailed) -> str:
+    return f"the search for the cheapest nodes failed ({cause.error}): nodes are filled first-fit and may cost more"
+
+
+@cause_text.register
+def _(cause: causes.NeverFilled) -> str:
+    others = f" and {cause.others} like it" if cause.others else ""
+    return f"no node is planned for pod {cause.pod}{others}: {cause.error}"

@@ -1,6 +1,5 @@
 """A decision in words: every launch and refusal with its why, and what an operator should know beside it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +17,6 @@ from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan, Unplaced
 from kerf.model.snapshot import ClusterSnapshot
-
 
 _NOT_ALL_TRIED = "too much is refused to try a hint for all of it: some reasons stand without one, or without its patch"
 
@@ -46,8 +44,8 @@ def explain(decision: Decision, tries: Tries | None = None) -> Plan:
         unplaced=unplaced,
         relabels=tuple(replace(each, why=why_relabelled(each)) for each in decision.relabels),
         notes=(
-            *_supply_notes(world),
-            *decision.notes,
+            *dict.fromkeys(map(cause_text, world.supply.notes)),
+            *map(cause_text, decision.notes),
             *(why for _, why in unmet),
             *notes(world.snapshot, world.market, decision.pending),
             *estimates(decision.launches),
@@ -57,11 +55,6 @@ def explain(decision: Decision, tries: Tries | None = None) -> Plan:
         admissions=decision.admissions,
         evictions=decision.evictions,
     )
-
-
-def _supply_notes(world: World) -> Iterator[str]:
-    found = (n if isinstance(n, str) else f"NodePool {n[0]}: {cause_text(n[1])}" for n in world.supply.notes)
-    return iter(dict.fromkeys(found))
 
 
 def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
