@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from benchmarks import clusters
+from kerf.engine.buy.options import Options
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan as provisioned
-from kerf.engine.options import Options
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]

@@ -21,14 +21,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from tools.playground import HURRIED, hosted, install, programs
-
 from benchmarks import live_objects
 from benchmarks.long_plans import LongPlans, p99
 from kerf.controllers.conditions import digest
 from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, PODS_SEEN
-from kerf.testing.controlplane import ControlPlane
-from kerf.testing.installation import NAMESPACE, Installation, Replica
+from tools.controlplane.installation import NAMESPACE, Installation, Replica
+from tools.controlplane.server import ControlPlane
+from tools.playground import HURRIED, hosted, install, programs
 
 Json = dict[str, Any]
 

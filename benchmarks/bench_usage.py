@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from kerf.engine.usage.history import History, WorkloadName, entry_text, history_of, shard_of
-from kerf.engine.usage.sketch import DAY_S, Sketch
+from kerf.engine.study.usage.history import History, WorkloadName, entry_text, history_of, shard_of
+from kerf.engine.study.usage.sketch import DAY_S, Sketch
 from kerf.model.usage import ContainerUsage, PodUsage
 
 _DAY, _DAYS, _WORKLOADS, _PATTERNS = 20_000, 8, 10_000, 100

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kerf.testing.installation import Replica
+from tools.controlplane.installation import Replica
 
 _Made = TypeVar("_Made")
 _ROOT = Path(__file__).parents[1]
@@ -87,8 +87,8 @@ def p99(seconds: list[float]) -> float:
 
 def serve(folder: Path) -> None:
     """`kerf` itself, with work that is prolonged as the files in `folder` say."""
-    from kerf.cli import replica
     from kerf.cli.main import entry
+    from kerf.cli.run import replica
     from kerf.controllers.deciding import Threaded
 
     class Prolonged(Threaded):

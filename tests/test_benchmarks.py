@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from benchmarks import run
 from benchmarks.bench_decisions import SETS
 

@@ -13,19 +13,19 @@ DOCUMENT = "a document has at most MOST_LEVELS levels"
 OWN_STACK = "each step is a task of its own, with a stack of its own"
 BOUNDED = {
     "cli/simulate.py": {"_flow": DOCUMENT},
-    "clouds/kwok_machines.py": {"_run touch": OWN_STACK},
+    "clouds/kwok/machines.py": {"_run touch": OWN_STACK},
     "controllers/runtime.py": {"_enqueue_at _run enqueue": OWN_STACK},
     "kube/writer.py": {"_difference": "objects that we have written ourselves"},
     "lint/subject.py": {"walk": DOCUMENT},
-    "manifests/dump.py": {"_kept": DOCUMENT, "_without_secrets": DOCUMENT},
+    "manifests/clusterdump/encode.py": {"_kept": DOCUMENT, "_without_secrets": DOCUMENT},
     "manifests/migrate/objects.py": {"_undone": DOCUMENT},
     "manifests/migrate/others.py": {"_named": DOCUMENT},
     "manifests/migrate/values.py": {"_leaves": DOCUMENT, "_renamed": DOCUMENT},
     "manifests/migrate/writing.py": {"_lines": DOCUMENT, "_node": DOCUMENT},
     "manifests/yaml_nodes.py": {"_mapping _merge value": "ends at MOST_LEVELS"},
-    "sharing/mig_geometry.py": {"_search": "at most eight instances fit a card, and each call places one"},
+    "sharing/nvidia/mig_geometry.py": {"_search": "at most eight instances fit a card, and each call places one"},
     "sim/objects.py": {"copied": DOCUMENT, "merged": DOCUMENT},
-    "sim/scenario.py": {"_documents _documents_of": DOCUMENT},
+    "sim/course/scenario.py": {"_documents _documents_of": DOCUMENT},
 }
 """Functions that call themselves, those of one circle together, by file, and what bounds their depth."""
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from kerf.sim.chart import svg
-from kerf.sim.report import SimulationReport
-from kerf.sim.scenario import read_scenario
+from kerf.sim.course.chart import svg
+from kerf.sim.course.report import SimulationReport
+from kerf.sim.course.scenario import read_scenario
 from kerf.sim.simulation import run
 
 ROOT = Path(__file__).parents[1]

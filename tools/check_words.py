@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RULES = Path(__file__).with_suffix(".toml")
-_READ = (("src", "**/*.py"), ("docs", "**/*.md"), (".", "*.md"))
+_READ = (("src", "**/*.py"), ("tools/controlplane", "**/*.py"), ("docs", "**/*.md"), (".", "*.md"))
 # What has been released was written as it was.
 _LEFT_OUT = ("CHANGELOG.md",)
 _TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from kerf.lint.registry import PAGE, Rule, rules
+from kerf.lint.registry import PAGE, Rule
+from kerf.lint.rules import rules
 
 ROOT = Path(__file__).parents[1]
 _HEAD = """# Rules of kerf lint

@@ -15,7 +15,7 @@ import click
 from prometheus_client.metrics import MetricWrapperBase
 
 from kerf import telemetry
-from kerf.cli.run import run
+from kerf.cli.run.command import run
 from kerf.config import settings_table
 
 ROOT = Path(__file__).parents[1]

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from kerf.cli.live import READS
-from kerf.cli.run import CLOUDS
+from kerf.cli.inputs.live import READS
+from kerf.cli.run.command import CLOUDS
 from kerf.config import Setting, settings_table
 from kerf.kube.crds import crd_texts
 from kerf.kube.policies import policy_texts

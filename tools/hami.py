@@ -18,7 +18,7 @@ import trustme
 from kerf.cli import extender
 from kerf.kube.rbac import rules
 from kerf.kube.resources import HAMI, declared
-from kerf.testing.controlplane import ControlPlane, ControlPlaneError, User
+from tools.controlplane.server import ControlPlane, ControlPlaneError, User
 
 USER = User("hami-token", "hami")
 """Whom the control plane must know (ControlPlaneOptions.users) for our stand-in to run under its own role."""

@@ -17,14 +17,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.hami import USER, start_hami
-
-from kerf.cli.live import READS
+from kerf.cli.inputs.live import READS
 from kerf.kube.crds import crds
 from kerf.kube.rbac import decision_roles, reader_role, roles
-from kerf.sim.hami_server import webhook_configuration
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions
-from kerf.testing.installation import NAMESPACE, Installation, Replica, install_policies
+from kerf.sim.hami.server import webhook_configuration
+from tools.controlplane.installation import NAMESPACE, Installation, Replica, install_policies
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions
+from tools.hami import USER, start_hami
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "controlplane" / "build.py"

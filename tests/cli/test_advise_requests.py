@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kerf.cli.main import run
-from kerf.engine.usage.history import WorkloadName, entry_key, entry_text, history_of, shard_of
+from kerf.engine.study.usage.history import WorkloadName, entry_key, entry_text, history_of, shard_of
 from kerf.model.usage import ContainerUsage, PodUsage
 from tests.cli.canned import kubeconfig, serving
 from tests.cli.program import ROOT

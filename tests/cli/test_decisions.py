@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kerf.cli.decisions import LAST, Decisions
-from kerf.cli.leader import LeaderFlags, NoLeader, answer_of, ask_leader
-from kerf.cli.serving import Asking, Serving
+from kerf.cli.inputs.leader import LeaderFlags, NoLeader, answer_of, ask_leader
+from kerf.cli.run.decisions import LAST, Decisions
+from kerf.cli.run.serving import Asking, Serving
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.errors import InputError
 from kerf.kube.decisions import Refusal

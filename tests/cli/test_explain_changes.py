@@ -1,9 +1,9 @@
 """`kerf explain` tells of what the same plan changes: nodes that are replaced, and nodes that are labelled anew."""
 
-from kerf.cli.explain_nodes import explain_node
-from kerf.cli.explain_pods import PodAnswers, explain_pods
-from kerf.cli.explain_pools import explain_pool
-from kerf.cli.inputs import World
+from kerf.cli.explain.nodes import explain_node
+from kerf.cli.explain.pods import PodAnswers, explain_pods
+from kerf.cli.explain.pools import explain_pool
+from kerf.cli.inputs.world import World
 from kerf.engine import world as engine
 from kerf.engine.decide import decide
 from kerf.engine.disruption.pricecaps import propose

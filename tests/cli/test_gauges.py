@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kerf.cli.gauges import measure_gpus
-from kerf.cli.inputs import Source, read_world
+from kerf.cli.inputs.world import Source, read_world
+from kerf.cli.run.gauges import measure_gpus
 from kerf.telemetry import REGISTRY
 from tests.cli.program import CLUSTER, ROOT
 

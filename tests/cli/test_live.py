@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from kerf.cli.exits import ClusterUnreachable
-from kerf.cli.live import read_objects
+from kerf.cli.inputs.live import read_objects
 from kerf.kube.client import Forbidden
 from kerf.manifests.read import Documents
 from tests.kube.fake_server import connected, status_of

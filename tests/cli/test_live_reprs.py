@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kerf.cli.exits import ClusterUnreachable
-from kerf.cli.inputs import Source, World, read_world
-from kerf.cli.live import Cluster, read_cluster
+from kerf.cli.inputs.live import Cluster, read_cluster
+from kerf.cli.inputs.world import Source, World, read_world
 from kerf.manifests.read import Documents, parse
 from kerf.model.large import Large
 

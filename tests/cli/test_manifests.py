@@ -6,12 +6,12 @@ from typing import Any
 import click
 import pytest
 import yaml
-from tools.generate_chart import CHART, documented, generated
 
-from kerf.cli.run import run
+from kerf.cli.run.command import run
 from kerf.kube.crds import crds
 from kerf.kube.rbac import decision_roles, roles
 from tests.cli.program import ROOT, kerf
+from tools.generate_chart import CHART, documented, generated
 
 IMAGE = ("--image", "example.com/kerf:1")
 CRDS = ["CustomResourceDefinition"] * len(crds())

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.render import patch_command, percent_text, some, table
-from kerf.cli.selectors import parse_selector
 from kerf.model.plan import Patch
 
 

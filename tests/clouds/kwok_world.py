@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
-from kerf.clouds.kwok import KwokCloud, KwokLatencies
-from kerf.clouds.kwok_records import record_name
+from kerf.clouds.kwok.cloud import KwokCloud, KwokLatencies
+from kerf.clouds.kwok.records import record_name
 from kerf.errors import ApiError
 from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClaim
 from kerf.ports import Conflict, NotFound
-from kerf.sim.api import InMemoryApi
+from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json, annotations_of, is_ready, labels_of, with_condition
 from tests.clouds.market import MARKET
 from tests.sim.world import START_S, World

@@ -14,8 +14,8 @@ from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.sharing.family import Family
-from kerf.sharing.hami_config import HamiConfig
-from kerf.sharing.hami_records import REGISTER, parse_register
+from kerf.sharing.hami.config import HamiConfig
+from kerf.sharing.hami.records import REGISTER, parse_register
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.testing.builders import cards
 

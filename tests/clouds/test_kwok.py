@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, NodeClassNotReady
-from kerf.clouds.kwok import Catalogue, KwokCloud
+from kerf.clouds.kwok.cloud import Catalogue, KwokCloud
 from kerf.errors import CloudError, InputError
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import NodeClassRef

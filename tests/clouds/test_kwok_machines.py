@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kerf.clouds.kwok_machines import _Queue
-from kerf.clouds.kwok_nodes import node_name
-from kerf.clouds.kwok_records import record_name
+from kerf.clouds.kwok.machines import _Queue
+from kerf.clouds.kwok.nodes import node_name
+from kerf.clouds.kwok.records import record_name
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import NodeClaim
 from kerf.sim.objects import is_ready

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kerf.clouds.kwok_nodes import node_name
+from kerf.clouds.kwok.nodes import node_name
 from kerf.sim.objects import Json
 from tests.clouds.kwok_world import KwokWorld, daemon_pod, daemon_set
 from tests.clouds.market import claim

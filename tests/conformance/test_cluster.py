@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from kerf.ports import KubeReader
-from kerf.sim.adapter import SimReader, SimWriter
-from kerf.sim.api import InMemoryApi
-from kerf.sim.workloads import Workloads
+from kerf.sim.kubernetes.adapter import SimReader, SimWriter
+from kerf.sim.kubernetes.api import InMemoryApi
+from kerf.sim.kubernetes.workloads import Workloads
 from tests.conformance.cluster import Cluster, Rule
 from tests.conformance.cluster_rules import RULES
 from tests.conformance.raw_api import Json

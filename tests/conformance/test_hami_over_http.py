@@ -16,9 +16,9 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import Deleted, ResourceQuota, Upserted
-from kerf.sharing import hami_records as records
-from kerf.sim.hami_extender import Extender, ExtenderCache
-from kerf.sim.hami_server import application
+from kerf.sharing.hami import records
+from kerf.sim.hami.extender import Extender, ExtenderCache
+from kerf.sim.hami.server import application
 from tests.conformance.test_hami_recordings import CHUNKS, RecordedNode, node_annotations, recordings, unequal
 
 Json = dict[str, Any]

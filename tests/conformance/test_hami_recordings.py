@@ -15,11 +15,11 @@ from kerf.model.nodes import Node
 from kerf.model.pods import DEFAULT_SCHEDULER, Container, Pod, PodDemand, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ResourceQuota
-from kerf.sharing import hami_records as records
 from kerf.sharing.family import Fit, Occupant
-from kerf.sharing.hami import Hami
-from kerf.sharing.hami_admission import Admitted, Denied, admit, quota_refusal, requests_of
-from kerf.sharing.hami_options import WeightsError, read_options
+from kerf.sharing.hami import records
+from kerf.sharing.hami.admission import Admitted, Denied, admit, quota_refusal, requests_of
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.options import WeightsError, read_options
 
 DATA = Path(__file__).parent.parent / "data" / "hami"
 HAMI = Hami()

@@ -31,7 +31,7 @@ from kerf.model.nodes import Node
 from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Synced
-from kerf.sim.adapter import SimReader, SimRecorder, SimWriter
+from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.objects import Json
 from kerf.state import ClusterState
 from kerf.testing.builders import a_claim, a_node

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from kerf.controllers.composition import compose
-from kerf.controllers.garbagecollection import GarbageCollection
 from kerf.controllers.managed import ManagedReader
+from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection
 from kerf.controllers.runtime import DONE, Result, Runtime
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kerf.controllers.caps import PriceCaps
 from kerf.controllers.conditions import PoolStatus
 from kerf.controllers.disruption import Disruption
+from kerf.controllers.nodeclaim.pricecaps import PriceCaps
 from kerf.controllers.provisioning import Provisioning
 from kerf.sim.objects import Json
 from tests.controllers.cluster import STAGES, Cluster, pod, pool

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from kerf.controllers.lifecycle import Lifecycle
+from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.pins import Pins
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
 from kerf.model.promises import devices_text
-from kerf.sharing.hami_records import REGISTER, register_annotation
+from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_node, cards
 from tests.controllers.cluster import FRESH, Cluster, node_object, pod, pool

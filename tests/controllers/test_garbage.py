@@ -1,7 +1,7 @@
 """Claims and instances that have lost each other, and instances that the cloud takes back."""
 
-from kerf.controllers.garbagecollection import GarbageCollection
-from kerf.controllers.lifecycle import Lifecycle
+from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection
+from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from tests.clouds.market import claim
 from tests.controllers.cluster import Cluster, pod, pool
 

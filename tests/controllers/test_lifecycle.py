@@ -7,14 +7,14 @@ import pytest
 
 from kerf.cloudprovider import Instance, LaunchFailed
 from kerf.clouds.fake import FakeCloud
-from kerf.controllers.lifecycle import Lifecycle
+from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
 from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
-from kerf.sharing.hami_records import REGISTER, register_annotation
+from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_node, cards
 from tests.controllers.cluster import FRESH, Cluster, node_object, pool

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerf.controllers.overload import Overload
+from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.usage import UsageBook
 from kerf.model.usage import NO_USAGE, NodeUsage, Usage
 from kerf.sim.objects import Json

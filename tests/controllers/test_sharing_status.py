@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerf.controllers.sharing import SharingStatus
+from kerf.controllers.nodepool.sharing import SharingStatus
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pool
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kerf.controllers.lifecycle import Lifecycle
+from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.nodeclaim import DISRUPTED_TAINT
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool

@@ -7,7 +7,15 @@ import pytest
 
 from kerf.controllers import usage
 from kerf.controllers.usage import UsageBook, UsageHistory
-from kerf.engine.usage.history import History, WorkloadName, entries_of, entry_key, entry_text, history_of, shard_of
+from kerf.engine.study.usage.history import (
+    History,
+    WorkloadName,
+    entries_of,
+    entry_key,
+    entry_text,
+    history_of,
+    shard_of,
+)
 from kerf.errors import ApiError
 from kerf.model.usage import ContainerUsage, PodUsage, Usage
 from tests.controllers.cluster import Cluster, pod

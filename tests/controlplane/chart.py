@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from kerf.testing.controlplane import Binaries, ControlPlane
-from kerf.testing.installation import Replica
+from tools.controlplane.installation import Replica
+from tools.controlplane.server import Binaries, ControlPlane
 
 Object = dict[str, Any]
 CHART = Path(__file__).parents[2] / "charts" / "kerf"

@@ -14,12 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kerf.kube.crds import crds
+from tools.controlplane.installation import FAULTS, NAMESPACE, Installation, Replica, await_policies
+from tools.controlplane.server import Binaries
 from tools.playground import FAST, hosted, install
 from tools.playground import HURRIED as LATENCIES
-
-from kerf.kube.crds import crds
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import FAULTS, NAMESPACE, Installation, Replica, await_policies
 
 __all__ = ["FAST", "LATENCIES", "Cluster", "cluster"]
 

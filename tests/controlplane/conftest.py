@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import pytest
 
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOptions
 from tests.conftest import LEFT_OUT
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
 FIRST = ("test_crashes.py", "test_live_commands.py", "test_cluster_rules.py", "test_monitoring.py", "test_windows.py")

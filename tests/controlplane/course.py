@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS
-from kerf.sharing.hami_records import parse_allocation
-from kerf.sim.scenario import Scenario
+from kerf.sharing.hami.records import parse_allocation
+from kerf.sim.course.scenario import Scenario
+from kerf.sim.course.steps import Apply
 from kerf.sim.simulation import run
-from kerf.sim.steps import Apply
 
 Json = dict[str, Any]
 Load = tuple[tuple[str, tuple[int, ...], int], ...]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kerf.testing.controlplane import ControlPlane
+from tools.controlplane.server import ControlPlane
 
 
 def bind(plane: ControlPlane, asked: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kerf.sharing.hami_records import BIND_PHASE, LOCK, NODE, TO_ALLOCATE
-from kerf.testing.controlplane import ControlPlane
+from kerf.sharing.hami.records import BIND_PHASE, LOCK, NODE, TO_ALLOCATE
+from tools.controlplane.server import ControlPlane
 
 
 def settle(plane: ControlPlane, namespace: str) -> None:

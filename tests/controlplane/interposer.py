@@ -21,7 +21,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from kerf.testing.controlplane import ControlPlane
+from tools.controlplane.server import ControlPlane
 
 BEFORE, AFTER = "before", "after"
 _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}

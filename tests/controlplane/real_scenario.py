@@ -13,15 +13,15 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kerf.clouds.kwok_machines import INTERRUPT
+from kerf.clouds.kwok.machines import INTERRUPT
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED
-from kerf.sim.scenario import Scenario
-from kerf.sim.steps import Apply, Delete, Fault, Interrupt, Scale, Step, StockOut
-from kerf.testing.controlplane import ControlPlaneError
-from kerf.testing.installation import FAULTS, NAMESPACE
+from kerf.sim.course.scenario import Scenario
+from kerf.sim.course.steps import Apply, Delete, Fault, Interrupt, Scale, Step, StockOut
 from tests.controlplane.cluster import LATENCIES, Cluster
 from tests.controlplane.course import Chronicle, Course, verdicts, workloads_of
+from tools.controlplane.installation import FAULTS, NAMESPACE
+from tools.controlplane.server import ControlPlaneError
 
 Json = dict[str, Any]
 

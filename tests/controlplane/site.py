@@ -13,8 +13,8 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.ports import Conflict
 from kerf.testing.builders import a_claim
-from kerf.testing.controlplane import ControlPlane
 from tests.controlplane.chart import token_kubeconfig
+from tools.controlplane.server import ControlPlane
 
 _T = TypeVar("_T")
 Object = dict[str, Any]

@@ -10,9 +10,9 @@ import pytest
 
 from kerf.kube.crds import crds
 from kerf.kube.rbac import roles
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOptions
-from kerf.testing.installation import NAMESPACE, Installation, Replica
 from tests.controlplane.cluster import LATENCIES
+from tools.controlplane.installation import NAMESPACE, Installation, Replica
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 Object = dict[str, Any]
 HINT = "(hint: kerf manifests --crds | kubectl apply --server-side -f -)"

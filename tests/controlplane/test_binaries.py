@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneError, hami_extender
-from kerf.testing.controlplane_process import Ports
+from tools.controlplane.process import Ports
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneError, hami_extender
 
 
 def folder_with(folder: Path, *names: str) -> Path:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import Cluster, Json, cluster
 from tests.controlplane.test_crashes import deployment, short_lived
+from tools.controlplane.server import Binaries
 
 PODS, PER_NODE = 1000, 106
 """A c5.24xlarge has 96 cores less what its kubelet keeps; each pod asks for 900m."""

@@ -14,11 +14,11 @@ from kerf.kube.reader import KubeReader as Reader
 from kerf.kube.resources import Access, Resource
 from kerf.kube.writer import KubeWriter
 from kerf.ports import KubeReader, NotFound
-from kerf.testing.controlplane import ControlPlane
-from kerf.testing.installation import install_policies
 from tests.conformance.cluster import Cluster, Rule
 from tests.conformance.cluster_rules import RULES
 from tests.conformance.raw_api import Json
+from tools.controlplane.installation import install_policies
+from tools.controlplane.server import ControlPlane
 
 _RESOURCES = {value.kind: value for value in vars(resources).values() if isinstance(value, Resource)}
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kerf.sharing.hami_records import REGISTER
-from kerf.testing.controlplane import Binaries, ControlPlane
+from kerf.sharing.hami.records import REGISTER
 from tests.controlplane.cluster import LATENCIES, Cluster, cluster
+from tools.controlplane.server import Binaries, ControlPlane
 
 Json = dict[str, Any]
 UNREGISTERED, CORDONED, PINNED, USE = (

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import NAMESPACE
 from tests.controlplane.cluster import FAST, Cluster, cluster
 from tests.controlplane.interposer import AFTER, BEFORE, Interposer, Kill
 from tests.controlplane.test_following_plans import pool
+from tools.controlplane.installation import NAMESPACE
+from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
 FLAGS = (*FAST, "--no-leader-elect")

@@ -25,7 +25,7 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.quantities import NODES, Resources
 from kerf.testing.builders import a_claim
-from kerf.testing.controlplane import Answer, ControlPlane
+from tools.controlplane.server import Answer, ControlPlane
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GROUPS = ("karpenter.sh/v1", "karpenter.sh/v1alpha1", "karpenter.kwok.sh/v1alpha1")

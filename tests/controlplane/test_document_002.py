@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import Cluster, Json, cluster
 from tests.controlplane.resource_metrics import ResourceMetrics
 from tests.controlplane.test_live_commands import Reader
+from tools.controlplane.server import Binaries
 
 ENDS = "ends"
 """Label of a pod whose work is done."""

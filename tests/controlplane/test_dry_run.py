@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kerf.kube.rbac import roles
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import NAMESPACE, Replica
 from tests.controlplane.cluster import Cluster, cluster
+from tools.controlplane.installation import NAMESPACE, Replica
+from tools.controlplane.server import Binaries
 
 Object = dict[str, Any]
 KERF = "system:serviceaccount:kerf-system:kerf"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import Replica
 from tests.controlplane.cluster import Cluster, cluster
+from tools.controlplane.installation import Replica
+from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
 

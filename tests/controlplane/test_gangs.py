@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import Cluster, cluster
 from tests.controlplane.group_definitions import definitions
 from tests.controlplane.interposer import AFTER, Interposer, Kill
 from tests.controlplane.test_crashes import Lives, short_lived
+from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
 POD = {"cpu": "2500m"}

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.playground import hosted
-
-from kerf.testing.controlplane import Binaries, ControlPlane
 from tests.cli.program import ROOT
+from tools.controlplane.server import Binaries, ControlPlane
+from tools.playground import hosted
 
 GUIDE = ROOT / "docs" / "guides" / "cluster.md"
 BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tools.hami import ENTRY, USER, Hami, start_hami
 
 from kerf.kube.resources import HAMI, declared
-from kerf.sharing.hami_records import ALLOCATED, BIND_PHASE, NODE, REGISTER
-from kerf.sim.hami_server import webhook_configuration
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions
+from kerf.sharing.hami.records import ALLOCATED, BIND_PHASE, NODE, REGISTER
+from kerf.sim.hami.server import webhook_configuration
 from tests.controlplane.hami import settle
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions
+from tools.hami import ENTRY, USER, Hami, start_hami
 
 Json = dict[str, Any]
 SOON_S = 60

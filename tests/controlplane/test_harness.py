@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions, User
 from tests.controlplane.extender import extender
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneError, ControlPlaneOptions, User
 
 SOON_S = 30
 
@@ -247,7 +247,7 @@ def test_nothing_outlives_a_killed_test_run(tmp_path: Path) -> None:
     """A process that is killed cleans up nothing; its guard does."""
     script = """
 import sys, time, pathlib
-from kerf.testing.controlplane_process import Guard, Program
+from tools.controlplane.process import Guard, Program
 program = Program("sleep", ["/bin/sleep", "600"], pathlib.Path(sys.argv[1]), Guard(), {})
 program.start()
 print(program.pid, flush=True)

@@ -8,9 +8,9 @@ from copy import deepcopy
 from typing import Any
 
 from kerf.kube.crds import crds
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import Replica
 from tests.controlplane.cluster import Cluster, cluster
+from tools.controlplane.installation import Replica
+from tools.controlplane.server import Binaries
 
 Object = dict[str, Any]
 GARBAGE = (

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from kerf import __version__
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOptions
 from tests.cli.program import kerf
 from tests.controlplane.chart import CHART, ROLES, Chart, Object, helm, rendered
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 IMAGE = f"example.com/kerf:{__version__}"
 OWN_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version")

@@ -9,19 +9,19 @@ from uuid import uuid4
 
 import pytest
 
-from kerf.cli.replica import SystemClock
+from kerf.cli.run.replica import SystemClock
 from kerf.cloudprovider import Instance, InstanceNotFound
-from kerf.clouds.kwok import KwokCloud, KwokLatencies
+from kerf.clouds.kwok.cloud import KwokCloud, KwokLatencies
 from kerf.kube.client import KubeClient, Target
 from kerf.kube.objects import KubeObjects
 from kerf.kube.rbac import grants
 from kerf.kube.resources import KWOK, declared
 from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClaim
-from kerf.testing.controlplane import ControlPlane
 from tests.clouds.kwok_world import daemon_set
 from tests.clouds.market import MARKET, claim
 from tests.controlplane.chart import token_kubeconfig
+from tools.controlplane.server import ControlPlane
 
 T = TypeVar("T")
 Object = dict[str, Any]

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOptions
 from tests.cli.program import Result
 from tests.cli.watching import watching
 from tests.controlplane.cluster import Cluster, cluster
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 KINDS = "nodes,pods,nodepools,nodeclaims,nodeoverlays,deployments,replicasets,daemonsets"
 SLOW = {"launch": "1h", "register": "300ms", "devicesReady": "300ms"}

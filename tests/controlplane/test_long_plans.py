@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.long_plans import LongPlans, p99
 
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import NAMESPACE, Installation, Replica
+from benchmarks.long_plans import LongPlans, p99
 from tests.controlplane.cluster import FAST, Cluster, cluster
 from tests.controlplane.test_replicas import QUICK, leads, lease
+from tools.controlplane.installation import NAMESPACE, Installation, Replica
+from tools.controlplane.server import Binaries
 
 PLAN_S = 10
 POOL = """

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kerf.testing.controlplane import Binaries, ControlPlane, ControlPlaneOptions
 from tests.cli.program import kerf
 from tests.controlplane.definitions import definitions
+from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 CASES = Path(__file__).parents[1] / "data" / "migrate"
 OF_001 = "examples/001-migrate/provisioner.yaml"

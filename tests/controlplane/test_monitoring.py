@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kerf.testing.controlplane import Binaries, ControlPlane
 from tests.controlplane.chart import rendered
 from tests.controlplane.custom_metrics import CustomMetrics
 from tests.controlplane.definitions import definitions
+from tools.controlplane.server import Binaries, ControlPlane
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "001-monitoring"
 WORK = 320

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import NAMESPACE, Replica
 from tests.controlplane.cluster import FAST, LATENCIES, Cluster, cluster
 from tests.controlplane.interposer import Interposer
 from tests.controlplane.test_crashes import deployment, short_lived
+from tools.controlplane.installation import NAMESPACE, Replica
+from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
 QUICK = (

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kerf.testing.controlplane import Binaries
 from tests.cli.program import ROOT
+from tools.controlplane.server import Binaries
 
 THREE = "kubectl apply -f examples/003-hami/nodepool.yaml -f examples/003-hami/workload.yaml"
 

@@ -15,8 +15,8 @@ from kerf.kube.reflector import Pace
 from kerf.kube.resources import NODE_POOLS, NODES
 from kerf.model.nodes import Node
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted
-from kerf.testing.controlplane import ControlPlane
 from tests.kube.fake_server import on_loop, until
+from tools.controlplane.server import ControlPlane
 
 WATCHED = (follow(NODES, is_required=True), follow(NODE_POOLS))
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import NAMESPACE, Replica
 from tests.controlplane.cluster import FAST, LATENCIES, Cluster, cluster
+from tools.controlplane.installation import NAMESPACE, Replica
+from tools.controlplane.server import Binaries
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 QUICK = (

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from tools.playground import hosted
 
 from kerf.kube.resources import NODE_CLASSES, NODE_LEASES, Resource
-from kerf.testing.controlplane import Binaries
-from kerf.testing.installation import Installation, Replica
 from tests.controlplane.chart import Chart, Object, Release, rendered
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.group_definitions import definitions
+from tools.controlplane.installation import Installation, Replica
+from tools.controlplane.server import Binaries
+from tools.playground import hosted
 
 VALUES: Object = {
     "logFormat": "text",

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kerf.sharing.hami import Hami
-from kerf.sim.scenario import Scenario, read_scenario
-from kerf.testing.controlplane import Binaries
+from kerf.sharing.hami.family import Hami
+from kerf.sim.course.scenario import Scenario, read_scenario
 from tests.controlplane.cluster import cluster
 from tests.controlplane.course import simulated_course
 from tests.controlplane.real_scenario import CLOUD, hastened, real_course
+from tools.controlplane.server import Binaries
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = (

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import Cluster, cluster
+from tools.controlplane.server import Binaries
 
 GPU_OPERATOR = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
 

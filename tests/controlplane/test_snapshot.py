@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import Cluster, cluster
 from tests.controlplane.test_live_commands import Reader
+from tools.controlplane.server import Binaries
 
 POD = "kerf-0"
 TO_DECISIONS = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "kerf-decisions"}

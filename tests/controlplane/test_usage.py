@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.usage.history import WorkloadName, entries_of, entry_key, shard_of
+from kerf.engine.study.usage.history import WorkloadName, entries_of, entry_key, shard_of
 from kerf.model.usage import SHARD_LABEL
-from kerf.testing.controlplane import Binaries
-from kerf.testing.controlplane_process import Ports, Program
-from kerf.testing.installation import NAMESPACE, Replica
 from tests.cli.program import Result
 from tests.conftest import LEFT_OUT
 from tests.controlplane.cluster import Cluster, cluster
 from tests.controlplane.kubelet_metrics import KubeletMetrics, registration
+from tools.controlplane.installation import NAMESPACE, Replica
+from tools.controlplane.process import Ports, Program
+from tools.controlplane.server import Binaries
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "programs.py"
 WEB = WorkloadName("default", "Deployment", "web")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from kerf.model.windows import WINDOW_LABEL
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import cluster
 from tests.controlplane.interposer import AFTER, BEFORE, Interposer, Kill
 from tests.controlplane.test_crashes import Lives, deployment, short_lived
 from tests.controlplane.test_windows import gates, window
+from tools.controlplane.server import Binaries
 
 KINDS = (
     "patch capacitywindows/status: status.phase",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kerf.model.windows import ADMITTED, WINDOW_GATE, WINDOW_LABEL
-from kerf.testing.controlplane import Binaries
 from tests.controlplane.cluster import Cluster, cluster
 from tests.controlplane.test_following_plans import pool
+from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
 CONTAINER = {"name": "main", "image": "none", "resources": {"limits": {"cpu": "3"}, "requests": {"cpu": "3"}}}

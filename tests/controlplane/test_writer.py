@@ -23,9 +23,9 @@ from kerf.model.quantities import Resources
 from kerf.model.windows import CapacityWindow
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
 from kerf.testing.builders import NOON_S
-from kerf.testing.controlplane import ControlPlane
 from tests.controlplane.group_definitions import definitions
 from tests.controlplane.site import Object, Site, conditions
+from tools.controlplane.server import ControlPlane
 
 READY = Condition("Ready", "True", "Ready", since_s=NOON_S)
 PIN = {"nvidia.com/use-gpuuuid": "GPU-1"}

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tools.case_001 import Figures, figures, simulated, span, table
 
-from kerf.sim.chart import svg
+from kerf.sim.course.chart import svg
+from tools.case_001 import Figures, figures, simulated, span, table
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "001-one-day-for-many.md"

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tools.document_run import CLUSTER, generated
 
 from kerf.cli.main import COMMANDS, HIDDEN
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.clouds.kwok_controls import _SETTINGS
-from kerf.clouds.kwok_machines import INTERRUPT
+from kerf.clouds.kwok.controls import _SETTINGS
+from kerf.clouds.kwok.machines import INTERRUPT
 from tests.docs.test_documents_run import ROOT
+from tools.document_run import CLUSTER, generated
 
 GENERATED = generated((ROOT / CLUSTER).read_text(encoding="utf-8"))
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.caps import excess
+from kerf.engine.buy.limits import usage
 from kerf.engine.disruption.budgets import Census
-from kerf.engine.limits import usage
+from kerf.engine.supply.caps import excess
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.sizing.density import Division, divided, held
-from kerf.engine.supply import Candidate, supply
+from kerf.engine.study.sizing.density import Division, divided, held
+from kerf.engine.supply.offered import Candidate, supply
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources

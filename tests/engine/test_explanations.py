@@ -10,7 +10,7 @@ from kerf.engine.explain.causes import misfit_reason, missing_text
 from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
-from kerf.manifests.workloads import expand
+from kerf.manifests.workloads.expansion import expand
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
 from kerf.model.plan import Misfit, Patch, Plan, Stage, Unplaced

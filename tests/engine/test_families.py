@@ -1,6 +1,6 @@
 """What the same pods would cost on each family."""
 
-from kerf.engine.sizing.families import cost_today, costs_by_family
+from kerf.engine.study.sizing.families import cost_today, costs_by_family
 from kerf.model.constraints import Taint
 from kerf.model.instancetypes import SPOT
 from kerf.testing.builders import a_market, a_pool, a_snapshot, an_instance_type, cards

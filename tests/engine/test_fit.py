@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.causes import misfit_reason, misfit_sentence, missing_text
-from kerf.engine.fit import Placed, fit, nearest, take
-from kerf.engine.target import Room
+from kerf.engine.place.fit import Placed, fit, nearest, take
+from kerf.engine.place.target import Room
 from kerf.model.causes import Name, NothingOffered, TargetKind, TargetName
 from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
 from kerf.model.plan import Misfit, Stage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.usage.history import (
+from kerf.engine.study.usage.history import (
     History,
     WorkloadName,
     entries_of,
@@ -18,7 +18,7 @@ from kerf.engine.usage.history import (
     shard_of,
     workload_of,
 )
-from kerf.engine.usage.sketch import DAY_S, DAYS
+from kerf.engine.study.usage.sketch import DAY_S, DAYS
 from kerf.model.pods import Owner, Pod, PodSpec
 from kerf.model.usage import ContainerUsage, PodUsage
 

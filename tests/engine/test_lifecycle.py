@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.config import Settings
-from kerf.controllers.stages import deadlines_of, message_of, reason_of
+from kerf.controllers.nodeclaim.stages import deadlines_of, message_of, reason_of
 from kerf.engine.lifecycle import (
     ClaimStage,
     DevicesMissing,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kerf.engine.limits import Ledger, usage
+from kerf.engine.buy.limits import Ledger, usage
 from kerf.model.bounds import MIN_NODES
 from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
 from kerf.model.plan import Stage

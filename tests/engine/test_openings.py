@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.windows.openings import Seen, advanced, is_over, learned_lead_s, settled
-from kerf.engine.windows.phases import turn_of
+from kerf.engine.keep.windows.openings import Seen, advanced, is_over, learned_lead_s, settled
+from kerf.engine.keep.windows.phases import turn_of
 from kerf.model.nodeclaim import INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.pods import RUNNING, SUCCEEDED, Pod
 from kerf.model.windows import (

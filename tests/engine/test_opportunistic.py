@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.buy.options import Options
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import Options
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition
 from kerf.model.opportunistic import OPPORTUNISTIC, PRIORITY
 from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterNode
 from kerf.sharing.family import Occupant
-from kerf.sharing.whole import Whole
+from kerf.sharing.nvidia.whole import Whole
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
 MARKET = a_market(an_instance_type("gpu", devices=cards(2), cpu=4))

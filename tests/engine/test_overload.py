@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.usage.overload import crowd_text, crowds, is_calm, load_of, load_text, node_loads
+from kerf.engine.study.usage.overload import crowd_text, crowds, is_calm, load_of, load_text, node_loads
 from kerf.model.pods import SUCCEEDED, Owner, Pod
 from kerf.model.snapshot import ClusterNode
 from kerf.model.usage import NO_USAGE, ContainerUsage, NodeUsage, PodUsage, Usage

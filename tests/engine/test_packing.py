@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kerf.engine.filling import Filler
-from kerf.engine.packing import undominated
-from kerf.engine.shapes import group
+from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.packing import undominated
+from kerf.engine.place.shapes import group
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.packing import _in_every_order, cheapest_nodes
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.filling import Filler
-from kerf.engine.limits import Ledger
-from kerf.engine.packing import _in_every_order, cheapest_nodes
-from kerf.engine.shapes import Shape, group
-from kerf.engine.supply import Candidate
+from kerf.engine.place.shapes import Shape, group
+from kerf.engine.supply.offered import Candidate
 from kerf.model.causes import Name, SearchFailed
 from kerf.model.instancetypes import InstanceType
 from kerf.model.pods import Pod, PodDemand
 from kerf.sharing.family import Refused
-from kerf.sharing.hami import Hami
+from kerf.sharing.hami.family import Hami
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_pool, offer, planned, some, wares
 

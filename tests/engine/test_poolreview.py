@@ -1,7 +1,7 @@
 """A pool by what it is used for: limits, their price, and types that serve no pod."""
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.sizing.pools import Filled, PoolReview, reviewed
+from kerf.engine.study.sizing.pools import Filled, PoolReview, reviewed
 from kerf.model.market import Market
 from kerf.model.usage import NO_USAGE, NodeUsage, Usage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pool, a_snapshot, an_instance_type, cards

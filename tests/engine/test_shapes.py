@@ -2,7 +2,7 @@
 
 import random
 
-from kerf.engine.shapes import Shape, group, natural, queue_order
+from kerf.engine.place.shapes import Shape, group, natural, queue_order
 from kerf.testing.builders import NOON_S, a_pod, resources
 from tests.engine.worlds import some
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.usage.sketch import Sketch
+from kerf.engine.study.usage.sketch import Sketch
 
 DAY = 20_000
 VALUES = st.lists(st.integers(0, 2**53), min_size=1, max_size=40)

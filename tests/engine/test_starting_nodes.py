@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.shapes import group
-from kerf.engine.trial import Trial
+from kerf.engine.place.shapes import group
+from kerf.engine.place.trial import Trial
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import FOLLOW, LAUNCHED, REGISTERED
 from kerf.model.plan import PIN, REPLAY

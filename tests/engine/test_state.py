@@ -11,7 +11,7 @@ from kerf.model.pods import RUNNING
 from kerf.model.promises import devices_text
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.family import Unreadable
-from kerf.sharing.hami_records import ALLOCATED, NODE, REGISTER
+from kerf.sharing.hami.records import ALLOCATED, NODE, REGISTER
 from kerf.sharing.registry import configured
 from kerf.state import (
     ClusterState,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.shapes import group
-from kerf.engine.trial import Trial, is_usable
+from kerf.engine.place.shapes import group
+from kerf.engine.place.trial import Trial, is_usable
 from kerf.model.causes import Quoted
 from kerf.model.constraints import Taint
 from kerf.model.market import Market

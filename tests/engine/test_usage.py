@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerf.engine.usage.samples import STALE_S, Fault, believed, joined
+from kerf.engine.study.usage.samples import STALE_S, Fault, believed, joined
 from kerf.model.usage import ContainerUsage, NodeUsage, PodUsage, Usage
 from kerf.testing.builders import a_node, a_pod
 

@@ -1,7 +1,7 @@
 """002-12: what other requests of the same pods would come to."""
 
-from kerf.engine.options import Options
-from kerf.engine.sizing.compare import changed_spec, compared, with_requests
+from kerf.engine.buy.options import Options
+from kerf.engine.study.sizing.compare import changed_spec, compared, with_requests
 from kerf.model.pods import Container, PodSpec
 from kerf.model.quantities import Resources
 from kerf.testing.builders import a_market, a_pool, a_snapshot, an_instance_type, resources

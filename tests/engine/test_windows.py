@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.buy.options import Options
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import Options
-from kerf.engine.virtual import still_needed
-from kerf.engine.windows.phases import Turn, next_change_s, turn_of
+from kerf.engine.keep.windows.phases import Turn, next_change_s, turn_of
+from kerf.engine.keep.windows.warm import still_needed
 from kerf.model.constraints import Requirements, Toleration
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.plan import Plan
@@ -27,8 +27,8 @@ from kerf.model.windows import (
     WarmCapacity,
     WindowStatus,
 )
+from kerf.sharing.nvidia.whole import Whole
 from kerf.sharing.registry import FAMILIES
-from kerf.sharing.whole import Whole
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
 HOUR = 3600

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.engine.explain.causes import misfit_reason, missing_text
-from kerf.engine.sizing.orchestrators import batches
-from kerf.engine.sizing.workloads import Fitting, fitting, openings, standing
+from kerf.engine.study.sizing.orchestrators import batches
+from kerf.engine.study.sizing.workloads import Fitting, fitting, openings, standing
 from kerf.model.market import Market
 from kerf.model.pods import Owner, Pod
 from kerf.model.quantities import NOTHING

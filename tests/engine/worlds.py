@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kerf.engine.buy.options import COST, Options
 from kerf.engine.explain.plan import plan
-from kerf.engine.fit import Placed, fit
-from kerf.engine.options import COST, Options
-from kerf.engine.shapes import Shape
-from kerf.engine.supply import Candidate, Supply, supply
+from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import Candidate, Supply, supply
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -16,7 +16,7 @@ from kerf.model.nodes import Node
 from kerf.model.plan import Misfit, Plan, Unplaced
 from kerf.model.pods import Container, HostPort, Owner, Pod, PodSpec
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet, Upserted, Watched
-from kerf.sharing.hami_records import REGISTER, register_annotation
+from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_container, a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards

@@ -17,7 +17,7 @@ from kerf.errors import ApiError
 from kerf.kube.client import KubeClient, Target
 from kerf.kube.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
-from kerf.sim.api import InMemoryApi
+from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 
 START_S = 1_767_596_400  # 2026-01-05T07:00:00Z

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
-from tools.document_crds import fields, page
 
 from kerf.kube.crds import crd_texts, crds
-from kerf.manifests import kinds_karpenter, kinds_windows
-from kerf.manifests.decode_karpenter import node_pool_of
+from kerf.manifests.karpenter import form as kinds_karpenter
+from kerf.manifests.karpenter.decode import node_pool_of
 from kerf.manifests.kinds import EFFECTS
 from kerf.manifests.schema import ListOf, MapOf, Record, Schema
+from kerf.manifests.windows import form as kinds_windows
 from kerf.model.constraints import OPERATORS
+from tools.document_crds import fields, page
 
 ROOT = Path(__file__).parents[2]
 BY_KIND = {definition["spec"]["names"]["kind"]: definition for definition in crds()}

@@ -17,7 +17,7 @@ from kerf.manifests.live import decode_live
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched, key_of
-from kerf.sharing.hami_config import CONFIG_MAP
+from kerf.sharing.hami.config import CONFIG_MAP
 from tests.kube.fake_server import PACE, SOON_S, FakeServer, Refusal, on_loop, serving, until
 
 BOTH = (follow(NODES, is_required=True), follow(DAEMON_SETS))

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tools.document_lint import ROOT, page
 
 from kerf.lint.fixes import fixed
-from kerf.lint.registry import PAGE, rules
+from kerf.lint.registry import PAGE
+from kerf.lint.rules import rules
 from kerf.lint.rules.own import INTERNAL
 from tests.lint.looking import codes, looked
+from tools.document_lint import ROOT, page
 
 CASES = Path(__file__).parent / "cases"
 RULES = [code for code in rules() if code != INTERNAL]

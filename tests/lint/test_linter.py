@@ -11,7 +11,8 @@ from kerf.lint import registry
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Severity
 from kerf.lint.linter import lint
-from kerf.lint.registry import Rule, chosen, rules
+from kerf.lint.registry import Rule
+from kerf.lint.rules import chosen, rules
 from kerf.lint.subject import Subject
 from kerf.manifests.read import Documents, parse
 from tests.lint.disturbed import disturbed

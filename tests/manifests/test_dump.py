@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from kerf.cli.live import READS
+from kerf.cli.inputs.live import READS
 from kerf.kube.reader import WATCHED
+from kerf.manifests.clusterdump.decode import cluster_dump_object, cluster_dump_of
+from kerf.manifests.clusterdump.encode import MOST_BYTES, dumped, form_of
 from kerf.manifests.decode import decode
-from kerf.manifests.decode_dump import cluster_dump_object, cluster_dump_of
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.dispatch import _KINDS, FIRST
-from kerf.manifests.dump import MOST_BYTES, dumped, form_of
 from kerf.manifests.read import parse
 from kerf.model.dump import DUMP, Catalogue, ClusterDump
 from kerf.model.instancetypes import OfferingKey

@@ -20,7 +20,8 @@ from kerf.manifests.live import (
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.pods import READ_DOMAINS, Owner, Pod
 from kerf.model.quantities import Resources
-from kerf.sharing import hami_options, hami_records
+from kerf.sharing.hami import options as hami_options
+from kerf.sharing.hami import records as hami_records
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
 REFUSED = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes", "lastTransitionTime": None}

@@ -8,8 +8,8 @@ import yaml
 from kerf.errors import DecodeErrors
 from kerf.manifests.decode import decode, decode_object
 from kerf.manifests.decoded import Decoded
-from kerf.manifests.encode_windows import gpu_hours_text, window_status
 from kerf.manifests.read import Documents, parse
+from kerf.manifests.windows.encode import gpu_hours_text, window_status
 from kerf.model.nodeclaim import Condition
 from kerf.model.windows import CapacityWindow, Quota, Reservation, WindowStatus
 

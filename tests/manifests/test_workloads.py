@@ -3,7 +3,7 @@
 import pytest
 
 from kerf.errors import InputError
-from kerf.manifests.workloads import expand, with_replicas
+from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import Taint
 from kerf.model.pods import Owner
 from tests.manifests.texts import decoded, pod_text, refusal

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from benchmarks import live_objects
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import live_objects
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.manifests.live import decode_live

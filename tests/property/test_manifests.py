@@ -15,7 +15,7 @@ from kerf.errors import InputError
 from kerf.manifests.decode import decode, decode_object
 from kerf.manifests.encode import node_claim_object
 from kerf.manifests.read import parse
-from kerf.manifests.workloads import expand
+from kerf.manifests.workloads.expansion import expand
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
 from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.quantities import Resources

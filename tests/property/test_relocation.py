@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.relocation import Relocation, may_receive, unbound
-from kerf.engine.shapes import group
-from kerf.engine.supply import supply
-from kerf.engine.trial import Trial
-from kerf.engine.waiting import waiting_pods
+from kerf.engine.keep.waiting import waiting_pods
+from kerf.engine.place.shapes import group
+from kerf.engine.place.trial import Trial
+from kerf.engine.supply.offered import supply
 from kerf.model.constraints import Taint, Toleration
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, ResourceQuota, Upserted, Watched
-from kerf.sharing.hami_records import ALLOCATED, NODE
+from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_pod
 from tests.engine.disruption.clusters import MARKET, free_pool, on, ours

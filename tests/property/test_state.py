@@ -11,7 +11,7 @@ from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Upserted, Watched, key_of
 from kerf.sharing.family import SHARING
-from kerf.sharing.hami_records import ALLOCATED, NODE
+from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import a_claim, a_node, a_pod, a_pool, cards
 from tests.engine.worlds import HAMI, a_hami_node

@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from kerf.sim.report import Outcome, SimulationReport
-from kerf.sim.scenario import Scenario
+from kerf.sim.course.report import Outcome, SimulationReport
+from kerf.sim.course.scenario import Scenario
 from kerf.sim.simulation import Moment, run
 
 

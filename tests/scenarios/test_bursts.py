@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import burst
-
 from kerf.cli.main import run
 
 

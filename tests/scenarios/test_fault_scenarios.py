@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.sim.scenario import read_scenario
+from kerf.sim.course.scenario import read_scenario
 from tests.scenarios import test_restarts
 from tests.scenarios.crashes import endings, states
 

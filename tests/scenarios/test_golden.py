@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kerf.cli.simulate import report_lines
-from kerf.sim.report import SimulationReport
-from kerf.sim.scenario import read_scenario
+from kerf.sim.course.report import SimulationReport
+from kerf.sim.course.scenario import read_scenario
 from kerf.sim.simulation import run
 from tests.scenarios.crashes import missed
 

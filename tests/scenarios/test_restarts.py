@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.sim.scenario import read_scenario
+from kerf.sim.course.scenario import read_scenario
 from tests.scenarios.crashes import endings, states
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,8 +7,8 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, NoFit, Refused
-from kerf.sharing.hami import Hami
-from kerf.sharing.hami_records import REGISTER, register_annotation
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.records import REGISTER, register_annotation
 
 NAMES = {
     "gpus": "nvidia.com/gpu",

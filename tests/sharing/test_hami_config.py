@@ -6,7 +6,7 @@ from kerf.errors import DecodeError
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.hami import Hami
+from kerf.sharing.hami.family import Hami
 
 
 def config_map(text: str, namespace: str = "kube-system") -> ConfigMap:

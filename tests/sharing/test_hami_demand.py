@@ -9,9 +9,9 @@ from kerf.model.gpu import DeviceState, SliceRequest
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodDemand
 from kerf.sharing.family import NoFit, Refused
-from kerf.sharing.hami import Hami
-from kerf.sharing.hami_config import HamiConfig
-from kerf.sharing.hami_fit import (
+from kerf.sharing.hami.config import HamiConfig
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.fit import (
     CORDONED,
     CORES_EXHAUSTED,
     NO_CORES,
@@ -21,9 +21,9 @@ from kerf.sharing.hami_fit import (
     WRONG_ID,
     WRONG_TYPE,
 )
-from kerf.sharing.hami_options import HamiOptions
-from kerf.sharing.hami_refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
-from kerf.sharing.hami_shortage import (
+from kerf.sharing.hami.options import HamiOptions
+from kerf.sharing.hami.refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami.shortage import (
     CardRule,
     CardsNotNamed,
     CardsOut,

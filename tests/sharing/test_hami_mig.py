@@ -8,10 +8,10 @@ from kerf.model.causes import Name
 from kerf.model.gpu import DeviceShape, DeviceState, Placement
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.family import Fit, NoFit
-from kerf.sharing.hami import Hami, NoProfileAllowed
-from kerf.sharing.hami_fit import NO_MEMORY, NO_MIG_PLACE
-from kerf.sharing.hami_shortage import MemoryShort, NoFreeStart
-from kerf.sharing.mig_geometry import ProfileStarts
+from kerf.sharing.hami.family import Hami, NoProfileAllowed
+from kerf.sharing.hami.fit import NO_MEMORY, NO_MIG_PLACE
+from kerf.sharing.hami.shortage import MemoryShort, NoFreeStart
+from kerf.sharing.nvidia.mig_geometry import ProfileStarts
 from tests.sharing.builders import decided, pod, verdicts
 from tests.sharing.nvidia import A10G, A30, A100
 

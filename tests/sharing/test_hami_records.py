@@ -13,8 +13,8 @@ from kerf.model.nodes import Node
 from kerf.model.pods import PodDemand
 from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, Occupant
-from kerf.sharing.hami import Hami
-from kerf.sharing.hami_records import allocation_annotations, parse_register, register_annotation
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.records import allocation_annotations, parse_register, register_annotation
 from tests.sharing.builders import cards, container, decided, pod, registered
 
 TRANSCRIPT = Path(__file__).parent.parent / "data" / "hami" / "hami-bind.json"

@@ -8,8 +8,8 @@ import pytest
 from kerf.model.gpu import DeviceState, Profile
 from kerf.model.pods import Pod
 from kerf.sharing.family import Fit, Occupant
-from kerf.sharing.hami import Hami
-from kerf.sharing.hami_config import HamiConfig
+from kerf.sharing.hami.config import HamiConfig
+from kerf.sharing.hami.family import Hami
 from tests.sharing.builders import cards, container, decided, pod, registered, verdicts
 
 NO_MEMORY = "CardInsufficientMemory"

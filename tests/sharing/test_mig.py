@@ -9,11 +9,11 @@ from kerf.model.gpu import DeviceShape
 from kerf.model.nodes import Node
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.choice import as_chosen, label_choices
-from kerf.sharing.config_names import UnknownConfig
 from kerf.sharing.family import Family, NoFit
-from kerf.sharing.mig import MpsOnInstances, NoMig, NoPlace, NoSuchProfile
-from kerf.sharing.mig_geometry import ProfileStarts
+from kerf.sharing.nvidia.choice import as_chosen, label_choices
+from kerf.sharing.nvidia.config_names import UnknownConfig
+from kerf.sharing.nvidia.mig import MpsOnInstances, NoMig, NoPlace, NoSuchProfile
+from kerf.sharing.nvidia.mig_geometry import ProfileStarts
 from kerf.sharing.registry import configured, family_named, owner_of
 from tests.sharing.nvidia import (
     A10G,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.model.gpu import Placement, Profile
-from kerf.sharing.mig_geometry import arranged, free_starts, most_of, places
+from kerf.sharing.nvidia.mig_geometry import arranged, free_starts, most_of, places
 from tests.sharing.nvidia import A30, A100
 
 SEVEN = tuple(p for p in A100.profiles if "+" not in p.name)

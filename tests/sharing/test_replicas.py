@@ -10,9 +10,9 @@ from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_names import TornConfig, UnknownConfig
 from kerf.sharing.family import Family, Fit, NoFit, Occupant, Refused
-from kerf.sharing.partitions import TooFewParts, TooManyAtOnce
+from kerf.sharing.nvidia.config_names import TornConfig, UnknownConfig
+from kerf.sharing.nvidia.partitions import TooFewParts, TooManyAtOnce
 from kerf.sharing.registry import DoubleBooked, configured, double_booked, family_named, owner_of
 from tests.sharing.nvidia import A10G, PLUGIN, asking, fitted, how_many, plugin_map, predicted, sharing
 

@@ -10,8 +10,8 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, NoFit, Occupant, Refused
+from kerf.sharing.nvidia.whole import TooFewGpus, Whole
 from kerf.sharing.registry import configured, family_named, owner_of
-from kerf.sharing.whole import TooFewGpus, Whole
 from tests.sharing.builders import container, pod
 
 WHOLE = Whole()

@@ -6,11 +6,11 @@ from typing import Any
 from kerf.cloudprovider import Instance
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.model.nodeclaim import NodeClaim
-from kerf.sim import hami
-from kerf.sim.device_plugins import DevicePlugins
-from kerf.sim.kubelet import Kubelets, NodeLatencies
+from kerf.sim.kubernetes.device_plugins import DevicePlugins
+from kerf.sim.kubernetes.kubelet import Kubelets, NodeLatencies
+from kerf.sim.kubernetes.scheduler import Scheduler
+from kerf.sim.kubernetes.webhook import webhook
 from kerf.sim.objects import Json
-from kerf.sim.scheduler import Scheduler
 from tests.clouds.market import MARKET
 from tests.sim.world import World
 
@@ -26,7 +26,7 @@ class Cluster(World):
         self.plugins = DevicePlugins(self.api, self.clock, self.cloud, LATENCIES.devices_ready_s)
         self.kubelets = Kubelets(self.api, self.clock, self.cloud, self.plugins, LATENCIES)
         self.scheduler = Scheduler(self.api, self.clock)
-        self.api.admission.append(hami.webhook(self.api))
+        self.api.admission.append(webhook(self.api))
         for part in (self.plugins, self.kubelets, self.scheduler):
             part.start()
 

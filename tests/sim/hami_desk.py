@@ -10,9 +10,9 @@ from kerf.errors import ApiError
 from kerf.manifests.decode import decode_object
 from kerf.model.snapshot import Deleted, Event, Upserted
 from kerf.ports import NotFound
-from kerf.sharing.hami_records import LOCK, REGISTER
-from kerf.sim.api import InMemoryApi
-from kerf.sim.hami_extender import Extender, ExtenderCache
+from kerf.sharing.hami.records import LOCK, REGISTER
+from kerf.sim.hami.extender import Extender, ExtenderCache
+from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json, annotations_of, merged
 from tests.sim.cluster import gpu_pod, ready_node
 

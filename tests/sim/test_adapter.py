@@ -16,7 +16,7 @@ from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted, key_of
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, KubeReader, KubeWriter, NotFound, Recorder
-from kerf.sim.adapter import SimReader, SimRecorder, SimWriter
+from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.objects import Json
 from tests.sim.world import START_S, World, budget, config_map, node, pod
 

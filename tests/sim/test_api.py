@@ -7,7 +7,7 @@ import pytest
 
 from kerf.errors import ApiError
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
-from kerf.sim.api import InMemoryApi
+from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 from tests.sim.world import World, budget, config_map, node, pod
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kerf.sim.device_plugins import DeviceFault
+from kerf.sim.kubernetes.device_plugins import DeviceFault
 from tests.clouds.market import claim
 from tests.sim.cluster import Cluster
 

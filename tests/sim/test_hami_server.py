@@ -12,9 +12,9 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Synced, Upserted
-from kerf.sharing.hami_records import ALLOCATED, BIND_PHASE, BIND_TIME, LOCK, NODE, REGISTER, TIME
-from kerf.sim.hami_extender import follow
-from kerf.sim.hami_server import application, review, webhook_configuration
+from kerf.sharing.hami.records import ALLOCATED, BIND_PHASE, BIND_TIME, LOCK, NODE, REGISTER, TIME
+from kerf.sim.hami.extender import follow
+from kerf.sim.hami.server import application, review, webhook_configuration
 from kerf.sim.objects import Json
 from tests.sim.cluster import cpu_pod, gpu_pod
 from tests.sim.hami_desk import NOON_S, Desk, event_of

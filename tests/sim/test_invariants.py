@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kerf.sim.books import Books
-from kerf.sim.invariants import InvariantBroken, Invariants
+from kerf.sim.course.books import Books
+from kerf.sim.course.invariants import InvariantBroken, Invariants
 from kerf.sim.objects import Json
 from tests.clouds.market import claim
 from tests.sim.cluster import Cluster, cpu_pod, gpu_pod, ready_node

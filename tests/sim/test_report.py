@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from kerf.sim.chart import svg
-from kerf.sim.report import Outcome, Row, Sample, SimulationReport, Totals, Waits, offset_text
+from kerf.sim.course.chart import svg
+from kerf.sim.course.report import Outcome, Row, Sample, SimulationReport, Totals, Waits, offset_text
 
 TOTALS = Totals(
     cost_micro=2_012_000,

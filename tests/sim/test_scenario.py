@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kerf.errors import DecodeError, DecodeErrors
-from kerf.sim.scenario import Scenario, read_scenario
-from kerf.sim.steps import (
+from kerf.sim.course.scenario import Scenario, read_scenario
+from kerf.sim.course.steps import (
     Apply,
     Delete,
     Fault,

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.sim.report import SimulationReport
-from kerf.sim.scenario import CloudSettings, read_scenario
-from kerf.sim.scenario_form import ACTION_NAMES, CLOUD_NAMES, EXPECTATION_NAMES
+from kerf.sim.course.report import SimulationReport
+from kerf.sim.course.scenario import CloudSettings, read_scenario
+from kerf.sim.course.scenario_form import ACTION_NAMES, CLOUD_NAMES, EXPECTATION_NAMES
+from kerf.sim.course.steps import Action, Expected
 from kerf.sim.simulation import run
-from kerf.sim.steps import Action, Expected
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/reference/scenario.md").read_text(encoding="utf-8")

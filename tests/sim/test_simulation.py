@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kerf.errors import InputError
-from kerf.sim.report import SimulationReport, Waits
-from kerf.sim.scenario import Scenario, read_scenario
+from kerf.sim.course.report import SimulationReport, Waits
+from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.simulation import run
 
 SCENARIO = """\

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kerf.errors import ApiError
+from kerf.sim.kubernetes.replicas import DELETION_COST, deletion_order
+from kerf.sim.kubernetes.schedules import due_times
+from kerf.sim.kubernetes.workloads import Workloads
 from kerf.sim.objects import Json
-from kerf.sim.replicas import DELETION_COST, deletion_order
-from kerf.sim.schedules import due_times
-from kerf.sim.workloads import Workloads
 from tests.sim.world import START_S, Nodes, World, budget, node, pod, workload
 
 

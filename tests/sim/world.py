@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kerf.model.times import instant_text
-from kerf.sim.api import InMemoryApi
 from kerf.sim.clock import VirtualClock, VirtualLoop
+from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 
 START_S = 1_767_596_400  # 2026-01-05T07:00:00Z

@@ -25,9 +25,9 @@ from kerf.kube.client import Forbidden, KubeClient, Target, Unauthorized, Unreac
 from kerf.kube.reader import KubeReader
 from kerf.kube.reflector import Followed
 from kerf.kube.resources import CONFIG_MAPS, HAMI, NODES, PODS, RESOURCE_QUOTAS, Access, Resource, access
-from kerf.sharing.hami_config import CONFIG_MAP
-from kerf.sim.hami_extender import Extender, ExtenderCache, follow
-from kerf.sim.hami_server import application
+from kerf.sharing.hami.config import CONFIG_MAP
+from kerf.sim.hami.extender import Extender, ExtenderCache, follow
+from kerf.sim.hami.server import application
 from kerf.telemetry import configure, logger
 
 GET_POD, PATCH_POD = access("get", PODS, by=HAMI), access("patch", PODS, by=HAMI)
@@ -48,7 +48,7 @@ WATCHED = (_followed(PODS), _followed(NODES), _followed(RESOURCE_QUOTAS), _follo
 
 
 class KubeHamiApi:
-    """`kerf.sim.hami_extender.HamiApi` over a connection."""
+    """`kerf.sim.hami.extender.HamiApi` over a connection."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client

@@ -8,12 +8,12 @@ import click
 
 from kerf.cli.cards import Card, Holder, cards_of
 from kerf.cli.exits import DONE
-from kerf.cli.inputs import Source, World, input_options, output_option, read_world
-from kerf.cli.plan_json import API_VERSION, Json, cards_number
+from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.inputs.world import Source, World, input_options, output_option, read_world
+from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
-from kerf.cli.selectors import parse_selector
 from kerf.cli.stages import age_text, stage_of
-from kerf.engine.pricing import present_price
+from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.snapshot import ClusterNode

@@ -33,7 +33,17 @@ COMMANDS = {
 """Commands with their one-line help, in the order of the help text."""
 HIDDEN = {"hami-extender": "HAMi's scheduler extender and webhook, for clusters in which HAMi does not run."}
 """Commands for trying and testing, which the help text does not list."""
-_MODULES = {"gpus": "inventory", "nodes": "inventory", "hami-extender": "extender"}
+_MODULES = {
+    "plan": "plan.command",
+    "explain": "explain.command",
+    "lint": "lint.command",
+    "gpus": "inventory",
+    "nodes": "inventory",
+    "advise": "advise.command",
+    "run": "run.command",
+    "hami-extender": "extender",
+}
+"""The modules of commands, where they are not called as the command."""
 
 
 class Program(click.Group):

@@ -15,7 +15,7 @@ import click
 
 from kerf import __version__
 from kerf.cli.exits import DONE
-from kerf.cli.run import CLOUDS, run
+from kerf.cli.run.command import CLOUDS, run
 from kerf.config import settings_of, settings_table
 
 Object = dict[str, Any]
@@ -153,7 +153,7 @@ def rbac_objects(installation: Installation) -> list[Object]:
 
 def reader_object(installation: Installation) -> Object:
     """The role of those who look and act not; the server adds it to `view`."""
-    from kerf.cli.live import READS
+    from kerf.cli.inputs.live import READS
     from kerf.kube.rbac import reader_role
 
     role: Object = reader_role(f"{installation.name}-reader", READS)

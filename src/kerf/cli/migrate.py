@@ -16,7 +16,7 @@ from kerf.catalog.aws import specs
 from kerf.catalog.aws_types import Spec
 from kerf.catalog.select import AWS
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.plan_json import API_VERSION, Json
+from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted, table
 from kerf.errors import InputError

@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs import output_option, progress
-from kerf.cli.plan_json import API_VERSION, Json
+from kerf.cli.inputs.world import output_option, progress
+from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_text
-from kerf.sim.report import Outcome, SimulationReport, Totals, offset_text
-from kerf.sim.scenario import Scenario, read_scenario
+from kerf.sim.course.report import Outcome, SimulationReport, Totals, offset_text
+from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.simulation import run
 
 
@@ -68,7 +68,7 @@ def _needs_look(report: SimulationReport) -> bool:
 
 
 def _draw(report: SimulationReport, path: str) -> None:
-    from kerf.sim.chart import svg
+    from kerf.sim.course.chart import svg
 
     try:
         Path(path).write_text(svg(report), encoding="utf-8")

@@ -1,7 +1,7 @@
 """`kerf snapshot`: all that a decision rests on, as one file that people can read, edit and send.
 
 A dump leaves the house: it goes to colleagues and into bug reports. So it holds what Kerf reads and nothing else, and
-what is left out is a rule in one place (`manifests.dump`) and not a habit of each writer.
+what is left out is a rule in one place (`manifests.clusterdump`) and not a habit of each writer.
 
 Twenty thousand pods are 150 MB on the wire. Each page is cut before it is kept, and each object is written before the
 next one is looked at, so the whole never exists as one text or one tree.
@@ -22,18 +22,18 @@ from kerf import __version__
 from kerf.catalog import load_market, provider_of
 from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.exits import DONE
-from kerf.cli.inputs import Source, given_instant, plugin_namespaces, progress, source_options, tell_of_foreign
-from kerf.cli.leader import LeaderFlags, NoLeader, ask_leader, leader_options
-from kerf.cli.live import read_cluster
-from kerf.cli.replay import digest_of
-from kerf.engine.usage.history import SHARD_NAME
+from kerf.cli.inputs.leader import LeaderFlags, NoLeader, ask_leader, leader_options
+from kerf.cli.inputs.live import read_cluster
+from kerf.cli.inputs.replay import digest_of
+from kerf.cli.inputs.world import Source, given_instant, plugin_namespaces, progress, source_options, tell_of_foreign
+from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.errors import DecodeError
 from kerf.kube.resources import Resource
 from kerf.manifests.admission import Admission
+from kerf.manifests.clusterdump.decode import cluster_dump_object, exact_text
+from kerf.manifests.clusterdump.encode import MOST_BYTES, dumped
 from kerf.manifests.decode import decode
-from kerf.manifests.decode_dump import cluster_dump_object, exact_text
 from kerf.manifests.dispatch import FIRST, kind_of, read
-from kerf.manifests.dump import MOST_BYTES, dumped
 from kerf.manifests.live import decode_list
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.schema import Report, path_text
@@ -100,7 +100,7 @@ class Cutter:
         return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [each for each in kept if each]})
 
     def object(self, raw: Object) -> Object | None:
-        """See `manifests.dump.dumped`."""
+        """See `manifests.clusterdump.encode.dumped`."""
         kept, was_cut = dumped(raw, is_full=self._is_full)
         if was_cut:
             metadata = raw.get("metadata") or {}

@@ -4,7 +4,7 @@ settings and the same rules by which the controllers take nodes away."""
 from dataclasses import dataclass
 
 from kerf.config import Settings
-from kerf.controllers.stages import deadlines_of, waiting_condition
+from kerf.controllers.nodeclaim.stages import deadlines_of, waiting_condition
 from kerf.engine import lifecycle
 from kerf.engine.disruption.causes import Keeping, NeverConsolidated, NoNodeClaim, NoNodePool, NotQuietYet, Starting
 from kerf.engine.disruption.keeping import Fates

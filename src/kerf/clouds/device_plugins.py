@@ -14,8 +14,8 @@ from kerf.model.constraints import NO_SCHEDULE, Taint, Toleration, untolerated
 from kerf.model.gpu import DeviceShape, DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.sharing.family import Family
-from kerf.sharing.hami_config import HamiConfig
-from kerf.sharing.hami_records import REGISTER, register_annotation
+from kerf.sharing.hami.config import HamiConfig
+from kerf.sharing.hami.records import REGISTER, register_annotation
 
 NEVER_JOINS, NEVER_REGISTERS, REGISTERS_LESS = "never-joins", "never-registers", "registers-less"
 UNHEALTHY, LOST = "unhealthy", "lost"

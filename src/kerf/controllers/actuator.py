@@ -38,7 +38,7 @@ from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
-from kerf.sharing.pinning import pinned_cards, unpinned
+from kerf.sharing.hami.pinning import pinned_cards, unpinned
 from kerf.state import ClusterState
 from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED
 

@@ -5,20 +5,20 @@ from dataclasses import replace
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator, Shadow, ShadowRecorder
-from kerf.controllers.caps import PriceCaps
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import Disruption
-from kerf.controllers.following import Followed
-from kerf.controllers.garbagecollection import GarbageCollection, nobodys
-from kerf.controllers.lifecycle import Lifecycle
 from kerf.controllers.market import MarketBook
-from kerf.controllers.overload import Overload
+from kerf.controllers.nodeclaim.following import Followed
+from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
+from kerf.controllers.nodeclaim.lifecycle import Lifecycle
+from kerf.controllers.nodeclaim.overload import Overload
+from kerf.controllers.nodeclaim.pricecaps import PriceCaps
+from kerf.controllers.nodepool.sharing import SharingStatus
 from kerf.controllers.pins import Pins
 from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.provisioningrequests import ProvisioningRequests
 from kerf.controllers.runtime import Controller, Ports, Runtime
-from kerf.controllers.sharing import SharingStatus
 from kerf.controllers.usage import UsageBook, UsageHistory
 from kerf.controllers.windows import CapacityWindows
 from kerf.state import ClusterState

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
-from kerf.engine.trial import is_usable
+from kerf.engine.place.trial import is_usable
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.state import ClusterState
 

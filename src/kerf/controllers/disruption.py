@@ -13,6 +13,7 @@ from kerf.controllers.deciding import still_goes
 from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
+from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked
@@ -20,7 +21,6 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
-from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim

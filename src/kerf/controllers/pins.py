@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.following import leaves_room
+from kerf.engine.buy.following import leaves_room
 from kerf.model.nodeclaim import FOLLOW, INITIALIZED, TRUE, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.plan import NOMINATE, PIN
 from kerf.model.pods import Pod
 from kerf.model.promises import names, read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
-from kerf.sharing.pinning import is_held, is_pinned, pinned_since, unpinned
+from kerf.sharing.hami.pinning import is_held, is_pinned, pinned_since, unpinned
 from kerf.state import ClusterState
 
 _NUDGE_S = 3.0

@@ -14,14 +14,14 @@ from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import still_holds, still_takes
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.buy.floors import lacking
+from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
-from kerf.engine.floors import lacking
-from kerf.engine.options import Options
-from kerf.engine.prewarm import prewarmed
+from kerf.engine.keep.prewarm import prewarmed
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob

@@ -12,10 +12,10 @@ from kerf.controllers.deciding import still_holds
 from kerf.controllers.market import MarketBook
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.bookings import Booking, bookings, next_change_s
+from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.requests import advanced, verdict
-from kerf.engine.options import Options
+from kerf.engine.keep.bookings import Booking, bookings, next_change_s
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim

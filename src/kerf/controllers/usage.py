@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.usage.history import (
+from kerf.engine.study.usage.history import (
     History,
     WorkloadName,
     entries_of,
@@ -21,7 +21,7 @@ from kerf.engine.usage.history import (
     shard_of,
     workload_of,
 )
-from kerf.engine.usage.samples import Fault, joined
+from kerf.engine.study.usage.samples import Fault, joined
 from kerf.errors import ApiError
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.model.usage import NO_USAGE, PodUsage, Usage

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from kerf.engine import pricing
-from kerf.engine.bound import lower_bound
+from kerf.engine.buy.bound import lower_bound
+from kerf.engine.buy.firstfit import first_fit
+from kerf.engine.buy.floors import floor_launches
+from kerf.engine.buy.launching import launches_of
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.options import COST, DEFAULT, Options
+from kerf.engine.buy.packing import cheapest_nodes
+from kerf.engine.buy.relabelling import relabelled
 from kerf.engine.decision import Decision, Refusal
 from kerf.engine.eligible import refused_early
-from kerf.engine.firstfit import first_fit
-from kerf.engine.floors import floor_launches
 from kerf.engine.gangs import gangs, whole
-from kerf.engine.launching import launches_of
-from kerf.engine.limits import Ledger
-from kerf.engine.options import COST, DEFAULT, Options
+from kerf.engine.keep.waiting import waiting_pods
+from kerf.engine.keep.windows.admission import Place, admissions
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
-from kerf.engine.packing import cheapest_nodes
+from kerf.engine.place.shapes import Shape, group
+from kerf.engine.place.trial import Trial
 from kerf.engine.placing import find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
-from kerf.engine.relabelling import relabelled
-from kerf.engine.shapes import Shape, group
-from kerf.engine.supply import Candidate
-from kerf.engine.trial import Trial
-from kerf.engine.waiting import waiting_pods
-from kerf.engine.windows.admission import Place, admissions
+from kerf.engine.supply import pricing
+from kerf.engine.supply.offered import Candidate
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.market import Market

@@ -7,13 +7,13 @@ another thread, shows the figures that the decision was made from.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kerf.engine.filling import Purchase
-from kerf.engine.following import Bought
-from kerf.engine.limits import Ledger
-from kerf.engine.options import Options
-from kerf.engine.shapes import Shape
-from kerf.engine.supply import Candidate
-from kerf.engine.trial import Trial
+from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.following import Bought
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.options import Options
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.trial import Trial
+from kerf.engine.supply.offered import Candidate
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
 from kerf.model.large import Large

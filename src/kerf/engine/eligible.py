@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from kerf.engine.decision import Refusal
-from kerf.engine.devices import demand_of, rightful_family
-from kerf.engine.shapes import Shape
+from kerf.engine.place.devices import demand_of, rightful_family
+from kerf.engine.place.shapes import Shape
 from kerf.model.causes import Gated, InvalidPod, Name, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage

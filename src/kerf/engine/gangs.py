@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.bookings import Booking, bookings
 from kerf.engine.decision import Refusal
+from kerf.engine.keep.bookings import Booking, bookings
 from kerf.engine.outcome import Outcome
+from kerf.engine.place.shapes import queue_order
 from kerf.engine.remainder import Remainder
-from kerf.engine.shapes import queue_order
 from kerf.model.causes import (
     Cause,
     GroupBehind,

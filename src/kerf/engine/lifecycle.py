@@ -20,9 +20,9 @@ from kerf.model.nodes import Node, is_ephemeral
 from kerf.model.promises import read
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kerf.model.times import instant_s
-from kerf.sharing.choice import CONFIGURATION_LABELS
 from kerf.sharing.family import Family
-from kerf.sharing.partitions import short_part
+from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS
+from kerf.sharing.nvidia.partitions import short_part
 
 _ALWAYS_THERE = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 

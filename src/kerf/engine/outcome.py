@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.following import Bought
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Buy, Evidence, Refusal
-from kerf.engine.filling import Purchase
-from kerf.engine.following import Bought
-from kerf.engine.limits import Ledger
+from kerf.engine.keep.windows.admission import Judged
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places
-from kerf.engine.shapes import Shape
-from kerf.engine.trial import Trial
-from kerf.engine.windows.admission import Judged
 from kerf.engine.world import World
 from kerf.model.causes import Cause, NotBought
 from kerf.model.gpu import DeviceState

@@ -7,9 +7,9 @@ is made as if there were no pace, and then cut: with fewer nodes to choose from 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kerf.engine.buy.following import Bought
 from kerf.engine.decision import Refusal
-from kerf.engine.following import Bought
-from kerf.engine.shapes import queue_order
+from kerf.engine.place.shapes import queue_order
 from kerf.model.causes import Name, Paced
 from kerf.model.groups import GroupKey, group_of
 from kerf.model.nodepool import NodePool

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from kerf.engine.bookings import buys_nothing, is_check
 from kerf.engine.decision import Refusal
-from kerf.engine.shapes import Shape
-from kerf.engine.trial import NodeRoom, Trial
-from kerf.engine.yielding import Yielding
+from kerf.engine.keep.bookings import buys_nothing, is_check
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.place.yielding import Yielding
 from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
 from kerf.model.placeholders import is_virtual

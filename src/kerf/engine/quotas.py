@@ -7,8 +7,8 @@ pods of a namespace are taken in queue order; those beyond the quota are left ou
 from collections.abc import Sequence
 
 from kerf.engine.decision import Refusal
-from kerf.engine.devices import demand_of
-from kerf.engine.shapes import Shape
+from kerf.engine.place.devices import demand_of
+from kerf.engine.place.shapes import Shape
 from kerf.model.causes import Name, OverResourceQuota
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodDemand

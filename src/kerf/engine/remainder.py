@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
+from kerf.engine.buy.filling import Filler, Purchase
 from kerf.engine.decision import Refusal
-from kerf.engine.filling import Filler, Purchase
-from kerf.engine.fit import fit
 from kerf.engine.outcome import Outcome
+from kerf.engine.place.fit import fit
+from kerf.engine.place.shapes import Shape, group
+from kerf.engine.place.target import Room
 from kerf.engine.placing import find_places, unbought
-from kerf.engine.shapes import Shape, group
-from kerf.engine.supply import Candidate
-from kerf.engine.target import Room
+from kerf.engine.supply.offered import Candidate
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY

@@ -56,7 +56,7 @@ _SILENCE_S = 180.0
 
 
 class KubeObjects:
-    """`kerf.clouds.kwok.ObjectStore` over a connection."""
+    """`kerf.clouds.kwok.cloud.ObjectStore` over a connection."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client

@@ -14,8 +14,8 @@ import msgspec
 from kerf.errors import ApiError, DecodeError
 from kerf.kube.client import Forbidden, KubeClient, Params, Unreachable
 from kerf.kube.resources import CONFIG_MAPS, DRY_RUN, NODE_METRICS, OWN, POD_METRICS, READER, RUN, access
-from kerf.manifests.decode_usage import age_order, newest
 from kerf.manifests.live import decode_list, samples_of
+from kerf.manifests.usage import age_order, newest
 from kerf.model.large import Large
 from kerf.model.usage import SHARD_FORM, SHARD_LABEL, Usage
 from kerf.ports import AlreadyExists, Conflict, NotFound

@@ -35,7 +35,7 @@ from kerf.manifests.encode import (
     node_merged,
     node_pool_status_merged,
 )
-from kerf.manifests.encode_windows import window_status
+from kerf.manifests.windows.encode import window_status
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod

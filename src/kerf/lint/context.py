@@ -11,7 +11,7 @@ from functools import cached_property
 
 from kerf.catalog import aws
 from kerf.catalog.select import ALIBABA, AWS, PROVIDER_OF_GROUP, why_not_sold
-from kerf.engine.supply import allowed_types
+from kerf.engine.supply.offered import allowed_types
 from kerf.errors import DecodeError
 from kerf.lint.knowledge import exporters
 from kerf.lint.subject import POOLS, Subject
@@ -26,7 +26,7 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.model.windows import CapacityWindow
 from kerf.sharing.family import Family
-from kerf.sharing.hami import Hami
+from kerf.sharing.hami.family import Hami
 from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
 
 UNPRICED = "no price of"

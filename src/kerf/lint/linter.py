@@ -12,7 +12,8 @@ from kerf.errors import DecodeError, InputError
 from kerf.lint import suppressions
 from kerf.lint.context import LintContext, Markets, OwnMetrics
 from kerf.lint.findings import Finding, Note
-from kerf.lint.registry import Rule, rules
+from kerf.lint.registry import Rule
+from kerf.lint.rules import rules
 from kerf.lint.rules.keys import VALUES
 from kerf.lint.rules.own import INTERNAL, UNKNOWN, UNUSED
 from kerf.lint.subject import Subject

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from kerf.errors import InputError
 from kerf.lint.findings import Check, Severity
 
 PAGE = "docs/reference/lint.md"
@@ -64,29 +63,6 @@ def add(new: Rule) -> None:
     _RULES[new.code] = new
 
 
-def rules() -> dict[str, Rule]:
-    """All rules by code, in the order of their codes."""
-    from kerf.lint import rules as registered
-
-    assert registered.__all__
+def registered() -> dict[str, Rule]:
+    """The rules of the modules that were imported, by code, in the order of their codes."""
     return dict(sorted(_RULES.items()))
-
-
-def chosen(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
-    """The codes that `--select` and `--ignore` leave: codes or beginnings of codes; an empty `select` means all.
-
-    Raises InputError for one that is no beginning of any code.
-    """
-    known = rules()
-
-    def expanded(flag: str, texts: Iterable[str]) -> set[str]:
-        found: set[str] = set()
-        for text in texts:
-            matching = {code for code in known if code.startswith(text.upper())}
-            if not matching or not text:
-                raise InputError(f"{flag} {text}: expected a code such as KL012 or its beginning (hint: {PAGE})")
-            found |= matching
-        return found
-
-    selected = expanded("--select", select) or set(known)
-    return frozenset(selected - expanded("--ignore", ignore))

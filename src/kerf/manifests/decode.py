@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from kerf.errors import DecodeError, DecodeErrors, InputError
-from kerf.manifests import decode_usage, kinds
+from kerf.manifests import kinds
+from kerf.manifests import usage as decode_usage
 from kerf.manifests.admission import Admission, admission_of
-from kerf.manifests.decode_cluster import BudgetReading
+from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload
 from kerf.manifests.dispatch import FIRST, Value, kind_of, read
 from kerf.manifests.documents import Document

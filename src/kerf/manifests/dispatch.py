@@ -10,25 +10,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerf.errors import DecodeError
-from kerf.manifests import (
-    decode_cluster,
-    decode_dump,
-    decode_groups,
-    decode_karpenter,
-    decode_pods,
-    decode_usage,
-    decode_windows,
-    decode_workloads,
-    kinds,
-    kinds_groups,
-    kinds_karpenter,
-    kinds_windows,
-    rules,
-)
+from kerf.manifests import cluster as decode_cluster
+from kerf.manifests import kinds, rules
+from kerf.manifests import usage as decode_usage
 from kerf.manifests.admission import Admission
-from kerf.manifests.decode_cluster import BudgetReading
+from kerf.manifests.cluster import BudgetReading
+from kerf.manifests.clusterdump import decode as decode_dump
 from kerf.manifests.decoded import Workload
+from kerf.manifests.groups import decode as decode_groups
+from kerf.manifests.groups import form as kinds_groups
+from kerf.manifests.karpenter import decode as decode_karpenter
+from kerf.manifests.karpenter import form as kinds_karpenter
+from kerf.manifests.pods import decode as decode_pods
 from kerf.manifests.schema import Path, Record, Report, shown
+from kerf.manifests.windows import decode as decode_windows
+from kerf.manifests.windows import form as kinds_windows
+from kerf.manifests.workloads import decode as decode_workloads
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.snapshot import Watched
 from kerf.model.usage import NodeUsage, PodUsage

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from kerf.errors import DecodeError
-from kerf.manifests import decode_usage
+from kerf.manifests import usage as decode_usage
 from kerf.manifests.decode import decode_object
-from kerf.manifests.live_pods import Unusual, live_pod
+from kerf.manifests.pods.live import Unusual, live_pod
 from kerf.manifests.schema import Report, path_text, shown
 from kerf.model.nodes import Node
 from kerf.model.snapshot import Watched

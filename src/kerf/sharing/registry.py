@@ -8,16 +8,16 @@ from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap
-from kerf.sharing.choice import CHOICES, CONFIGURATION_LABELS
-from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import SHARING, Family, Refused, Unreadable
-from kerf.sharing.hami import Hami
-from kerf.sharing.hami_config import CONFIG_MAP as HAMI_CONFIG_MAP
-from kerf.sharing.mig import Mig
-from kerf.sharing.mig_parted import MIG_CONFIG
-from kerf.sharing.mps import Mps
-from kerf.sharing.timeslicing import TimeSlicing
-from kerf.sharing.whole import Whole
+from kerf.sharing.hami.config import CONFIG_MAP as HAMI_CONFIG_MAP
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.nvidia.choice import CHOICES, CONFIGURATION_LABELS
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.mig import Mig
+from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
+from kerf.sharing.nvidia.mps import Mps
+from kerf.sharing.nvidia.timeslicing import TimeSlicing
+from kerf.sharing.nvidia.whole import Whole
 
 CONFIG_MAPS = (
     HAMI_CONFIG_MAP,

@@ -7,7 +7,7 @@ may keep what it was given, and an unchanged part is recognised by identity.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kerf.manifests.decode_pods import selector_of
+from kerf.manifests.pods.decode import selector_of
 from kerf.model.times import instant_s
 
 Json = dict[str, Any]

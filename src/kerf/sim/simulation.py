@@ -12,23 +12,23 @@ from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
 from kerf.config import Settings
 from kerf.controllers.composition import compose
 from kerf.controllers.runtime import Ports, Runtime
-from kerf.sim import hami
-from kerf.sim.adapter import SimReader, SimRecorder, SimWriter
-from kerf.sim.api import InMemoryApi
-from kerf.sim.books import Books
 from kerf.sim.clock import VirtualClock, VirtualLoop
-from kerf.sim.device_plugins import DevicePlugins
-from kerf.sim.expectations import outcome_of, text_of
-from kerf.sim.invariants import Invariants
-from kerf.sim.kubelet import Kubelets, NodeLatencies
+from kerf.sim.course.books import Books
+from kerf.sim.course.expectations import outcome_of, text_of
+from kerf.sim.course.invariants import Invariants
+from kerf.sim.course.observer import Observer, PlanNotes
+from kerf.sim.course.report import Outcome, SimulationReport
+from kerf.sim.course.scenario import Scenario
+from kerf.sim.course.steps import Expectation, Restart, Step
+from kerf.sim.course.timeline import Timeline
+from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
+from kerf.sim.kubernetes.api import InMemoryApi
+from kerf.sim.kubernetes.device_plugins import DevicePlugins
+from kerf.sim.kubernetes.kubelet import Kubelets, NodeLatencies
+from kerf.sim.kubernetes.scheduler import Scheduler
+from kerf.sim.kubernetes.webhook import webhook
+from kerf.sim.kubernetes.workloads import Workloads
 from kerf.sim.objects import Json
-from kerf.sim.observer import Observer, PlanNotes
-from kerf.sim.report import Outcome, SimulationReport
-from kerf.sim.scenario import Scenario
-from kerf.sim.scheduler import Scheduler
-from kerf.sim.steps import Expectation, Restart, Step
-from kerf.sim.timeline import Timeline
-from kerf.sim.workloads import Workloads
 from kerf.telemetry import silence
 
 
@@ -135,7 +135,7 @@ class Simulation:
         self._cloud.subscribe(self._invariants.on_cloud)
         self._cloud.subscribe(self._count_step)
         self._api.subscribe(self._on_event)
-        self._api.admission.append(hami.webhook(self._api))
+        self._api.admission.append(webhook(self._api))
         times = self._scenario.cloud
         latencies = NodeLatencies(times.register_s, times.ready_s, times.devices_ready_s)
         self._plugins.start()

@@ -15,7 +15,7 @@ from kerf.model.pods import Pod, PodDemand
 from kerf.model.promises import read
 from kerf.model.snapshot import ClusterNode
 from kerf.sharing.family import Family, Occupant, Unreadable
-from kerf.sharing.partitions import shown
+from kerf.sharing.nvidia.partitions import shown
 
 _MOST_MIB = 2**40
 

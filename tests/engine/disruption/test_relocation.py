@@ -7,7 +7,7 @@ from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Upserted
-from kerf.sharing.hami_records import ALLOCATED, NODE
+from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_pod
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours

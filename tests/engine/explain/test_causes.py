@@ -12,12 +12,12 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from kerf import engine, model
+from kerf.engine.buy.launching import Needed
+from kerf.engine.buy.relabelling import IdleNodeFits
 from kerf.engine.disruption.causes import EmptyFor, Going, Keeping, PodsFit
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import going_text, keeping_text, removal_text
 from kerf.engine.explain.launches import why_launched, why_relabelled
-from kerf.engine.launching import Needed
-from kerf.engine.relabelling import IdleNodeFits
 from kerf.model.causes import Cause, NotBought, PoolStatic
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.nodepool import EMPTY
@@ -110,7 +110,7 @@ def test_model_and_engine_declare_causes() -> None:
     """The search finds those of each module that has some."""
     found = {kind.__module__.removeprefix("kerf.") for kind in causes()}
 
-    assert {"model.causes", "engine.disruption.causes", "engine.launching", "engine.relabelling"} == found
+    assert {"model.causes", "engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"} == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from kerf.engine.explain.sharing import detail, hint, missing_text, reason
 from kerf.model.causes import Cause, Lack, Name, Quoted
-from kerf.sharing.config_names import TornConfig, UnknownConfig
 from kerf.sharing.family import Unreadable
-from kerf.sharing.hami import NoProfileAllowed
-from kerf.sharing.hami_fit import (
+from kerf.sharing.hami.family import NoProfileAllowed
+from kerf.sharing.hami.fit import (
     CORDONED,
     CORES_EXHAUSTED,
     EXCLUSIVE,
@@ -21,8 +20,8 @@ from kerf.sharing.hami_fit import (
     WRONG_ID,
     WRONG_TYPE,
 )
-from kerf.sharing.hami_refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
-from kerf.sharing.hami_shortage import (
+from kerf.sharing.hami.refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami.shortage import (
     CardRule,
     CardsNotNamed,
     CardsOut,
@@ -34,7 +33,8 @@ from kerf.sharing.hami_shortage import (
     TooFewCards,
     WrongCards,
 )
-from kerf.sharing.mig import (
+from kerf.sharing.nvidia.config_names import TornConfig, UnknownConfig
+from kerf.sharing.nvidia.mig import (
     InstancesHidden,
     InstancesTooMany,
     LayoutRefused,
@@ -45,11 +45,11 @@ from kerf.sharing.mig import (
     NoSuchProfile,
     UnequalInstances,
 )
-from kerf.sharing.mig_geometry import ProfileStarts
-from kerf.sharing.partitions import TooFewParts, TooManyAtOnce
+from kerf.sharing.nvidia.mig_geometry import ProfileStarts
+from kerf.sharing.nvidia.partitions import TooFewParts, TooManyAtOnce
+from kerf.sharing.nvidia.replicas import NoConfig
+from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
-from kerf.sharing.replicas import NoConfig
-from kerf.sharing.whole import TooFewGpus
 from tests.sharing.test_causes import causes
 
 GPU, SHARED, GPUMEM = Name("nvidia.com/gpu"), Name("nvidia.com/gpu.shared"), Name("nvidia.com/gpumem")

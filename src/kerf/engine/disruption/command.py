@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kerf.engine.pricing import cards_in_use, cluster_price
+from kerf.engine.supply.pricing import cards_in_use, cluster_price
 from kerf.model.market import Market
 from kerf.model.plan import Cost, Deletion, GpuUse, Launch
 from kerf.model.snapshot import ClusterSnapshot

@@ -11,7 +11,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import PodsFit
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.relocation import Relocation
-from kerf.engine.pricing import present_price
+from kerf.engine.supply.pricing import present_price
 from kerf.model.market import Market
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.plan import Deletion

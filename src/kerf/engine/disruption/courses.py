@@ -9,11 +9,11 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kerf.engine.devices import asks_devices
-from kerf.engine.fit import Placed, fit
-from kerf.engine.shapes import Shape
-from kerf.engine.target import Room
-from kerf.engine.trial import NodeRoom, Trial
+from kerf.engine.place.devices import asks_devices
+from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.target import Room
+from kerf.engine.place.trial import NodeRoom, Trial
 
 Offer = tuple[float, int, Placed]
 """The scheduler's order (least first), the number of a spot, and the next pod there. A spot makes one at a time."""

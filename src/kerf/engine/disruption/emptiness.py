@@ -6,7 +6,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.command import Command, deleting
-from kerf.engine.pricing import present_price
+from kerf.engine.supply.pricing import present_price
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import EMPTY

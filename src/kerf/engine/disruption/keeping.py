@@ -31,7 +31,7 @@ from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
-from kerf.engine.pricing import present_price
+from kerf.engine.supply.pricing import present_price
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
 from kerf.model.market import Market

@@ -7,17 +7,17 @@ remembers the intent is the new claim itself, so that a restart buys nothing twi
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kerf.engine.caps import excess
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import ReplacesTooDear
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.relocation import unbound
-from kerf.engine.limits import Ledger
-from kerf.engine.options import Options
-from kerf.engine.pricing import cluster_price, present_price
-from kerf.engine.supply import supply
+from kerf.engine.supply.caps import excess
+from kerf.engine.supply.offered import supply
+from kerf.engine.supply.pricing import cluster_price, present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.market import Market

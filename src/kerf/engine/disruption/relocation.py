@@ -6,10 +6,10 @@ from dataclasses import replace
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
-from kerf.engine.shapes import Kinds, Shape, group
-from kerf.engine.supply import supply
-from kerf.engine.trial import Trial, placed_pod
-from kerf.engine.waiting import waiting_pods
+from kerf.engine.keep.waiting import waiting_pods
+from kerf.engine.place.shapes import Kinds, Shape, group
+from kerf.engine.place.trial import Trial, placed_pod
+from kerf.engine.supply.offered import supply
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.plan import NodePlacement

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import assert_never
 
+from kerf.engine.buy.options import COST
 from kerf.engine.disruption.causes import (
     BudgetPrevents,
     Deleted,
@@ -37,7 +38,6 @@ from kerf.engine.disruption.causes import (
 )
 from kerf.engine.disruption.command import Command
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.options import COST
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from kerf.engine.devices import demand_of
+from kerf.engine.buy.filling import Load
+from kerf.engine.buy.launching import Needed
+from kerf.engine.buy.relabelling import IdleNodeFits
 from kerf.engine.explain.causes import cause_text, counted
-from kerf.engine.filling import Load
-from kerf.engine.launching import Needed
-from kerf.engine.relabelling import IdleNodeFits
-from kerf.engine.shapes import Shape
-from kerf.engine.supply import Supply
+from kerf.engine.place.devices import demand_of
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import Supply
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import SliceRequest
 from kerf.model.placeholders import Keeper

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from kerf.engine.buy.options import DEFAULT, Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
@@ -11,7 +12,6 @@ from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.notes import estimates, notes
 from kerf.engine.explain.refusals import Telling
-from kerf.engine.options import DEFAULT, Options
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool

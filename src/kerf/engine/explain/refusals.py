@@ -13,9 +13,9 @@ from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, advise, hint_of
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
-from kerf.engine.fit import fit, nearest
-from kerf.engine.shapes import Shape
-from kerf.engine.supply import Candidate
+from kerf.engine.place.fit import fit, nearest
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import Candidate
 from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
 from kerf.model.constraints import INSTANCE_TYPE

@@ -11,15 +11,13 @@ from kerf.model.causes import Cause, Lack, Name
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER
 from kerf.model.quantities import MEMORY, quantity_text
-from kerf.sharing import hami_fit as hami
-from kerf.sharing.config_names import TornConfig, UnknownConfig
-from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import SHARING, Unreadable
-from kerf.sharing.hami import NoProfileAllowed
-from kerf.sharing.hami_admission import IGNORE_LABEL
-from kerf.sharing.hami_mig import HAMI_MODE
-from kerf.sharing.hami_refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
-from kerf.sharing.hami_shortage import (
+from kerf.sharing.hami import fit as hami
+from kerf.sharing.hami.admission import IGNORE_LABEL
+from kerf.sharing.hami.family import NoProfileAllowed
+from kerf.sharing.hami.mig import HAMI_MODE
+from kerf.sharing.hami.refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami.shortage import (
     CardRule,
     CardsNotNamed,
     CardsOut,
@@ -31,7 +29,9 @@ from kerf.sharing.hami_shortage import (
     TooFewCards,
     WrongCards,
 )
-from kerf.sharing.mig import (
+from kerf.sharing.nvidia.config_names import TornConfig, UnknownConfig
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.mig import (
     InstancesHidden,
     InstancesTooMany,
     LayoutRefused,
@@ -42,12 +42,12 @@ from kerf.sharing.mig import (
     NoSuchProfile,
     UnequalInstances,
 )
-from kerf.sharing.mig_geometry import ProfileStarts
-from kerf.sharing.mig_parted import MIG_CONFIG
-from kerf.sharing.partitions import ADMISSION_ERROR, TooFewParts, TooManyAtOnce
+from kerf.sharing.nvidia.mig_geometry import ProfileStarts
+from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
+from kerf.sharing.nvidia.partitions import ADMISSION_ERROR, TooFewParts, TooManyAtOnce
+from kerf.sharing.nvidia.replicas import NoConfig
+from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
-from kerf.sharing.replicas import NoConfig
-from kerf.sharing.whole import TooFewGpus
 
 _CARDS_OUT = {
     hami.NO_SLOT: "needs a free slot of a GPU; every slot is taken",

@@ -4,7 +4,7 @@ from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import Subject
-from kerf.manifests.decode_cluster import BudgetReading
+from kerf.manifests.cluster import BudgetReading
 
 
 @rule("KL045", "budget-blocks-for-ever", Severity.WARNING, ("PodDisruptionBudget",))

@@ -16,11 +16,11 @@ from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import InstanceType, NodeOverlay
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import MIB, quantity_of
-from kerf.sharing.choice import MIG_CONFIGS, label_choices
-from kerf.sharing.device_plugin import CONFIG_LABEL
 from kerf.sharing.family import SHARING, Family
-from kerf.sharing.mig import PREFIX, Mig
-from kerf.sharing.mig_parted import MIG_CONFIG
+from kerf.sharing.nvidia.choice import MIG_CONFIGS, label_choices
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.mig import PREFIX, Mig
+from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
 from kerf.sharing.registry import owner_of, unknown_sharing
 
 _ANY_AWS = "any.type"

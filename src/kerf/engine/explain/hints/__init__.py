@@ -10,7 +10,7 @@ from kerf.engine.explain.hints.limits import raise_limit
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.explain.hints.situation import Advice, Situation
 from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
-from kerf.engine.shapes import Shape
+from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.bounds import MAX_LAUNCHES
 from kerf.model.constraints import NODE_POOL

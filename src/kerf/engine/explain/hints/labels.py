@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, expressions_of, patch_of_pool, places
-from kerf.engine.shapes import Shape
+from kerf.engine.place.shapes import Shape
 from kerf.model.constraints import WELL_KNOWN, Requirement, Requirements, untolerated
 from kerf.model.nodepool import NodePool
 

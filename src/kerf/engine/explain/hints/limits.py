@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool
-from kerf.engine.limits import Ledger
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources, quantity_text
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from kerf.engine.devices import rightful_family
 from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
-from kerf.engine.shapes import Shape
+from kerf.engine.place.devices import rightful_family
+from kerf.engine.place.shapes import Shape
 from kerf.model.causes import CardsNeverShown, Insufficient
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit

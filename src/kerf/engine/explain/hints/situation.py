@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Buy, Evidence
 from kerf.engine.explain.hints.tries import Tries
-from kerf.engine.fit import fit
-from kerf.engine.limits import Ledger
-from kerf.engine.shapes import Shape
-from kerf.engine.supply import Candidate, Supply, supply
+from kerf.engine.place.fit import fit
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import Candidate, Supply, supply
 from kerf.model.constraints import Requirement
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places, requirements_of, takers
-from kerf.engine.shapes import Shape
+from kerf.engine.place.shapes import Shape
 from kerf.model.causes import TypeUnknown
 from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import price_text

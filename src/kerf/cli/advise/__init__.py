@@ -1,0 +1,1 @@
+"""`kerf advise`: one module for each sub-command."""

@@ -1,0 +1,1 @@
+"""`kerf explain`: one module for each kind of object."""

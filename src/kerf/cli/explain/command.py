@@ -1,0 +1,108 @@
+"""`kerf explain`: why pending, why kept, why removed, and the smallest change that would help.
+
+It makes the plan that `kerf plan` makes and looks the answer up in it, so that the two cannot differ.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from kerf.cli.exits import DONE, LOOK, ObjectNotFound
+from kerf.cli.explain.explanation import Explanation
+from kerf.cli.explain.nodes import explain_node
+from kerf.cli.explain.pods import PodAnswers, explain_pods
+from kerf.cli.explain.pools import explain_pool
+from kerf.cli.explain.requests import explain_request
+from kerf.cli.explain.windows import explain_window
+from kerf.cli.explain.workloads import explain_selection, explain_workload
+from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, workload_of
+from kerf.cli.inputs.world import (
+    Source,
+    World,
+    input_options,
+    is_meant,
+    output_option,
+    pod_options,
+    progress,
+    read_world,
+)
+from kerf.cli.plan.command import decided
+from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.render import emit
+from kerf.engine.buy.options import Options
+from kerf.model.snapshot import ClusterNode
+
+_MACHINES = ("node", "nodeclaim")
+
+
+@click.command()
+@click.argument("objects", nargs=-1, metavar="[KIND/NAME]...", shell_complete=lambda *asked: _kinds_like(asked[2]))
+@input_options
+@pod_options
+@output_option
+def explain(objects: tuple[str, ...], **flags: Any) -> int:
+    """Why a pod waits, why a node stays or goes, and the smallest change that would help.
+
+    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool, cwin (a
+    CapacityWindow) or provisioningrequest; with -l instead, all pods with those labels. Exit code 0; 3 when one of the
+    pods has no place; 1 when there is no such object.
+    """
+    namespace = None if flags["all_namespaces"] else flags["namespace"]
+    wanted = wanted_objects(objects, namespace)
+    if not wanted and flags["selector"] is None:
+        raise click.UsageError("give KIND/NAME, or -l SELECTOR")
+    asked = parse_selector(flags["selector"] or "")
+    with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
+    world = read_world(Source.of(flags), with_usage=with_usage)
+    with progress("planning"):
+        answers = PodAnswers(world, *decided(world, Options(with_bound=False)))
+        found = [_explained(one, answers) for one in wanted]
+        chosen = [pod for pod in world.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
+    data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
+    data["items"] = [one.data for one in found]
+    if flags["selector"] is not None:
+        if not chosen:
+            raise ObjectNotFound(f"no pod of the {world.place} has these labels")
+        data["items"] += [one.data for one in explain_pods([pod.key for pod in chosen], answers)]
+        found.append(explain_selection(flags["selector"], chosen, answers))
+        data["selection"] = found[-1].data
+    emit(flags["output"], lambda: data, lambda: _lines(found))
+    return LOOK if any(one.needs_look for one in found) else DONE
+
+
+def _kinds_like(typed: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(typed)]
+
+
+def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
+    world = answers.world
+    if wanted.kind == "pod":
+        return explain_pods((key_of(wanted, world.pods_by_key, world),), answers)[0]
+    if wanted.kind == "nodepool":
+        pools = {pool.name: pool for pool in world.snapshot.node_pools}
+        return explain_pool(pools[key_of(wanted, pools, world)], world, answers.plan)
+    if wanted.kind == "cwin":
+        windows = {window.name: window for window in world.snapshot.windows}
+        return explain_window(windows[key_of(wanted, windows, world)], answers)
+    if wanted.kind == "provisioningrequest":
+        requests = {each.key: each for each in world.snapshot.provisioning_requests}
+        return explain_request(requests[key_of(wanted, requests, world)], answers)
+    if wanted.kind in _MACHINES:
+        nodes = _nodes(wanted.kind, world)
+        return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, world)], answers)
+    return explain_workload(workload_of(wanted, world), answers)
+
+
+def _nodes(kind: str, world: World) -> dict[str, ClusterNode]:
+    """Nodes with their claims, by the name of the node or of the claim."""
+    pairs = ((held.node if kind == "node" else held.claim, held) for held in world.snapshot.nodes)
+    return {named.name: held for named, held in pairs if named is not None}
+
+
+def _lines(found: list[Explanation]) -> Iterator[str]:
+    for number, one in enumerate(found):
+        if number:
+            yield ""
+        yield from one.lines

@@ -1,0 +1,151 @@
+"""Nodes and claims: the stage one is in and what it lacks, who is on it, and why it stays or goes."""
+
+from collections.abc import Iterator
+
+from kerf.cli.cards import cards_of
+from kerf.cli.explain.explanation import Explanation
+from kerf.cli.explain.pods import PodAnswers
+from kerf.cli.inputs.wanted import WORKLOADS
+from kerf.cli.inputs.world import World
+from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
+from kerf.cli.plan.json import Json
+from kerf.cli.render import counted, some, table
+from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
+from kerf.engine.disruption.budgets import Census
+from kerf.engine.explain.causes import cause_text
+from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
+from kerf.engine.supply.caps import excess
+from kerf.engine.supply.pricing import present_price
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.instancetypes import price_number, price_text
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED
+from kerf.model.snapshot import ClusterNode
+from kerf.model.times import instant_text
+
+_MOST_PODS = 5
+_MOST_CROWDS = 3
+
+
+def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
+    """A Node or a NodeClaim; both are told with all that is known of the pair."""
+    world = answers.world
+    future, load = prospect(node, answers.fates), load_of(node, world.usage)
+    coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
+    dear = excess(node, world.snapshot, world.market)
+    name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
+    data: Json = {
+        "kind": kind,
+        "name": name,
+        "node": node.node.name if node.node is not None else None,
+        "nodeClaim": node.claim.name if node.claim is not None else None,
+        "nodePool": pool_of(node),
+        "instanceType": node.labels.get(INSTANCE_TYPE, ""),
+        "capacityType": node.labels.get(CAPACITY_TYPE, ""),
+        "zone": node.labels.get(ZONE, ""),
+        "perHour": price_number(present_price(node, world.snapshot, world.market)),
+        "priceCap": None if dear is None else cause_text(dear),
+        "stage": stage_of(node),
+        "missing": _missing(node, world),
+        "conditions": _conditions(node),
+        "pods": [pod.key for pod in node.pods],
+        "coming": coming,
+        "devices": [card_object(card) for card in cards_of(node, world.snapshot)],
+        "problem": cause_text(node.problem) if node.problem is not None else "",
+        "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
+        "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
+        "overloaded": [] if load is None else list(load.overloaded()),
+        "verdict": future.verdict,
+        "why": future.why,
+        "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
+        "disruptionsAllowed": _budgets(node, world),
+    }
+    return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
+
+
+def _missing(node: ClusterNode, world: World) -> Json | None:
+    condition = missing(node, world.snapshot)
+    if condition is None:
+        return None
+    since = instant_text(condition.since_s) if condition.since_s else None
+    return {"step": condition.type, "reason": condition.reason, "message": condition.message, "since": since}
+
+
+def _conditions(node: ClusterNode) -> list[Json]:
+    return [
+        {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "since": instant_text(condition.since_s) if condition.since_s else None,
+        }
+        for condition in (node.claim.conditions if node.claim is not None else ())
+    ]
+
+
+def _budgets(node: ClusterNode, world: World) -> dict[str, int | None]:
+    """How many nodes of its pool may go now, by reason; None: any number."""
+    pool, census = world.snapshot.pool(pool_of(node)), Census(world.snapshot)
+    return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+
+
+def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
+    world = answers.world
+    labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
+    price = f"{price_text(present_price(node, world.snapshot, world.market))} {world.market.currency}/h"
+    age = age_text(world.snapshot.taken_at_s - created_s(node))
+    yield f"{title}: {stage_of(node)}, {future.verdict}"
+    yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
+    dear = excess(node, world.snapshot, world.market)
+    if dear is not None:
+        kept = "this one is kept until its pods have a cheaper place"
+        yield f"  {cause_text(dear)}: no further node is bought at it, and {kept}"
+    condition = missing(node, world.snapshot)
+    if condition is not None:
+        since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
+        yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
+    if node.problem is not None:
+        yield f"  its cards cannot be planned with: {cause_text(node.problem)}"
+    yield f"  {future.verdict}: {future.why}"
+    for relabel in answers.plan.relabels:
+        if relabel.node == node.name:
+            yield f"  gets another configuration of GPU sharing: {relabel.why}"
+    yield f"  {counted(len(node.pods), 'pod')}{': ' if node.pods else ''}{some([p.key for p in node.pods], _MOST_PODS)}"
+    if coming:
+        yield f"  {counted(len(coming), 'pod')} to come: {some(coming, _MOST_PODS)}"
+    yield from _load_lines(node, world)
+    yield from _card_lines(node, world)
+    yield from _condition_lines(node)
+
+
+def _load_lines(node: ClusterNode, world: World) -> Iterator[str]:
+    """Where much is used and little asked: how much, and whose pods ask too little."""
+    load = load_of(node, world.usage)
+    if load is None or not load.overloaded():
+        return
+    yield f"  overloaded: it {load_text(load, load.overloaded())}"
+    for crowd in crowds(node.pods, world.usage, load.overloaded())[:_MOST_CROWDS]:
+        asked = f"{crowd.kind.lower()}/{crowd.name} -n {crowd.namespace}"
+        told = f"; `kerf explain {asked}` advises a request" if crowd.kind.lower() in WORKLOADS else ""
+        yield f"    {crowd_text(crowd, load.overloaded())}{told}"
+
+
+def _card_lines(node: ClusterNode, world: World) -> Iterator[str]:
+    for card in cards_of(node, world.snapshot):
+        held = card.device
+        holders = ", ".join(map(holder_text, card.holders)) or "idle"
+        yield (
+            f"  GPU {held.index} ({held.model or 'model unknown'}): {held.used_memory_mib} of {held.memory_mib} MiB, "
+            f"{held.used_cores} of {held.cores} cores, {held.used_slots} of {held.slots} slots; {holders}"
+        )
+
+
+def _condition_lines(node: ClusterNode) -> Iterator[str]:
+    conditions = node.claim.conditions if node.claim is not None else ()
+    if conditions:
+        yield ""
+        rows = [
+            (c.type, c.status, instant_text(c.since_s) if c.since_s else "-", c.message or c.reason or "-")
+            for c in conditions
+        ]
+        yield from table(("CONDITION", "STATUS", "SINCE", "MESSAGE"), rows, indent="  ")

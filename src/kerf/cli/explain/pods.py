@@ -1,0 +1,167 @@
+"""Pods and the workloads that make them: where each goes, or why it has no place."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from kerf.cli.cards import Card, cards_of
+from kerf.cli.explain.explanation import Explanation
+from kerf.cli.inputs.world import World
+from kerf.cli.plan.json import Json, launch_object, placement_object, unplaced_object
+from kerf.cli.render import counted, patch_command, table
+from kerf.engine.decision import Decision
+from kerf.engine.disruption.keeping import Fates
+from kerf.engine.explain.causes import misfit_text, missing_text
+from kerf.model.gpu import Slice
+from kerf.model.instancetypes import price_text
+from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
+from kerf.model.pods import Pod
+
+RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, DAEMON = (
+    "running",
+    "ended",
+    "ending",
+    "new-node",
+    "on-node",
+    "no-place",
+    "daemon",
+)
+"""Verdicts on a pod."""
+
+
+class PodAnswers:
+    """A decision and its plan, asked by pod."""
+
+    def __init__(self, world: World, decision: Decision, plan: Plan) -> None:
+        self.world, self.decision, self.plan = world, decision, plan
+        self._cards: dict[str, tuple[Card, ...]] = {}
+
+    @cached_property
+    def fates(self) -> Fates:
+        """What becomes of the nodes."""
+        return Fates(self.world.snapshot, self.world.market, self.plan)
+
+    @cached_property
+    def launches(self) -> dict[str, Launch]:
+        """The node that is bought for a pod."""
+        return {placed.pod: launch for launch in self.plan.launches for placed in launch.pods}
+
+    @cached_property
+    def placements(self) -> dict[str, NodePlacement]:
+        """The node of the cluster on which a pod will be."""
+        return {placement.pod.pod: placement for placement in self.plan.placements}
+
+    @cached_property
+    def unplaced(self) -> dict[str, Unplaced]:
+        """Why a pod has no place."""
+        return {unplaced.pod: unplaced for unplaced in self.plan.unplaced}
+
+    def verdict(self, pod: Pod) -> str:
+        """One of the words above."""
+        if pod.is_ended:
+            return ENDED
+        if pod.node_name:
+            return RUNNING
+        if pod.deleted_s is not None:
+            return ENDING
+        found = ((self.launches, NEW_NODE), (self.placements, ON_NODE), (self.unplaced, NO_PLACE))
+        return next((verdict for pods, verdict in found if pod.key in pods), DAEMON)
+
+    def cards(self, pod: Pod) -> list[Card]:
+        """The cards of its node that a running pod holds a part of, with its part alone."""
+        held = []
+        for card in self._cards_of_node(pod.node_name):
+            mine = tuple(holder for holder in card.holders if holder.pod == pod.key)
+            if mine:
+                held.append(Card(card.node, card.device, mine))
+        return held
+
+    def _cards_of_node(self, name: str) -> tuple[Card, ...]:
+        if name not in self._cards:
+            node = self.world.snapshot.node(name)
+            self._cards[name] = () if node is None else cards_of(node, self.world.snapshot)
+        return self._cards[name]
+
+
+def explain_pods(keys: Iterable[str], answers: PodAnswers) -> list[Explanation]:
+    """One answer a pod, in the order of `keys`."""
+    return [_pod(answers.world.pods_by_key[key], answers) for key in keys]
+
+
+def _pod(pod: Pod, answers: PodAnswers) -> Explanation:
+    verdict = answers.verdict(pod)
+    data: Json = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "verdict": verdict}
+    title = f"Pod {pod.key}"
+    if verdict == NEW_NODE:
+        launch = answers.launches[pod.key]
+        return Explanation({**data, "launch": launch_object(launch)}, tuple(_launch_lines(title, pod, launch)))
+    if verdict == ON_NODE:
+        placement = answers.placements[pod.key]
+        data["placement"] = placement_object(placement, answers.world.snapshot)
+        lines = [f"{title} goes to {placement.node}, which is there or on its way", *_slices(placement.pod.slices)]
+        for relabel in answers.plan.relabels:
+            if relabel.node == placement.node:
+                lines.append(f"  the node gets another configuration of GPU sharing first: {relabel.why}")
+        return Explanation(data, tuple(lines))
+    if verdict == NO_PLACE:
+        unplaced = answers.unplaced[pod.key]
+        return Explanation({**data, "unplaced": unplaced_object(unplaced)}, tuple(no_place(title, unplaced)), True)
+    if verdict == RUNNING:
+        return _running(pod, data, answers)
+    texts = {
+        ENDED: f"has ended ({pod.phase}) and holds nothing",
+        ENDING: "is being deleted and waits for no node",
+        DAEMON: "belongs to a DaemonSet or to kubelet: no node is ever bought for it",
+    }
+    return Explanation(data, (f"{title} {texts[verdict]}",))
+
+
+def _launch_lines(title: str, pod: Pod, launch: Launch) -> Iterator[str]:
+    bought = launch.offering
+    yield f"{title} gets a new node, {launch.name}: {bought}"
+    pods = counted(len(launch.pods), "pod")
+    yield f"  NodePool {launch.node_pool}, {price_text(launch.price_micro)} an hour, for {pods}"
+    yield f"  why: {launch.why}"
+    yield from _slices(next(placed.slices for placed in launch.pods if placed.pod == pod.key))
+
+
+def _slices(slices: Sequence[Slice]) -> Iterator[str]:
+    for part in slices:
+        yield f"  GPU {part.device}: {part.memory_mib} MiB and {part.cores} cores for container {part.container}"
+
+
+def no_place(title: str, unplaced: Unplaced) -> Iterator[str]:
+    """Everything that is known of a pod without a place."""
+    yield f"{title} has no place, stage {unplaced.stage.value}"
+    yield f"  {unplaced.reason}"
+    if unplaced.misfits:
+        yield ""
+        rows = [(str(m.target), m.stage.value, missing_text(m) or "-", misfit_text(m)) for m in unplaced.misfits]
+        yield from table(("TARGET", "STAGE", "MISSING", "REASON"), rows, indent="  ")
+        yield ""
+    if unplaced.hint:
+        yield f"  hint: {unplaced.hint}"
+    if unplaced.patch is not None:
+        yield f"  {patch_command(unplaced.patch)}"
+
+
+def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
+    held = [(card, holder) for card in answers.cards(pod) for holder in card.holders]
+    data["node"] = pod.node_name
+    data["devices"] = [
+        {
+            "index": card.device.index,
+            "id": card.device.id,
+            "model": card.device.model,
+            "memoryMiB": holder.memory_mib,
+            "cores": holder.cores,
+            "slots": holder.slots,
+        }
+        for card, holder in held
+    ]
+    lines = [f"Pod {pod.key} is on node {pod.node_name}"]
+    lines += [
+        f"  GPU {card.device.index} ({card.device.model or 'model unknown'}, {card.device.id}): "
+        f"{holder.memory_mib} of {card.device.memory_mib} MiB, {holder.cores} of {card.device.cores} cores"
+        for card, holder in held
+    ]
+    return Explanation(data, tuple(lines))

@@ -1,0 +1,202 @@
+"""A NodePool: what it may still launch, at which prices, and what stands in its way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from kerf.cli.explain.explanation import Explanation
+from kerf.cli.inputs.world import World
+from kerf.cli.plan.json import Json
+from kerf.cli.render import counted, table
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.disruption.budgets import Census
+from kerf.engine.explain.causes import cause_text
+from kerf.engine.supply.offered import Candidate, Supply, pool_problem, supply
+from kerf.engine.supply.pricing import present_price
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.instancetypes import price_number, price_text
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
+from kerf.model.plan import Plan, Repartition
+from kerf.model.quantities import NOTHING, quantity_text
+from kerf.model.times import duration_text
+
+_MOST_TYPES = 10
+_MOST_DEAR = 3
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """A pool with all that is asked of it."""
+
+    pool: NodePool
+    world: World
+    plan: Plan
+
+    @cached_property
+    def problem(self) -> str:
+        problem = pool_problem(self.pool, self.world.snapshot.node_classes, assume_ready=True)
+        return "" if problem is None else cause_text(problem)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return self._wares.by_pool.get(self.pool.name, ())
+
+    @cached_property
+    def _wares(self) -> Supply:
+        return supply(self.world.snapshot, self.world.market)
+
+    @cached_property
+    def too_dear(self) -> list[Candidate]:
+        """Types of which a price cap leaves offerings out, the cheapest of those first."""
+        mine = [c for c in (*self._wares.candidates, *self._wares.unavailable) if c.pool.name == self.pool.name]
+        return sorted((c for c in mine if c.too_dear), key=lambda c: (c.too_dear[0].price_micro, c.kind.name))
+
+    @cached_property
+    def unknown(self) -> list[tuple[str, str]]:
+        """Types that the pool names and that cannot be bought, with why."""
+        named, market = self.pool.requirements.get(INSTANCE_TYPE), self.world.market
+        if named is None or named.complement:
+            return []
+        missing = [name for name in sorted(named.values) if market.find(name) is None]
+        return [(name, market.not_sold.get(name, "unknown instance type")) for name in missing]
+
+    @cached_property
+    def limits(self) -> list[tuple[str, int, int, int]]:
+        """Resource, limit, in use, added by the plan: as the ledger counts, by which launches are refused."""
+        ledger = Ledger.of(self.world.snapshot, self.world.market)
+        used, limits = ledger.used(self.pool.name), ledger.limit(self.pool.name) or NOTHING
+        for launch in self.plan.launches:
+            ledger.charge(launch.node_pool, launch.charge)
+        planned = ledger.used(self.pool.name) - used
+        return [(name, limits[name], used.get(name, 0), planned.get(name, 0)) for name in sorted(limits)]
+
+    @cached_property
+    def nodes(self) -> list[tuple[str, int]]:
+        """Nodes of the pool and those on their way, with their prices."""
+        held = self.world.snapshot.nodes
+        mine = [node for node in held if node.claim is not None and node.claim.node_pool == self.pool.name]
+        return [(node.name, present_price(node, self.world.snapshot, self.world.market)) for node in mine]
+
+    @cached_property
+    def relabels(self) -> list[Repartition]:
+        """Idle nodes of it that are to show their GPUs otherwise."""
+        return [relabel for relabel in self.plan.relabels if relabel.node_pool == self.pool.name]
+
+    @cached_property
+    def may_go(self) -> dict[str, int | None]:
+        """How many nodes the budgets let go now, by reason; None: any number."""
+        census = Census(self.world.snapshot)
+        return {reason: census.allowed(self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+
+
+def explain_pool(pool: NodePool, world: World, plan: Plan) -> Explanation:
+    """Limits, use, types with prices, problems."""
+    asked = _Pool(pool, world, plan)
+    return Explanation(_data(asked), tuple(_lines(asked)))
+
+
+def _data(asked: _Pool) -> Json:
+    pool = asked.pool
+    return {
+        "kind": "NodePool",
+        "name": pool.name,
+        "weight": pool.weight,
+        "problem": asked.problem,
+        "nodes": [name for name, _ in asked.nodes],
+        "perHour": price_number(sum(price for _, price in asked.nodes)),
+        "launches": [launch.name for launch in asked.plan.launches if launch.node_pool == pool.name],
+        "limits": [
+            {
+                "resource": name,
+                "limit": quantity_text(name, limit),
+                "used": quantity_text(name, used),
+                "planned": quantity_text(name, planned),
+            }
+            for name, limit, used, planned in asked.limits
+        ],
+        "consolidationPolicy": pool.disruption.policy,
+        "consolidateAfter": duration_text(pool.disruption.consolidate_after_s),
+        "disruptionsAllowed": asked.may_go,
+        "instanceTypes": [_type_object(candidate) for candidate in asked.candidates],
+        "notOffered": [{"instanceType": name, "why": why} for name, why in asked.unknown],
+        "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.too_dear],
+        "minNodes": pool.bounds.min_nodes,
+        "relabels": [each.node for each in asked.relabels],
+    }
+
+
+def _type_object(candidate: Candidate) -> Json:
+    first = candidate.offerings[0] if candidate.offerings else None
+    return {
+        "instanceType": candidate.kind.name,
+        "capacityType": first.capacity_type if first is not None else None,
+        "zone": first.zone if first is not None else None,
+        "perHour": price_number(candidate.price_micro) if first is not None else None,
+        "gpus": candidate.kind.gpu_count,
+    }
+
+
+def _lines(asked: _Pool) -> Iterator[str]:
+    pool, currency = asked.pool, asked.world.market.currency
+    price = price_text(sum(price for _, price in asked.nodes))
+    bought = sum(1 for launch in asked.plan.launches if launch.node_pool == pool.name)
+    yield f"NodePool {pool.name}: {counted(len(asked.nodes), 'node')}, {price} {currency}/h, {bought} to be launched"
+    if asked.problem:
+        yield f"  takes no nodes: {asked.problem}"
+    for name, why in asked.unknown:
+        yield f"  {name}: {why}"
+    if pool.bounds.invalid_floor:
+        yield f"  {pool.bounds.invalid_floor}; none of its nodes is removed until then"
+    elif pool.bounds.min_nodes:
+        yield f"  keeps {counted(pool.bounds.min_nodes, 'node')}, empty or not"
+    yield f"  weight {pool.weight}; {_disruption(asked)}"
+    for launch in asked.plan.launches:
+        if launch.node_pool == pool.name and launch.replaces:
+            yield f"  {launch.name} {launch.why}"
+    for relabel in asked.relabels:
+        yield f"  node {relabel.node} gets another configuration of GPU sharing: {relabel.why}"
+    if asked.limits:
+        yield ""
+        rows = [
+            (name, *(quantity_text(name, amount) for amount in (limit, used, planned)))
+            for name, limit, used, planned in asked.limits
+        ]
+        yield from table(("LIMIT", "AT", "USED", "PLANNED"), rows, indent="  ")
+    yield ""
+    yield from _type_lines(asked)
+    for candidate in asked.too_dear[:_MOST_DEAR]:
+        yield f"  {candidate.kind.name}: {_excess(candidate)}"
+    more = len(asked.too_dear) - _MOST_DEAR
+    if more > 0:
+        yield f"  and {counted(more, 'type')} above the cap"
+
+
+def _excess(candidate: Candidate) -> str:
+    excess = candidate.pool.bounds.excess(candidate.kind, candidate.too_dear[0].price_micro)
+    return "" if excess is None else cause_text(excess)
+
+
+def _disruption(asked: _Pool) -> str:
+    settings = asked.pool.disruption
+    after = duration_text(settings.consolidate_after_s)
+    budgets = ", ".join(
+        f"{'any number' if number is None else number} when {reason}" for reason, number in asked.may_go.items()
+    )
+    return f"{settings.policy} after {after}; may go now: {budgets}"
+
+
+def _type_lines(asked: _Pool) -> Iterator[str]:
+    shown = asked.candidates[:_MOST_TYPES]
+    if not shown:
+        yield "  it offers no instance type"
+        return
+    rows = []
+    for candidate in shown:
+        first = candidate.offerings[0] if candidate.offerings else None
+        where = (first.capacity_type, first.zone) if first is not None else ("sold out", "-")
+        gpus = str(candidate.kind.gpu_count or "-")
+        rows.append((candidate.kind.name, *where, price_text(candidate.price_micro), gpus))
+    yield from table(("TYPE", "CAPACITY", "ZONE", f"{asked.world.market.currency}/H", "GPUS"), rows, indent="  ")
+    more = len(asked.candidates) - len(shown)
+    if more:
+        yield f"  and {counted(more, 'dearer type')}"

@@ -1,0 +1,88 @@
+"""Workloads and pods chosen by label: where they are, what they ask and use, and why nothing is bought for them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kerf.cli.explain.explanation import Explanation
+from kerf.cli.explain.pods import ENDED, ENDING, NEW_NODE, NO_PLACE, ON_NODE, RUNNING, PodAnswers, explain_pods
+from kerf.cli.explain.runs import explain_runs
+from kerf.cli.explain.standing import standing_of
+from kerf.cli.inputs.wanted import pods_of
+from kerf.cli.plan.json import Json
+from kerf.cli.plan.text import unplaced_lines
+from kerf.cli.render import counted, some
+from kerf.manifests.decoded import Workload
+from kerf.model.pods import Pod
+
+
+def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
+    """Its pods: how many run, go somewhere, or have no place; and how those stand that run."""
+    pods = pods_of(workload, answers.world)
+    by_verdict = _by_verdict(pods, answers)
+    facts, said = standing_of(pods, answers.world)
+    data: Json = {
+        "kind": workload.kind,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "replicas": workload.replicas,
+        "suspended": workload.suspended,
+        "pods": [one.data for one in explain_pods([pod.key for pod in pods], answers)],
+        **facts,
+    }
+    title = f"{workload.kind} {workload.namespace}/{workload.name}"
+    lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers), *said]
+    if workload.cron_job is not None:
+        facts, said = explain_runs(workload.cron_job, answers.world.snapshot)
+        data, lines = {**data, **facts}, [*lines, *said]
+    if workload.suspended:
+        lines.append(f"  it is {workload.suspended}")
+    if not pods:
+        lines.append(f"  it has none now; --replicas {workload.key}=1 plans as if it had one")
+    return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))
+
+
+def explain_selection(selector: str, pods: Sequence[Pod], answers: PodAnswers) -> Explanation:
+    """Pods of any owners that are chosen by label, together."""
+    by_verdict = _by_verdict(pods, answers)
+    facts, said = standing_of(pods, answers.world)
+    owners = {(pod.owner.kind, pod.namespace, pod.owner.name) for pod in pods if pod.owner is not None}
+    made = f", made by {_kinds(owners)}" if owners else ""
+    data: Json = {
+        "kind": "Selection",
+        "selector": selector,
+        "count": len(pods),
+        "owners": [{"kind": kind, "namespace": space, "name": name} for kind, space, name in sorted(owners)],
+        **facts,
+    }
+    lines = [f"pods with {selector}: {len(pods)}{made}", *_summary(by_verdict, answers), *said]
+    return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))
+
+
+def _kinds(owners: Iterable[tuple[str, str, str]]) -> str:
+    kinds = [kind for kind, _, _ in owners]
+    return ", ".join(counted(kinds.count(kind), kind) for kind in sorted(set(kinds)))
+
+
+def _by_verdict(pods: Iterable[Pod], answers: PodAnswers) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        found.setdefault(answers.verdict(pod), []).append(pod)
+    return found
+
+
+def _summary(by_verdict: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
+    for verdict, doing in ((RUNNING, "on node"), (ENDING, ""), (ENDED, "")):
+        for node, keys in _by(by_verdict.get(verdict, ()), lambda pod: pod.node_name).items():
+            yield f"  {some(keys)}  {f'{doing} {node}' if doing else verdict}"
+    for name, keys in _by(by_verdict.get(NEW_NODE, ()), lambda pod: answers.launches[pod.key].name).items():
+        launch = answers.launches[keys[0]]
+        yield f"  {some(keys)}  new node {name}: {launch.offering}, {launch.why}"
+    for name, keys in _by(by_verdict.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node).items():
+        yield f"  {some(keys)}  to go on {name}, which is there or on its way"
+    yield from unplaced_lines([answers.unplaced[pod.key] for pod in by_verdict.get(NO_PLACE, ())])
+
+
+def _by(pods: Iterable[Pod], name_of: Callable[[Pod], str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for pod in pods:
+        groups.setdefault(name_of(pod), []).append(pod.key)
+    return groups

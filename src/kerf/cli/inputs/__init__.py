@@ -1,0 +1,1 @@
+"""What commands read: files, a live cluster, a dump, Prometheus, the leader."""

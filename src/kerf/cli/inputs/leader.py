@@ -1,0 +1,195 @@
+"""What only the running leader knows: stock-outs, back-offs, its last decisions, and with which settings it decides.
+
+All of it lives in the leader's memory and is gone with the process. So it may be missing at any time, and a dump is
+worth having without it, as long as it says so.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from kerf.cli.proposals import a_file
+from kerf.errors import ApiError, InputError, KerfError
+from kerf.kube.client import KubeClient, NoCluster, Target
+from kerf.kube.decisions import ACCOUNT, PATH, read_decisions
+from kerf.manifests.clusterdump.decode import MARKET, market_of
+from kerf.manifests.schema import Report, path_text
+from kerf.model.market import BackOff, SoldOut
+
+_METRICS_PORT = 8080
+_ANSWER_S = 15
+_MOST_LETTERS = 600
+"""Of a reason; the line that a role lacks must fit."""
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+class NoLeader(KerfError):
+    """The leader did not answer; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the leader said. `catalog` and `region` are those that it was started with, empty where it was not.
+
+    `plugin_namespaces` is empty where it does not state them, as an older Kerf.
+    """
+
+    strategy: str = "cost"
+    follow: str = "auto"
+    plugin_namespaces: tuple[str, ...] = ()
+    catalog: str = ""
+    region: str = ""
+    sold_out: tuple[SoldOut, ...] = ()
+    back_offs: tuple[BackOff, ...] = ()
+    decisions: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderFlags:
+    """What the flags of `leader_options` say."""
+
+    namespace: str = "kerf-system"
+    port: int = _METRICS_PORT
+    account: str = ACCOUNT
+    url: str = ""
+    token_file: str = ""
+
+    @classmethod
+    def of(cls, flags: dict[str, Any]) -> "LeaderFlags":
+        """Takes its own flags out of `flags`."""
+        return cls(**{field.name: flags.pop(f"leader_{field.name}") for field in fields(cls)})
+
+
+def leader_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags that say where the leader is; they arrive as `LeaderFlags`."""
+    flags = (
+        click.option(
+            "--leader-namespace", metavar="NAME", default="kerf-system", show_default=True, help="Where Kerf runs."
+        ),
+        click.option(
+            "--leader-port",
+            type=click.IntRange(1, 65535),
+            default=_METRICS_PORT,
+            show_default=True,
+            help="On which its pods serve /metrics.",
+        ),
+        click.option(
+            "--leader-account",
+            metavar="NAME",
+            default=ACCOUNT,
+            show_default=True,
+            help="The service account that may ask it.",
+        ),
+        click.option(
+            "--leader-url", metavar="URL", default="", help="Ask the leader there, not through the API server."
+        ),
+        click.option(
+            "--leader-token-file",
+            metavar="FILE",
+            default="",
+            shell_complete=a_file,
+            help="A token for --leader-url, with the audience kerf.dev.",
+        ),
+    )
+    for flag in reversed(flags):
+        command = flag(command)
+    return command
+
+
+def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) -> Answer:
+    """What the leader remembers. Raises NoLeader, and InputError for flags that do not go together."""
+    if bool(flags.url) != bool(flags.token_file):
+        raise InputError("--leader-url and --leader-token-file: expected both or none of them")
+    if flags.url and not flags.url.startswith(("http://", "https://")):
+        raise InputError(f"--leader-url {flags.url[:80]}: expected a URL such as http://127.0.0.1:8080")
+    try:
+        asked = _from_url(flags) if flags.url else _through_server(Target(kubeconfig, context), flags)
+        return asyncio.run(_answered(asked))
+    except NoCluster as error:
+        raise NoLeader("no cluster") from error
+    except ApiError as error:
+        raise NoLeader(" ".join(str(error).split())[:_MOST_LETTERS]) from error
+
+
+async def _answered(asked: Awaitable[bytes]) -> Answer:
+    # Small values only: at its end asyncio makes a repr of what the main task gives.
+    return answer_of(await asked)
+
+
+async def _through_server(target: Target, flags: LeaderFlags) -> bytes:
+    client = await KubeClient.connect(target)
+    try:
+        return await read_decisions(client, flags.namespace, flags.port, flags.account)
+    finally:
+        await client.close()
+
+
+async def _from_url(flags: LeaderFlags) -> bytes:
+    import aiohttp
+
+    token = Path(flags.token_file).read_text(encoding="utf-8").strip()
+    limit = aiohttp.ClientTimeout(total=_ANSWER_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=limit) as session,
+            # A redirect would carry the token to the server that is named there.
+            session.get(
+                flags.url.rstrip("/") + PATH, headers={"Authorization": f"Bearer {token}"}, allow_redirects=False
+            ) as response,
+        ):
+            body = await response.content.read(_MOST_BYTES + 1)
+            if response.status != 200:
+                raise ApiError(f"HTTP {response.status}: {body[:200].decode(errors='replace').strip()}")
+            return body
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        raise ApiError(f"{flags.url[:80]}: {error or 'no answer in time'}") from error
+
+
+def answer_of(body: bytes) -> Answer:
+    """The answer as a value. Raises ApiError for what is none."""
+    if len(body) > _MOST_BYTES:
+        raise ApiError(f"the leader's answer is larger than {_MOST_BYTES} bytes")
+    try:
+        raw = msgspec.json.decode(body, type=_Answer)
+    except msgspec.MsgspecError as error:
+        raise ApiError(f"the leader's answer is not that of kerf: {error}") from error
+    report = Report()
+    MARKET.check(raw.market, ("market",), report)
+    if report.problems:
+        problem = report.problems[0]
+        raise ApiError(f"the leader's answer: {path_text(problem.path)}: expected {problem.expected}")
+    sold_out, back_offs = market_of(raw.market)
+    settings, catalogue = raw.settings, raw.catalogue
+    return Answer(
+        settings.strategy,
+        settings.follow,
+        tuple(settings.plugin_namespaces),
+        catalogue.name,
+        catalogue.region,
+        sold_out,
+        back_offs,
+        tuple(raw.decisions),
+    )
+
+
+class _Settings(msgspec.Struct):
+    strategy: Literal["cost", "first-fit"] = "cost"
+    follow: Literal["auto", "nominate", "pin", "off"] = "auto"
+    plugin_namespaces: list[str] = msgspec.field(name="pluginNamespaces", default_factory=list)
+
+
+class _Catalogue(msgspec.Struct):
+    name: str = ""
+    region: str = ""
+
+
+class _Answer(msgspec.Struct):
+    settings: _Settings = msgspec.field(default_factory=_Settings)
+    catalogue: _Catalogue = msgspec.field(default_factory=_Catalogue)
+    market: dict[str, Any] = {}
+    decisions: list[dict[str, Any]] = []

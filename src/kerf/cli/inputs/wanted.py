@@ -1,0 +1,112 @@
+"""An object that is named on the command line, as kubectl takes names: which one of the input or cluster is meant."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from kerf.cli.exits import ObjectNotFound
+from kerf.cli.inputs.world import World
+from kerf.manifests.decoded import Workload
+from kerf.model.pods import Pod
+
+KINDS = {
+    "pod": ("Pod", "pods", "po"),
+    "deployment": ("Deployment", "deployments", "deploy"),
+    "statefulset": ("StatefulSet", "statefulsets", "sts"),
+    "replicaset": ("ReplicaSet", "replicasets", "rs"),
+    "job": ("Job", "jobs"),
+    "cronjob": ("CronJob", "cronjobs", "cj"),
+    "node": ("Node", "nodes", "no"),
+    "nodeclaim": ("NodeClaim", "nodeclaims"),
+    "nodepool": ("NodePool", "nodepools"),
+    "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
+    "provisioningrequest": ("ProvisioningRequest", "provisioningrequests", "provreq", "provreqs"),
+}
+"""What can be explained: its kind, and the other names that kubectl knows it by."""
+WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")
+"""Those that make pods."""
+_ALIASES = {alias.lower(): kind for kind, names in KINDS.items() for alias in (kind, *names)}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An object that was asked for; `namespace` None: any."""
+
+    kind: str
+    name: str
+    namespace: str | None = None
+
+
+def wanted_objects(objects: tuple[str, ...], namespace: str | None) -> list[Wanted]:
+    """`pod/web`, `pod/default/web`, or kubectl's `pod web db`."""
+    if objects and "/" not in objects[0] and len(objects) > 1:
+        objects = tuple(f"{objects[0]}/{name}" for name in objects[1:])
+    return [parsed(text, namespace) for text in objects]
+
+
+def parsed(text: str, namespace: str | None) -> Wanted:
+    """`KIND/NAME` or `KIND/NAMESPACE/NAME`. Raises UsageError."""
+    kind_text, *rest = text.split("/")
+    kind = _ALIASES.get(kind_text.lower())
+    if kind is None:
+        raise click.UsageError(f"{text}: expected one of {', '.join(KINDS)}, then /NAME; got {kind_text!r}")
+    if not all(rest) or len(rest) not in (1, 2):
+        raise click.UsageError(f"{text}: expected {kind}/NAME or {kind}/NAMESPACE/NAME")
+    return Wanted(kind, rest[-1], rest[0] if len(rest) == 2 else namespace)
+
+
+def key_of(wanted: Wanted, known: Iterable[str], world: World) -> str:
+    """The key of the object that is meant. Raises ObjectNotFound with the nearest names."""
+    keys = sorted(known)
+    if wanted.namespace is None:
+        found = [key for key in keys if key.rpartition("/")[2] == wanted.name]
+        found = [key for key in found if key.startswith(f"{world.namespace}/")] or found
+    else:
+        exact = (f"{wanted.namespace}/{wanted.name}", wanted.name)
+        found = [key for key in keys if key in exact]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ObjectNotFound(
+            f"{wanted.kind}/{wanted.name} is in several namespaces ({', '.join(found)}): say which, -n"
+        )
+    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys, world.place)}")
+
+
+def _nearest(wanted: Wanted, keys: list[str], place: str) -> str:
+    if not keys:
+        return f"; the {place} has no {wanted.kind}"
+    full = wanted.name if wanted.namespace is None else f"{wanted.namespace}/{wanted.name}"
+    by_name = {key.rpartition("/")[2]: key for key in reversed(keys)}
+    close = difflib.get_close_matches(full, keys, 3) or [
+        by_name[name] for name in difflib.get_close_matches(wanted.name, list(by_name), 3)
+    ]
+    return f"; nearest known: {', '.join(close or keys[:3])}"
+
+
+def workload_of(wanted: Wanted, world: World) -> Workload:
+    """The Deployment, Job or the like that is meant. Raises ObjectNotFound."""
+    same_kind = (w for w in world.decoded.workloads if w.kind.lower() == wanted.kind)
+    workloads = {f"{workload.namespace}/{workload.name}": workload for workload in same_kind}
+    return workloads[key_of(wanted, workloads, world)]
+
+
+def pods_of(workload: Workload, world: World) -> list[Pod]:
+    """Its pods, ended ones too, in the order of the input."""
+    return [pod for pod in world.pods if is_of(pod, workload, world.decoded.workloads)]
+
+
+def is_of(pod: Pod, workload: Workload, workloads: Sequence[Workload]) -> bool:
+    """Whether the workload made the pod, itself or by a ReplicaSet or Job of its own."""
+    owner = pod.owner
+    if owner is None or pod.namespace != workload.namespace:
+        return False
+    if (owner.kind, owner.name) == (workload.kind, workload.name):
+        return True
+    template_hash = pod.labels.get("pod-template-hash")
+    if workload.kind == "Deployment" and owner.kind == "ReplicaSet" and template_hash:
+        return owner.name == f"{workload.name}-{template_hash}"
+    between = [w for w in workloads if (w.kind, w.namespace, w.name) == (owner.kind, pod.namespace, owner.name)]
+    return any(w.owner is not None and (w.owner.kind, w.owner.name) == (workload.kind, workload.name) for w in between)

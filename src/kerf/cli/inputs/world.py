@@ -1,0 +1,421 @@
+"""From flags and files to a snapshot and a market: what every command needs first.
+
+Without -f that is a cluster. With it, the same input must give the same bytes on any day, so the present is the newest
+instant that the input states, unless `--now` says otherwise.
+"""
+
+import contextlib
+import difflib
+import functools
+import io
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import click
+
+from kerf.catalog import load_market, provider_of, why_not_sold
+from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.proposals import a_file
+from kerf.cli.render import counted
+from kerf.config import settings_of
+from kerf.engine.disruption.quiet import remaining_s
+from kerf.engine.study.usage.history import SHARD_NAME
+from kerf.engine.study.usage.samples import Fault, joined
+from kerf.errors import DecodeError, InputError, KerfError
+from kerf.manifests.decode import decode
+from kerf.manifests.decoded import Decoded
+from kerf.manifests.read import Documents, read_documents
+from kerf.manifests.workloads.expansion import expand, with_replicas
+from kerf.model.constraints import INSTANCE_TYPE, Requirements
+from kerf.model.dump import ClusterDump
+from kerf.model.groups import group_of
+from kerf.model.large import Large
+from kerf.model.market import Market
+from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot, ConfigMap, Upserted
+from kerf.model.times import instant_s
+from kerf.model.usage import NO_USAGE, Usage
+from kerf.sharing.registry import configures
+from kerf.state import ClusterState, observed_memory
+
+_WATCH_S = 2.0
+_PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
+_MOST_TOLD = 3
+_LASTED = re.compile(r"\b(?:[0-9]+(?:ms|[dhms]))+\b|(?<=\"ageSeconds\": )[0-9]+|(?<=ageSeconds: )[0-9]+")
+FORMATS = ("table", "wide", "json", "yaml")
+_Command = Callable[..., Any]
+
+
+_FILES = (
+    click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        metavar="FILE|DIR|-",
+        shell_complete=a_file,
+        help="Manifests to read instead of a cluster.",
+    ),
+    click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
+    click.option(
+        "--catalog",
+        metavar="CATALOG",
+        shell_complete=a_file,
+        help="aws[:REGION], alibaba[:REGION], kwok, or a file.",
+    ),
+    click.option("--region", metavar="REGION", help="Region of the catalogue."),
+    click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
+)
+_CLUSTER = (
+    click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
+    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+)
+
+
+def input_options(command: _Command) -> _Command:
+    """The flags by which every command is told what to look at; they arrive as one `Source`."""
+    more = click.option(
+        "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
+    )
+    again = click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed.")
+    return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
+
+
+def source_options(command: _Command) -> _Command:
+    """The same without those that ask what would be: `--replicas` and `--watch`."""
+    return _decorated(command, (*_FILES, *_CLUSTER))
+
+
+def _repeated(command: _Command) -> _Command:
+    @functools.wraps(command)
+    def run(**flags: Any) -> Any:
+        if not flags.pop("watch"):
+            return command(**flags)
+        if "-" in flags["files"]:
+            raise click.UsageError("-w reads again and again, and standard input can be read once: give a file")
+        return _watch(functools.partial(command, **flags))
+
+    return run
+
+
+def _watch(look: Callable[[], object]) -> None:
+    """Look until Ctrl-C. What fails at first ends it; later on it is told, and tried again."""
+    shown = told = ""
+    has_printed = False
+    while True:
+        began_s = time.monotonic()
+        printed, said, failure = _looked(look)
+        if failure is not None and not has_printed:
+            raise failure
+        if _lasting(said) != _lasting(told):
+            click.echo(said, nl=False, err=True)
+        if failure is not None:
+            # Afterwards it is printed again, for a sign that it goes on.
+            printed = shown = ""
+        if _lasting(printed) != _lasting(shown):
+            click.echo(("\n" if has_printed else "") + printed, nl=False)
+            sys.stdout.flush()
+            shown, has_printed = printed, True
+        told = said
+        time.sleep(max(_WATCH_S, time.monotonic() - began_s))
+
+
+def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
+    """What a look prints, what it says on stderr, and the error that ended it."""
+    out, err, failure = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            look()
+        except KerfError as error:
+            failure = error
+    said = err.getvalue() if failure is None else "".join(f"error: {line}\n" for line in str(failure).splitlines())
+    return out.getvalue(), said, failure
+
+
+def _lasting(text: str) -> str:
+    """The text without how long things have lasted, which changes although nothing has happened."""
+    return " ".join(_LASTED.sub("", text).split())
+
+
+def output_option(command: _Command) -> _Command:
+    """`-o`, as kubectl's."""
+    flag = click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Form of the output."
+    )
+    return flag(command)
+
+
+def pod_options(command: _Command) -> _Command:
+    """Which pods are meant."""
+    flags = (
+        click.option("-n", "--namespace", metavar="NAMESPACE", help="Only pods of this namespace."),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
+        click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
+    )
+    return _decorated(command, flags)
+
+
+def _decorated(command: _Command, flags: Iterable[Callable[[_Command], _Command]]) -> _Command:
+    for flag in reversed(tuple(flags)):
+        command = flag(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the flags of `input_options` say, and `--replay`, which only `kerf plan` has."""
+
+    files: tuple[str, ...] = ()
+    recursive: bool = False
+    catalog: str | None = None
+    region: str | None = None
+    now: str | None = None
+    replicas: tuple[str, ...] = ()
+    kubeconfig: str | None = None
+    context: str | None = None
+    replay: str | None = None
+
+    @classmethod
+    def of(cls, flags: dict[str, Any]) -> "Source":
+        """Takes its own flags out of `flags`."""
+        return cls(**{field.name: flags.pop(field.name) for field in fields(cls) if field.name in flags})
+
+    @property
+    def place(self) -> str:
+        """What an object is in: `input` or `cluster`."""
+        return "input" if self.files else "cluster"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a cluster is asked."""
+        return not self.files and not self.replay
+
+
+@dataclass(frozen=True, repr=False)
+class World(Large):
+    """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
+
+    `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
+    first. `usage` is what pods and nodes that exist use now, where `read_world` was asked for it.
+    """
+
+    decoded: Decoded
+    pods: tuple[Pod, ...]
+    snapshot: ClusterSnapshot
+    market: Market
+    place: str = "input"
+    namespace: str = "default"
+    usage: Usage = NO_USAGE
+
+    @cached_property
+    def pods_by_key(self) -> dict[str, Pod]:
+        """Pods by `namespace/name`."""
+        return {pod.key: pod for pod in self.pods}
+
+
+def read_world(source: Source, *, with_usage: bool = False, with_history: bool = False) -> World:
+    """Read, decode, expand, and join; with `with_usage` also what pods and nodes use, and what is remembered of it.
+
+    Prints warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
+    ClusterUnreachable.
+    """
+    with progress("reading manifests" if source.files else "reading the cluster"):
+        now_s = given_instant(source.now)
+        documents, namespace, usage_problem = _documents(source, with_usage=with_usage, with_history=with_history)
+        if now_s is None and source.is_live:
+            now_s = time.time()
+        decoded = decode(documents, now_s, skips_broken=not source.files)
+        for setting in source.replicas:
+            decoded = with_replicas(decoded, setting)
+        _tell(decoded)
+        dump = decoded.dump if source.replay else None
+        namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
+        tell_of_foreign(decoded.config_maps, namespaces)
+        at_s = now_s if now_s is not None else decoded.newest_s or 0
+        market = _market(source, decoded.node_pools, dump, at_s)
+        pods = expand(decoded)
+        snapshot = _snapshot(decoded, pods, at_s, namespaces, skips_broken=source.is_live)
+    observed = observed_memory(snapshot.node_pools, snapshot.nodes)
+    market = replace(market, observed_memory_mib=observed)
+    usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
+    place = source.place if dump is None else dump.place
+    return World(decoded, pods, snapshot, market, place, namespace if dump is None else dump.namespace, usage)
+
+
+def world_of_catalogue(source: Source) -> World:
+    """What can be bought, and nothing else. Raises InputError."""
+    return World(Decoded(), (), ClusterSnapshot(0), _market(source, (), None, 0), source.place)
+
+
+def _documents(source: Source, *, with_usage: bool, with_history: bool) -> tuple[Documents, str, str]:
+    """What was read, the namespace that is meant where none is said, and why there is no usage."""
+    if source.replay:
+        from kerf.cli.inputs.replay import read_dump
+
+        return read_dump(source.replay), "default", ""
+    if source.files:
+        return read_documents(source.files, sys.stdin, recursive=source.recursive), "default", ""
+    from kerf.cli.inputs.live import read_cluster
+
+    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history)
+    return read.documents, read.namespace, read.usage_problem
+
+
+def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
+    """The usage of what exists, as fresh as advice needs it. Says what is left out on stderr."""
+    if problem:
+        click.echo(f"note: without usage: {problem}", err=True)
+    found = joined(decoded.usage, {pod.key: pod for pod in decoded.pods}, {n.name: n for n in decoded.nodes}, now_s)
+    for fault, number in found.left_out.items():
+        what = "which tell nothing of now" if fault == Fault.STALE else "left out"
+        click.echo(f"note: usage: {counted(number, 'sample')} {fault}, {what}", err=True)
+    return found.usage
+
+
+def selected(world: World, namespace: str | None, selector: str | None) -> World:
+    """The same with only those pods pending that are meant, and whole groups of them; running pods all stay."""
+    if namespace is None and selector is None:
+        return world
+    asked = parse_selector(selector or "")
+    waiting = world.snapshot.pending
+    meant = {pod.key for pod in waiting if is_meant(pod, namespace, asked)}
+    groups = {group for pod in waiting if pod.key in meant and (group := group_of(pod)) is not None}
+    pending = tuple(pod for pod in waiting if pod.key in meant or group_of(pod) in groups)
+    return replace(world, snapshot=replace(world.snapshot, pending=pending))
+
+
+def is_meant(pod: Pod, namespace: str | None, asked: Requirements) -> bool:
+    """Whether the pod is of the namespace (None: any) and has the labels."""
+    return (namespace is None or pod.namespace == namespace) and asked.unsatisfied_by(pod.labels) is None
+
+
+def given_instant(text: str | None) -> float | None:
+    """Seconds of `--now`; None without it. Raises InputError."""
+    if text is None:
+        return None
+    try:
+        return instant_s(text)
+    except ValueError:
+        raise InputError(f"--now {text}: expected an instant such as 2026-01-05T12:00:00Z") from None
+
+
+def _tell(decoded: Decoded) -> None:
+    for warning in decoded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    # A scenario stands beside its manifests and is for `kerf simulate`.
+    skipped = dict(decoded.skipped_kinds)
+    if skipped:
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(skipped.items()))
+        click.echo(f"note: kinds that Kerf does not read: {kinds}", err=True)
+
+
+def plugin_namespaces() -> tuple[str, ...]:
+    """Where GPU plugins have their ConfigMaps, as `kerf run` takes it from the environment. Raises ConfigError."""
+    text = os.environ.get(_PLUGIN_NAMESPACES)
+    return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
+
+
+def tell_of_foreign(config_maps: Iterable[ConfigMap], namespaces: Sequence[str]) -> None:
+    """Say on stderr which ConfigMaps look like a plugin's and are none, because they are not in these namespaces."""
+    foreign = [f"{m.namespace}/{m.name}" for m in config_maps if m.namespace not in namespaces and configures(m)]
+    if foreign:
+        more = f" and {len(foreign) - _MOST_TOLD} more" if len(foreign) > _MOST_TOLD else ""
+        names = ", ".join(foreign[:_MOST_TOLD]) + more
+        where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
+        click.echo(f"note: not read: ConfigMap {names}: {where}", err=True)
+
+
+def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | None, at_s: float) -> Market:
+    if dump is not None:
+        from kerf.cli.inputs.replay import replayed_market
+
+        market = replayed_market(dump, pools, at_s, source.catalog, source.region)
+    else:
+        provider = provider_of(pools) if source.catalog is None else ""
+        market = load_market(source.catalog, provider, source.region)
+    not_sold = {}
+    for pool in pools:
+        for name in _unknown_types(pool, market):
+            why = why_not_sold(market.provider, market.region, name)
+            if why:
+                not_sold[name] = why
+            close = difflib.get_close_matches(name, [kind.name for kind in market.types], 1)
+            meant = f"; is {close[0]} meant?" if close else ""
+            told = f"{name}: {why}" if why else f"unknown instance type {name}{meant}"
+            click.echo(f"warning: NodePool {pool.name}: {told}", err=True)
+    return replace(market, not_sold=not_sold)
+
+
+def _unknown_types(pool: NodePool, market: Market) -> list[str]:
+    """Types that the pool names and the market does not sell, by name."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return []
+    return [name for name in sorted(named.values) if market.find(name) is None]
+
+
+def _snapshot(
+    decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str], *, skips_broken: bool
+) -> ClusterSnapshot:
+    pools = {pool.name: pool for pool in decoded.node_pools}
+    claims = (_matured(claim, pools.get(claim.node_pool), now_s) for claim in decoded.node_claims)
+    state = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces)
+    for group in (
+        decoded.node_pools,
+        decoded.overlays,
+        decoded.node_classes,
+        decoded.nodes,
+        decoded.daemon_sets,
+        decoded.disruption_budgets,
+        # Checkpoints are no configuration, and large.
+        (held for held in decoded.config_maps if not held.name.startswith(SHARD_NAME)),
+        decoded.quotas,
+        decoded.windows,
+        decoded.pod_groups,
+        decoded.pod_templates,
+        decoded.provisioning_requests,
+        decoded.cron_jobs,
+        claims,
+        pods,
+    ):
+        for value in group:
+            try:
+                state.apply(Upserted(value))
+            except DecodeError as error:
+                if not skips_broken:
+                    raise
+                # As for the controllers: what others have written must not end the plan for everybody.
+                click.echo(f"warning: left out: {error}", err=True)
+    return state.snapshot(now_s, state.pending())
+
+
+def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim:
+    """The claim as the controllers would have it at that time: consolidatable once its quiet time is over."""
+    left_s = remaining_s(claim, pool, now_s) if pool is not None and claim.is_true(INITIALIZED) else None
+    if left_s is None or left_s > 0:
+        return claim
+    return claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", now_s))
+
+
+@contextlib.contextmanager
+def progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """Says on stderr what takes so long, if somebody watches; wiped when it is done. Yields how to say more."""
+
+    def say(more: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{doing} {more}", end="", file=sys.stderr, flush=True)
+
+    say("...")
+    try:
+        yield say
+    finally:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""`kerf lint`: the command, its output and its fixes."""

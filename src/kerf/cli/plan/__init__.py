@@ -1,0 +1,1 @@
+"""`kerf plan`: the command, and its output as JSON and text."""

@@ -1,0 +1,184 @@
+"""`kerf plan`: what would be bought, on which card each slice lands, what is refused and why."""
+
+from dataclasses import replace
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from kerf.cli.exits import DONE, LOOK
+from kerf.cli.inputs.world import (
+    Source,
+    World,
+    input_options,
+    output_option,
+    pod_options,
+    progress,
+    read_world,
+    selected,
+)
+from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of, span_s
+from kerf.cli.plan.comparison import comparison_lines, comparison_object, requests_of
+from kerf.cli.plan.json import plan_object
+from kerf.cli.plan.text import plan_lines
+from kerf.cli.render import counted, emit
+from kerf.cli.timings import Stopwatch
+from kerf.engine import world as engine
+from kerf.engine.buy.options import COST, STRATEGIES, Options
+from kerf.engine.decide import bounded, decide
+from kerf.engine.decision import Decision
+from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.first import first_command
+from kerf.engine.explain.disruption import explained as command_explained
+from kerf.engine.explain.plan import explain as explained
+from kerf.engine.place.shapes import group
+from kerf.engine.study.sizing.compare import compared
+from kerf.model.dump import ClusterDump
+from kerf.model.plan import NodePlacement, Plan
+
+FOLLOWING = ("auto", "nominate", "pin", "off")
+
+
+@click.command()
+@input_options
+@pod_options
+@output_option
+@click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
+@click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
+@click.option(
+    "--calendar",
+    "calendar_s",
+    metavar="SPAN",
+    callback=span_s,
+    help="Instead of a plan: which CapacityWindow opens when in so long, such as 7d, and what it costs.",
+)
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="REQUESTS",
+    callback=requests_of,
+    help='Instead of a plan: what it would come to if the pods asked for so much, such as "cpu=900m"; repeatable.',
+)
+@click.option("--timings", is_flag=True, help="One JSON line on stderr: seconds and bytes.")
+def plan(**flags: Any) -> int:
+    """What Kerf would do now in the cluster, or with manifests; changes nothing.
+
+    Exit code 0 when every pod has a place, 3 when some have none.
+    """
+    if flags["replay"] and flags["files"]:
+        raise click.UsageError("--replay and -f: expected one of them, as a replay has everything in one file")
+    if flags["compare"] and flags["calendar_s"] is not None:
+        raise click.UsageError("--compare and --calendar: expected one of them, as each stands in place of a plan")
+    watch = Stopwatch(is_wanted=flags["timings"])
+    namespace = None if flags["all_namespaces"] else flags["namespace"]
+    source = Source.of(flags)
+    whole = read_world(source)
+    world = selected(whole, namespace, flags["selector"])
+    watch.lap("read_s")
+    output = flags["output"]
+    if flags["calendar_s"] is not None:
+        entries = calendar_of(world, flags["calendar_s"])
+        emit(output, lambda: calendar_object(entries, world), lambda: calendar_lines(entries, world))
+        return LOOK if any(entry.kept.unserved for entry in entries) else DONE
+    options = _options(flags, world.decoded.dump if source.replay else None)
+    if flags["compare"]:
+        return _compare(world, options, flags)
+    with progress(f"planning {counted(len(world.snapshot.pending), 'pod')}"):
+        decision = decide(engine.World(world.snapshot, world.market), options)
+        watch.lap("plan_s")
+        decision = bounded(decision)
+        watch.lap("bound_s")
+        made = with_deletions(explained(decision), world, whole)
+        made = replace(made, notes=(*made.notes, *_assumed(world)))
+    watch.lap("plan_s")
+    emit(
+        output,
+        lambda: plan_object(made, world.snapshot),
+        lambda: plan_lines(made, world.snapshot, is_wide=output == "wide"),
+    )
+    watch.lap("render_s")
+    watch.tell(pods=len(world.snapshot.pending), shapes=len(group(world.snapshot.pending)))
+    return LOOK if made.unplaced else DONE
+
+
+def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
+    """As the flags say; of a replay the dump says what they leave open."""
+    taken = {} if dump is None else {"strategy": dump.strategy, "follow": dump.follow}
+    context = click.get_current_context()
+    is_open = {name for name in taken if context.get_parameter_source(name) == ParameterSource.DEFAULT}
+    asked = {name: taken[name] if name in is_open else flags[name] for name in ("strategy", "follow")}
+    return Options(asked["strategy"], asked["follow"], with_bound=False)
+
+
+def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
+    """Print one row for the requests as they are and for each that was given."""
+    pending = world.snapshot.pending
+    with progress(f"planning {counted(len(pending), 'pod')}"):
+        variants = compared(world.snapshot, world.market, options, flags["compare"])
+    if not pending:
+        click.echo(f"note: no pod of the {world.place} waits for a node, so that there is nothing to compare", err=True)
+        running = sum(1 for pod in world.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
+        if running:
+            told = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
+            click.echo(f"hint: {told}: give their Job or Deployment without its pods, with -f", err=True)
+    several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
+    if several:
+        click.echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
+    emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
+    return LOOK if any(variant.plan.unserved for variant in variants) else DONE
+
+
+def _assumed(world: World) -> list[str]:
+    """What the plan assumes and no node has shown."""
+    snapshot = world.snapshot
+    seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
+    wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
+    return [
+        f"{kind} {name} is not in the {world.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
+    ]
+
+
+def decided(world: World, options: Options) -> tuple[Decision, Plan]:
+    """What is decided for the pending pods, and the plan that says it, with the nodes that may go."""
+    decision = decide(engine.World(world.snapshot, world.market), options)
+    return decision, with_deletions(explained(decision), world)
+
+
+def _with_replacement(made: Plan, first: Plan) -> Plan:
+    """The plan with the node that is bought in place of another; that one goes when its pods have moved."""
+    launches, added = list(made.launches), first.cost.after_micro - first.cost.before_micro
+    launches += (replace(each, name=f"launch-{len(launches) + n}") for n, each in enumerate(first.launches))
+    cost = replace(made.cost, after_micro=made.cost.after_micro + added, bound_micro=None)
+    gpus = replace(made.gpus, paid=made.gpus.paid + sum(len(each.devices) for each in first.launches))
+    return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
+
+
+def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan:
+    """The plan with what the controller would take away beside it.
+
+    `whole` is the world with all pods that wait, where the plan was made for some of them: the others have a right to
+    room, too.
+    """
+    everything = whole or world
+    snapshot, market = everything.snapshot, everything.market
+
+    def placements() -> tuple[NodePlacement, ...]:
+        if snapshot.pending == world.snapshot.pending:
+            return made.placements
+        others = decide(engine.World(snapshot, market), Options(made.strategy, with_bound=False))
+        return (*made.placements, *others.placements)
+
+    command, _ = first_command(snapshot, market, candidates(snapshot)[0], placements)
+    if command is None:
+        return made
+    first = command_explained(command)
+    if first.launches:
+        return _with_replacement(made, first)
+    gone = {deletion.node for deletion in first.deletions}
+    cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
+    saved = sum(deletion.saved_micro for deletion in first.deletions)
+    # The bound counts every node of today as kept; it says nothing once some of them go.
+    cost = replace(made.cost, after_micro=made.cost.after_micro - saved, bound_micro=None)
+    gpus = replace(made.gpus, paid=made.gpus.paid - cards)
+    return replace(made, cost=cost, gpus=gpus, deletions=first.deletions)

@@ -1,0 +1,1 @@
+"""`kerf run`: the replica and what it serves."""

@@ -1,0 +1,99 @@
+"""What the leader says to clients: its last decisions, what it leaves out for a while, and its settings.
+
+A ring of small values: a plan of 20,000 pods holds their specs, and twenty of those would be the memory of the process.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kerf import __version__
+from kerf.config import Settings
+from kerf.controllers.market import MarketBook
+from kerf.manifests.clusterdump.decode import exact_text, market_object
+from kerf.model.dump import DUMP_VERSION
+from kerf.model.plan import Launch, Plan
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.ports import PlanFeed
+
+LAST = 20
+_MOST_NAMED = 50
+"""Launches and deletions of one decision; of more only the number is kept."""
+_MOST_LETTERS = 120
+
+
+class Decisions:
+    """`kerf.ports.PlanFeed`: keeps the last decisions that did something or left pods, and hands all on to `feed`."""
+
+    def __init__(self, feed: PlanFeed) -> None:
+        self._feed = feed
+        self._last: deque[Mapping[str, Any]] = deque(maxlen=LAST)
+
+    def launching(self, launches: Sequence[Launch]) -> None:
+        """See PlanFeed."""
+        self._feed.launching(launches)
+
+    def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        """See PlanFeed."""
+        self._feed.publish(snapshot, plan)
+        if not plan.is_empty or plan.unplaced:
+            self._last.append(_decision(snapshot, plan))
+
+    def last(self) -> tuple[Mapping[str, Any], ...]:
+        """At most 20, the newest last."""
+        return tuple(self._last)
+
+
+def _decision(snapshot: ClusterSnapshot, plan: Plan) -> Mapping[str, Any]:
+    launches = [
+        {
+            "nodePool": _short(each.node_pool),
+            "instanceType": _short(each.offering.instance_type),
+            "zone": _short(each.offering.zone),
+            "capacityType": each.offering.capacity_type,
+            "pods": len(each.pods),
+        }
+        for each in plan.launches[:_MOST_NAMED]
+    ]
+    deletions = [
+        {"node": _short(each.node), "nodePool": _short(each.node_pool), "reason": _short(each.reason)}
+        for each in plan.deletions[:_MOST_NAMED]
+    ]
+    return {
+        "at": exact_text(snapshot.taken_at_s),
+        # Of the snapshot: the state moves on while a thread decides.
+        "stateVersion": snapshot.version,
+        "launches": launches,
+        "launchesCount": len(plan.launches),
+        "deletions": deletions,
+        "deletionsCount": len(plan.deletions),
+        "relabels": len(plan.relabels),
+        "placedOnNodes": len(plan.placements),
+        "unplaced": _counted(each.stage.value for each in plan.unplaced),
+    }
+
+
+def _short(text: str) -> str:
+    return text[:_MOST_LETTERS]
+
+
+def _counted(stages: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(stages).items()))
+
+
+def answer(settings: Settings, catalogue: tuple[str, str], book: MarketBook, decisions: Decisions) -> dict[str, Any]:
+    """What `GET /debug/decisions` says of a leader; `catalogue` is (name, region), empty where the pools decide."""
+    sold_out, back_offs = book.refused()
+    return {
+        "apiVersion": DUMP_VERSION,
+        "kind": "Decisions",
+        "version": __version__,
+        "settings": {
+            "strategy": settings.strategy,
+            "follow": settings.follow,
+            "pluginNamespaces": list(settings.plugin_namespaces),
+        },
+        "catalogue": {"name": catalogue[0], "region": catalogue[1]},
+        "market": market_object(sold_out, back_offs),
+        "decisions": list(decisions.last()),
+    }

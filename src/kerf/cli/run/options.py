@@ -1,0 +1,26 @@
+"""What a replica starts with: what the flags, variables and file of `kerf run` come to."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `kerf run` is told besides the settings of the controllers."""
+
+    kubeconfig: str | None
+    context: str | None
+    cloud: str
+    catalog: str | None
+    region: str | None
+    namespace: str
+    is_dry_run: bool
+    elects: bool
+    lease_s: float
+    renew_s: float
+    retry_s: float
+    managed_selector: str
+    metrics_address: str
+    health_address: str
+    unready_s: float
+    log_format: str
+    log_level: str

@@ -1,0 +1,1 @@
+"""A provider that acts machines out as Nodes of a real API."""

@@ -1,0 +1,1 @@
+"""Controllers of NodeClaims and their nodes."""

@@ -1,0 +1,254 @@
+"""Launch, register, initialise, terminate a NodeClaim; a deadline on every stage.
+
+The claim's conditions tell a person the stage it is in, since when, what is missing, and when it will be given up.
+Nothing else is remembered: after a restart the next look at claim, node and instance finds the same stage.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kerf.cloudprovider import CloudProvider, Instance, InsufficientCapacity, LaunchFailed, NodeClassNotReady
+from kerf.config import Settings
+from kerf.controllers.market import MarketBook
+from kerf.controllers.nodeclaim.following import Following
+from kerf.controllers.nodeclaim.stages import deadlines_of, message_of, waiting_condition
+from kerf.controllers.nodeclaim.termination import Termination
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.lifecycle import ClaimStage, Progress, due_labels, is_learnt, progress, stage_of
+from kerf.model import events
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.instancetypes import offerings_text
+from kerf.model.nodeclaim import (
+    FALSE,
+    INITIALIZED,
+    INITIALIZED_LABEL,
+    LAUNCHED,
+    READY,
+    REGISTERED,
+    REGISTERED_LABEL,
+    TERMINATION_FINALIZER,
+    TRUE,
+    UNKNOWN,
+    UNREGISTERED_TAINT,
+    Condition,
+    NodeClaim,
+)
+from kerf.model.nodes import Node
+from kerf.model.promises import read
+from kerf.model.snapshot import Event, Synced, Watched
+from kerf.ports import NotFound
+from kerf.state import ClusterState
+
+_MESSAGE_LENGTH = 300
+_SOON_S = 1.0
+"""Look again after so long for what the watch tells of sooner."""
+_LAUNCH_FAILED = "LaunchFailed"
+
+
+class Lifecycle:
+    """One claim at a time, from its creation to its end."""
+
+    name = "lifecycle"
+
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, settings: Settings) -> None:
+        self._state, self._ports, self._book = state, ports, book
+        self._deadlines = deadlines_of(settings)
+        self._cloud: CloudProvider = ports.cloud
+        self._following = Following(state, ports, settings)
+        self._termination = Termination(state, ports, settings)
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims that change, and those whose node or a pod on it does."""
+        if isinstance(event, Synced):
+            return tuple(claim.name for claim in self._state.claims())
+        value = event.value
+        if isinstance(value, NodeClaim):
+            return (value.name,)
+        if isinstance(value, Node):
+            claim = self._state.claim_of(value)
+            return (claim.name,) if claim is not None else ()
+        return (*self._termination.keys(event), *self._following.keys(event, previous))
+
+    async def reconcile(self, key: str) -> Result:
+        """One step further, as far as what is there allows."""
+        claim = self._state.claim(key)
+        if claim is None:
+            return DONE
+        if claim.is_deleting:
+            return await self._termination.step(claim)
+        node = self._state.node_of(claim)
+        if node is not None and node.deleted_s is not None:
+            # Somebody deleted the node: its claim and instance go with it, as in Karpenter.
+            await self._writer_delete(claim)
+            return DONE
+        stage = stage_of(claim)
+        if stage is None:
+            return DONE
+        await self._following.hold(claim)
+        if stage is ClaimStage.LAUNCHED:
+            return await self._launch(claim)
+        if stage is ClaimStage.REGISTERED:
+            return await self._register(claim)
+        return await self._initialise(claim)
+
+    def _standing(self, claim: NodeClaim) -> tuple[Node | None, Progress]:
+        """The claim's node as the watch has it now, and where a claim that is not initialised stands."""
+        node = self._state.node_of(claim)
+        standing = progress(claim, node, self._state.family_of(node, claim), self._deadlines)
+        assert standing is not None
+        return node, standing
+
+    async def _launch(self, claim: NodeClaim) -> Result:
+        _, standing = self._standing(claim)
+        if standing.is_overdue(self._now()):
+            return await self._give_up(claim, LAUNCHED, "the cloud has not launched it")
+        if claim.condition(LAUNCHED) is None:
+            # Launched once the watch has told of this: told during a launch that fails, it would end our back-off.
+            await self._say(claim, waiting_condition(standing, self._now()))
+            return Result(_SOON_S)
+        try:
+            instance = await self._cloud.create(claim)
+        except InsufficientCapacity as error:
+            self._book.mark_sold_out(error.offerings)
+            self._ports.recorder.record(events.insufficient_capacity(claim.name, str(error)))
+            await self._writer_delete(claim)
+            return DONE
+        except NodeClassNotReady as error:
+            self._ports.recorder.record(events.node_class_not_ready(claim.name, str(error)))
+            await self._writer_delete(claim)
+            return DONE
+        except LaunchFailed as error:
+            # Once: a cloud words each failure anew (request ids), and our own write would wake us before the back-off.
+            held = claim.condition(LAUNCHED)
+            if held is None or held.reason != _LAUNCH_FAILED:
+                reason = Condition(LAUNCHED, UNKNOWN, _LAUNCH_FAILED, str(error)[:_MESSAGE_LENGTH], self._now())
+                await self._save(claim, claim.with_condition(reason))
+            raise
+        return await self._launched(claim.name, instance)
+
+    async def _launched(self, name: str, instance: Instance) -> Result:
+        # The call took its time: write on the claim as it is now.
+        claim = self._state.claim(name)
+        if claim is None:
+            return DONE
+        if instance.sold_out:
+            self._book.mark_sold_out(instance.sold_out)
+            text = f"insufficient capacity: {offerings_text(instance.sold_out)}; launched {instance.offering} instead"
+            self._ports.recorder.record(events.insufficient_capacity(name, text))
+        labels = {**claim.labels, **instance.labels}
+        claim = await self._ports.writer.update_node_claim(replace(claim, labels=labels))
+        done = replace(
+            claim, provider_id=instance.provider_id, capacity=instance.capacity, allocatable=instance.allocatable
+        )
+        done = done.with_condition(Condition(LAUNCHED, TRUE, LAUNCHED, "", self._now()))
+        await self._save(claim, done)
+        self._ports.recorder.record(events.stage_reached(name, LAUNCHED, f"launched {instance.offering}"))
+        return Result(0)
+
+    async def _register(self, claim: NodeClaim) -> Result:
+        node, standing = self._standing(claim)
+        if node is None:
+            if standing.is_overdue(self._now()):
+                return await self._give_up(claim, REGISTERED, "its node never registered with the cluster")
+            await self._say(claim, waiting_condition(standing, self._now()))
+            return Result(standing.deadline_s - self._now())
+        await self._adopt(claim, node)
+        done = replace(claim, node_name=node.name).with_condition(
+            Condition(REGISTERED, TRUE, REGISTERED, "", self._now())
+        )
+        await self._save(claim, done)
+        self._ports.recorder.record(events.stage_reached(claim.name, REGISTERED, f"registered as node {node.name}"))
+        return Result(0)
+
+    async def _adopt(self, claim: NodeClaim, node: Node) -> None:
+        """Give the node what its claim promises; keep pods off it while its plan needs following."""
+        taints = [taint for taint in node.taints if taint.key != UNREGISTERED_TAINT.key]
+        taints += [taint for taint in (*claim.taints, *claim.startup_taints) if taint not in taints]
+        adopted = replace(
+            node,
+            labels={**node.labels, **claim.labels, REGISTERED_LABEL: "true"},
+            annotations={**node.annotations, **claim.annotations},
+            taints=tuple(taints),
+            finalizers=tuple(dict.fromkeys((*node.finalizers, TERMINATION_FINALIZER))),
+        )
+        adopted = self._following.cordoned(claim, adopted)
+        if adopted != node:
+            self._state.note(await self._ports.writer.update_node(adopted))
+
+    async def _initialise(self, claim: NodeClaim) -> Result:
+        node = self._state.node_of(claim)
+        if node is not None and (labels := due_labels(claim, node)):
+            relabelled = self._following.cordoned(claim, replace(node, labels={**node.labels, **labels}))
+            self._state.note(await self._ports.writer.update_node(relabelled))
+            return Result(0)
+        node, standing = self._standing(claim)
+        await self._note_observed(claim, node)
+        missing = standing.missing
+        if missing is not None:
+            if standing.is_overdue(self._now()):
+                return await self._give_up(claim, INITIALIZED, message_of(missing), learnt=is_learnt(missing))
+            await self._say(claim, waiting_condition(standing, self._now()))
+            return Result(standing.deadline_s - self._now())
+        assert node is not None
+        if not await self._following.follow(claim, node):
+            return Result(_SOON_S)
+        node = self._state.node_of(claim) or node
+        if node.labels.get(INITIALIZED_LABEL) != "true":
+            await self._ports.writer.update_node(replace(node, labels={**node.labels, INITIALIZED_LABEL: "true"}))
+        done = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, "", self._now()))
+        done = done.with_condition(Condition(READY, TRUE, READY, "", self._now()))
+        await self._save(claim, done)
+        self._ports.recorder.record(events.stage_reached(claim.name, INITIALIZED, f"node {node.name} can take pods"))
+        return DONE
+
+    async def _note_observed(self, claim: NodeClaim, node: Node | None) -> None:
+        """Keep on the pool what a card of this type really registered, so that no restart forgets it."""
+        change = self._following.observed_change(claim, node)
+        if change is not None:
+            await self._ports.writer.annotate_node_pool(claim.node_pool, change)
+
+    async def _give_up(self, claim: NodeClaim, stage: str, why: str, *, learnt: bool = False) -> Result:
+        """A stage has missed its deadline: the claim goes, and its type backs off unless the next plan knows better."""
+        if not learnt or self._is_contradicted(claim):
+            self._book.back_off(claim.node_pool, claim.labels.get(INSTANCE_TYPE, ""), why)
+        await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", why, self._now())))
+        self._ports.recorder.record(events.stage_overdue(claim.name, stage, why))
+        await self._writer_delete(claim)
+        return DONE
+
+    def _is_contradicted(self, claim: NodeClaim) -> bool:
+        """Whether another node of the type has initialised with no less than this one was to have.
+
+        The next plan goes by that one, and would buy the same again at once.
+        """
+        name, promised = claim.labels.get(INSTANCE_TYPE, ""), read(claim.annotations)
+        others = (
+            other
+            for other in self._state.claims()
+            if (other.node_pool, other.labels.get(INSTANCE_TYPE, "")) == (claim.node_pool, name)
+        )
+        return any(
+            other.is_true(INITIALIZED)
+            and not other.is_deleting
+            and read(other.annotations).smallest_card_mib >= promised.smallest_card_mib
+            for other in others
+        )
+
+    async def _writer_delete(self, claim: NodeClaim) -> None:
+        try:
+            await self._ports.writer.delete_node_claim(claim)
+        except NotFound:
+            return
+
+    async def _say(self, claim: NodeClaim, condition: Condition) -> None:
+        held = claim.condition(condition.type)
+        said = None if held is None else (held.status, held.reason, held.message)
+        if said != (condition.status, condition.reason, condition.message):
+            await self._save(claim, claim.with_condition(condition))
+
+    async def _save(self, before: NodeClaim, claim: NodeClaim) -> None:
+        if claim != before:
+            self._state.note(await self._ports.writer.update_node_claim_status(claim))
+
+    def _now(self) -> float:
+        return self._ports.clock.now_s()

@@ -1,0 +1,1 @@
+"""Which nodes to buy: loads, the search for the cheapest, limits, launches."""

@@ -1,0 +1,169 @@
+"""A proven lower bound on what any plan for the same pods costs per hour.
+
+The relaxation lets pods be cut to pieces and nodes be bought in parts, but charges every pod its share of one node:
+per resource, and per card where it asks for a GPU. In dual form: split the price of each type over its resources;
+a pod is worth at most the sum of its shares of those parts, on the type where that sum is least. The best split is a
+linear program (HiGHS), and any split gives a valid bound. Rounded up where it is safe: some node must be bought for
+the most demanding pod, nodes come whole with a single price in sight, and bills are made of whole prices.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.packing import undominated
+from kerf.engine.place.devices import Taken, asks_devices, place_on_devices
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import Candidate
+from kerf.model.gpu import DeviceState
+from kerf.model.instancetypes import MICRO
+from kerf.model.quantities import Resources
+
+_MOST_COUNTED_SHAPES = 32
+"""Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
+bound where pods do not divide a node evenly, and costs a column a type and shape."""
+_MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
+_MEMORY_OVER_HALF, _CORES_OVER_HALF = "cards over half in memory", "cards over half in cores"
+
+
+def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int | None:
+    """Micro-units per hour that nodes for all these pods cost at least; 0 for no pods, None when some pod fits nowhere.
+
+    The pods are taken to need new nodes. Cost: one linear program of shapes x types that beat no other.
+    """
+    if not shapes:
+        return 0
+    filler = Filler(shapes)
+    useful = undominated(filler, candidates, [len(shape) for shape in shapes])
+    rows = [(number, c) for number in range(len(shapes)) for c in useful if filler.alone(number, c)]
+    if {number for number, _ in rows} != set(range(len(shapes))):
+        return None
+    relaxed = _relaxed(filler, useful, rows)
+    dearest_pod = max(min(_price(c) for n, c in rows if n == number) for number in range(len(shapes)))
+    prices = {_price(c) for c in useful}
+    # Whatever is bought, the bill is a multiple of what all prices are multiples of.
+    step = prices.pop() if len(prices) == 1 else math.gcd(*(o.price_micro for c in useful for o in c.offerings))
+    if step:
+        relaxed = -(-relaxed // step) * step
+    return max(relaxed, dearest_pod)
+
+
+def _price(candidate: Candidate) -> int:
+    """The least that it is sold for: its first offering may be dearer (spot comes before on-demand at any price)."""
+    return min(offering.price_micro for offering in candidate.offerings)
+
+
+def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[int, Candidate]]) -> int:
+    import highspy
+    import numpy
+
+    shares = [_shares(filler, number, candidate) for number, candidate in rows]
+    if len(filler.shapes) <= _MOST_COUNTED_SHAPES:
+        for (number, candidate), share in zip(rows, shares, strict=True):
+            if _counts_exactly(filler.shapes[number], candidate):
+                share[f"places of shape {number}"] = Fraction(1, filler.alone(number, candidate))
+    names = sorted({name for share in shares for name in share})
+    position = {id(c): index for index, c in enumerate(useful)}
+    worth, part = len(filler.shapes), len(names)
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    for column in range(worth + len(useful) * part):
+        solver.addVar(0.0, highspy.kHighsInf)
+        solver.changeColCost(column, -float(len(filler.shapes[column])) if column < worth else 0.0)
+    for index, candidate in enumerate(useful):
+        split = numpy.arange(worth + index * part, worth + (index + 1) * part, dtype=numpy.int32)
+        solver.addRow(-highspy.kHighsInf, _price(candidate) / MICRO, part, split, numpy.ones(part))
+    for (number, candidate), share in zip(rows, shares, strict=True):
+        start = worth + position[id(candidate)] * part
+        at = numpy.array([number, *(start + names.index(name) for name in share)], dtype=numpy.int32)
+        value = numpy.array([1.0, *(-float(amount) for amount in share.values())])
+        solver.addRow(-highspy.kHighsInf, 0.0, len(at), at, value)
+    solver.run()
+    found = list(solver.getSolution().col_value)[worth:]
+    splits = [_exact_split(_price(c), found[i * part : (i + 1) * part]) for i, c in enumerate(useful)]
+    return _worth(filler, rows, shares, [dict(zip(names, splits[position[id(c)]], strict=True)) for _, c in rows])
+
+
+def _exact_split(price_micro: int, found: Sequence[float]) -> list[int]:
+    """The solver's split in whole micro-units that never sum to more than the price, so that the bound is proven."""
+    split = [max(0, round(amount * MICRO)) for amount in found]
+    over = sum(split)
+    return [amount * price_micro // over for amount in split] if over > price_micro else split
+
+
+def _worth(
+    filler: Filler,
+    rows: Sequence[tuple[int, Candidate]],
+    shares: Sequence[dict[str, Fraction]],
+    splits: Sequence[dict[str, int]],
+) -> int:
+    """Sum over pods of the least that their shares of a node's split price come to; rounded down."""
+    least: dict[int, Fraction] = {}
+    for (number, _), share, split in zip(rows, shares, splits, strict=True):
+        value = sum((amount * split[name] for name, amount in share.items()), Fraction(0))
+        least[number] = min(value, least.get(number, value))
+    return int(sum(value * len(filler.shapes[number]) for number, value in least.items()))
+
+
+def _shares(filler: Filler, number: int, candidate: Candidate) -> dict[str, Fraction]:
+    """The part of one node that one pod takes, by resource; of its cards by `_card_shares`."""
+    shape, target = filler.shapes[number], candidate.target
+    asked: Resources = shape.counted(target.uncounted)
+    shares = {name: Fraction(amount, candidate.room.free[name]) for name, amount in asked.items() if amount > 0}
+    if asks_devices(shape, target):
+        shares.update(_card_shares(shape, candidate))
+    return shares
+
+
+def _counts_exactly(shape: Shape, candidate: Candidate) -> bool:
+    """Whether no node holds more pods of the shape than one that holds nothing else.
+
+    Pods that take several cards in part may leave gaps when they come alone, which others' order would have avoided.
+    """
+    if not asks_devices(shape, candidate.target):
+        return True
+    used = _used_cards(shape, candidate)
+    return used is not None and (len(used) == 1 or all(_over_half(*card) for card in used))
+
+
+def _over_half(memory: int, cores: int, card: DeviceState) -> bool:
+    return 2 * memory > card.memory_mib or 2 * cores > card.cores
+
+
+def _used_cards(shape: Shape, candidate: Candidate) -> list[tuple[int, int, DeviceState]] | None:
+    """Memory and cores of each card that one pod takes, one slice a card; None when several containers take some."""
+    devices = candidate.room.devices
+    taken = place_on_devices(candidate.target, devices, shape)
+    assert isinstance(taken, Taken)
+    if len({part.container for part in taken.slices}) > 1:
+        return None
+    pairs = zip(devices, taken.devices, strict=True)
+    return [
+        (after.used_memory_mib - before.used_memory_mib, after.used_cores - before.used_cores, before)
+        for before, after in pairs
+        if after.used_slots > before.used_slots
+    ]
+
+
+def _card_shares(shape: Shape, candidate: Candidate) -> dict[str, Fraction]:
+    """What one pod takes of the node's cards: memory, cores, slots, and cards for slices over half of one.
+
+    Two slices that each take more than half of a card's memory cannot share it, nor two that take more than half of
+    its cores, so that there are at most as many of each as cards: this is what a sum over the node misses. One of
+    each kind can share a card, which is why they are counted apart.
+    """
+    devices = candidate.room.devices
+    taken = place_on_devices(candidate.target, devices, shape)
+    assert isinstance(taken, Taken)
+    pairs = list(zip(devices, taken.devices, strict=True))
+    single = _used_cards(shape, candidate) or []
+    sums = {
+        _MEMORY: (sum(a.used_memory_mib - b.used_memory_mib for b, a in pairs), sum(d.memory_mib for d in devices)),
+        _CORES: (sum(a.used_cores - b.used_cores for b, a in pairs), sum(d.cores for d in devices)),
+        _SLOTS: (sum(a.used_slots - b.used_slots for b, a in pairs), sum(d.slots for d in devices)),
+        _MEMORY_OVER_HALF: (sum(1 for memory, _, card in single if 2 * memory > card.memory_mib), len(devices)),
+        _CORES_OVER_HALF: (sum(1 for _, cores, card in single if 2 * cores > card.cores), len(devices)),
+    }
+    return {name: Fraction(part, whole) for name, (part, whole) in sums.items() if part > 0 and whole > 0}

@@ -1,0 +1,105 @@
+"""Floors of NodePools (`kerf.dev/min-nodes`): nodes that are bought though no pod waits, because a pool has too few.
+
+They come after the launches for pods, which count towards the floor, and are the cheapest that the pool offers within
+its limits and caps.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kerf.engine.buy.filling import charge
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.supply.caps import within_cap
+from kerf.engine.supply.offered import Candidate, Supply
+from kerf.model.causes import BelowFloor, Cause, FloorUnmet, LimitLeavesNoRoom, Name, PoolClosed, PoolOffersNothing
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.instancetypes import Offering
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Launch
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def lacking(
+    pools: Iterable[NodePool], claims: Iterable[NodeClaim], launches: Iterable[Launch] = ()
+) -> dict[str, tuple[int, int]]:
+    """By pool that has fewer nodes than its floor, (how many it has, its floor); those on their way count."""
+    held = Counter(claim.node_pool for claim in claims if not claim.is_deleting)
+    held.update(launch.node_pool for launch in launches)
+    return {
+        pool.name: (held[pool.name], pool.bounds.min_nodes)
+        for pool in pools
+        if pool.deleted_s is None and held[pool.name] < pool.bounds.min_nodes
+    }
+
+
+def floor_launches(
+    snapshot: ClusterSnapshot, wares: Supply, ledger: Ledger, launches: tuple[Launch, ...]
+) -> tuple[tuple[Launch, ...], tuple[FloorUnmet, ...]]:
+    """What is to be bought beside `launches` so that each pool has its floor; charges `ledger`.
+
+    Also every pool that cannot have it, with what stands in the way. Cost: missing nodes x types.
+    """
+    claims = [node.claim for node in snapshot.nodes if node.claim is not None and not node.is_deleting]
+    found: list[Launch] = []
+    unmet = []
+    for name, (held, floor) in sorted(lacking(snapshot.node_pools, claims, launches).items()):
+        offered = wares.by_pool.get(name, ())
+        cause = BelowFloor(Name(name), held, floor)
+        for number in range(held, floor):
+            bought = _cheapest(offered, ledger)
+            if bought is None:
+                unmet.append(FloorUnmet(Name(name), number, floor, _obstacle(name, wares, ledger)))
+                break
+            candidate, offering = bought
+            ledger.charge(name, charge(candidate, offering, within_cap(candidate, offering)))
+            found.append(_launch(f"launch-{len(launches) + len(found)}", candidate, offering, cause))
+    return tuple(found), tuple(unmet)
+
+
+def _cheapest(offered: Iterable[Candidate], ledger: Ledger) -> tuple[Candidate, Offering] | None:
+    choices = (
+        (candidate, offering)
+        for candidate in offered
+        for offering in candidate.offerings[:1]
+        if ledger.room_for(candidate, charge(candidate, offering, within_cap(candidate, offering))) != 0
+    )
+    return next(choices, None)
+
+
+def _launch(name: str, candidate: Candidate, offering: Offering, cause: Cause) -> Launch:
+    bought_as = Requirements(
+        [
+            Requirement.of(INSTANCE_TYPE, "In", (candidate.kind.name,)),
+            Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
+        ]
+    )
+    required = candidate.pool.template_requirements().intersect(within_cap(candidate, offering))
+    daemons = candidate.kind.allocatable - candidate.room.free
+    return Launch(
+        name=name,
+        node_pool=candidate.pool.name,
+        offering=candidate.key_of(offering),
+        price_micro=offering.price_micro,
+        pods=(),
+        requirements=required.intersect(bought_as),
+        requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
+        devices=candidate.kind.devices,
+        charge=charge(candidate, offering, within_cap(candidate, offering)),
+        is_estimate=offering.is_estimate,
+        labels=candidate.pool.chosen_labels,
+        cause=cause,
+    )
+
+
+def _obstacle(pool: str, wares: Supply, ledger: Ledger) -> Cause:
+    problem = dict(wares.pool_problems).get(pool)
+    if problem is not None:
+        return PoolClosed(Name(pool), problem)
+    for candidate in wares.by_pool.get(pool, ()):
+        exceeded = ledger.exceeded_by(candidate)
+        if exceeded:
+            return LimitLeavesNoRoom(Name(exceeded[0]), Name(candidate.kind.name))
+    refused = (candidate.refused for candidate in wares.unavailable if candidate.pool.name == pool)
+    return next(filter(None, refused), PoolOffersNothing())

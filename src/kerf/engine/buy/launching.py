@@ -1,0 +1,164 @@
+"""A purchase as the nodes to launch: which pods each takes, what its claim asks for, what the cloud may give instead.
+
+The pods of a shape are dealt out in queue order, so that the same pods come on the same nodes for the same snapshot.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.buy.filling import Filler, Load, Purchase, charge, named
+from kerf.engine.buy.following import Bought, with_follow
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.options import FIRST_FIT, Options
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.caps import leaks, within_cap
+from kerf.engine.supply.offered import Candidate, Supply
+from kerf.model.causes import Cause
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.plan import Launch
+from kerf.model.quantities import Resources
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Needed(Cause):
+    """A node is bought for pods: its load by shape, and what else was on offer."""
+
+    load: Load
+    shapes: tuple[Shape, ...]
+    supply: Supply
+
+
+MOST_ALTERNATIVES = 59
+"""With the planned type 60: as many as Karpenter's AWS provider sends with one launch."""
+
+
+def launches_of(
+    purchase: Purchase,
+    shapes: Sequence[Shape],
+    world: tuple[Supply, Ledger],
+    options: Options,
+    coming: Collection[str],
+    first: int,
+) -> tuple[tuple[Launch, ...], list[Bought]]:
+    """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
+    wares, ledger = world
+    queues = [iter(shape.pods) for shape in shapes]
+    filler = Filler(shapes)
+    launches: list[Launch] = []
+    bought: list[Bought] = []
+    for load, times in purchase.loads:
+        alternatives: tuple[str, ...] = ()
+        extra = Resources()
+        if options.strategy != FIRST_FIT:
+            alternatives, extra = _alternatives(load, times, filler, wares, ledger)
+        template = replace(_template(load, shapes, alternatives, wares), charge=load.charge + extra)
+        for _ in range(times):
+            members = [(number, next(queues[number])) for number, count in enumerate(load.counts) for _ in range(count)]
+            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
+            bought.append(Bought(load, tuple(pod for _, pod in members)))
+    return with_follow(launches, bought, shapes, options.follow, coming), bought
+
+
+def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...], wares: Supply) -> Launch:
+    candidate, offering = load.candidate, load.offering
+    requests = Resources()
+    for number, count in enumerate(load.counts):
+        if count:
+            requests = requests + shapes[number].counted(_uncounted(candidate)) * count
+    daemons = candidate.kind.allocatable - candidate.room.free
+    requirements = (
+        candidate.pool.template_requirements()
+        .intersect(load.room.requirements)
+        .intersect(within_cap(candidate, offering))
+        .intersect(
+            Requirements(
+                [
+                    Requirement.of(INSTANCE_TYPE, "In", (candidate.kind.name, *alternatives)),
+                    Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
+                ]
+            )
+        )
+    )
+    kubelet = candidate.target.family.kubelet_capacity(load.room.devices)
+    allocated = sum(device.allocated_percent_points for device in load.room.devices)
+    return Launch(
+        name="",
+        node_pool=candidate.pool.name,
+        offering=candidate.key_of(offering),
+        price_micro=offering.price_micro,
+        pods=(),
+        requirements=requirements,
+        requests=requests + _positive(daemons) + _asked(kubelet, load, shapes),
+        devices=candidate.kind.devices,
+        alternatives=alternatives,
+        is_estimate=offering.is_estimate,
+        allocated=allocated,
+        labels=candidate.pool.chosen_labels,
+        taints=tuple(taint for taint in candidate.target.taints if taint not in candidate.pool.taints),
+        cause=Needed(load, tuple(shapes), wares),
+    )
+
+
+def _uncounted(candidate: Candidate) -> frozenset[str]:
+    return candidate.target.uncounted
+
+
+def _positive(amounts: Resources) -> Resources:
+    return Resources({name: amount for name, amount in amounts.items() if amount > 0})
+
+
+def _asked(kubelet: Resources, load: Load, shapes: Sequence[Shape]) -> Resources:
+    """What the pods ask of the cards that the device plugin makes kubelet show; slices stay out of claims."""
+    hidden = [name for name in kubelet if name in _uncounted(load.candidate)]
+    asked = Resources()
+    for number, count in enumerate(load.counts):
+        if count:
+            requests = shapes[number].requests
+            asked = asked + {name: requests.get(name, 0) * count for name in hidden if requests.get(name, 0)}
+    return asked
+
+
+def _alternatives(
+    load: Load, times: int, filler: Filler, wares: Supply, ledger: Ledger
+) -> tuple[tuple[str, ...], Resources]:
+    """Other types of the pool that hold the same pods on as many cards, cheapest first, as far as limits allow.
+
+    Also what the largest of them adds to a node's charge. The limits are charged with it, because the cloud may take
+    any of them, and none must break a limit.
+    """
+    chosen, extra = load.candidate, Resources()
+    used = chosen.room.free - load.room.free
+    names: list[str] = []
+    for other in wares.by_pool[chosen.pool.name]:
+        if other.pool.chosen_labels != chosen.pool.chosen_labels:
+            continue
+        if (
+            other.kind.name == chosen.kind.name
+            or len(names) == MOST_ALTERNATIVES
+            or len(other.room.devices) != len(chosen.room.devices)
+        ):
+            continue
+        offering = other.offering_for(load.room.requirements)
+        if offering is None or offering.capacity_type != load.offering.capacity_type:
+            continue
+        if leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
+            continue
+        more = _positive(charge(other, offering, load.room.requirements) - load.charge)
+        if not _still_within(ledger, chosen, more.largest(extra) * times):
+            continue
+        if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
+            continue
+        held = filler.fill(other, load.counts)
+        if held is not None and held.counts == load.counts:
+            names.append(other.kind.name)
+            extra = more.largest(extra)
+    ledger.charge(chosen.pool.name, extra, times)
+    return tuple(names), extra
+
+
+def _still_within(ledger: Ledger, candidate: Candidate, wanted: Resources) -> bool:
+    limits = ledger.limit(candidate.pool.name)
+    used = ledger.used(candidate.pool.name)
+    return limits is None or all(
+        used.get(n, 0) + wanted.get(n, 0) <= limit for n, limit in limits.items() if wanted.get(n, 0) > 0
+    )

@@ -1,0 +1,98 @@
+"""NodePool limits, counted as launches are planned.
+
+Three holes of Karpenter's accounting are closed here: `nodes` counts inside a batch, a resource that a type does not
+offer never excludes it, and an over-full resource blocks only types that would add to it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.pricing import present_price
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.promises import planned_type
+from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+
+def usage(snapshot: ClusterSnapshot, market: Market) -> dict[str, Resources]:
+    """What the nodes of each pool, and those on their way, count against its limits.
+
+    Prices count only in pools that limit them, and are those of now: a node whose price rises counts more.
+    """
+    priced = {pool.name for pool in snapshot.node_pools if pool.limits is not None and COST_PER_HOUR in pool.limits}
+    used: dict[str, Resources] = {}
+    for node in snapshot.nodes:
+        if node.claim is None:
+            continue
+        pool = node.claim.node_pool
+        used[pool] = used.get(pool, Resources()) + _counted(node, market) + {NODES: 1}
+        if pool in priced:
+            used[pool] = used[pool] + {COST_PER_HOUR: present_price(node, snapshot, market)}
+    return used
+
+
+def _counted(node: ClusterNode, market: Market) -> Mapping[str, int]:
+    claim = node.claim
+    if claim is not None and claim.capacity:
+        return claim.capacity
+    kind = market.find(planned_type(claim)) if claim is not None else None
+    if kind is not None:
+        return kind.capacity
+    return node.node.capacity if node.node is not None else {}
+
+
+class Ledger:
+    """What is left of each pool's limits; a private copy a search may spend."""
+
+    def __init__(self, pools: Iterable[NodePool], used: Mapping[str, Resources]) -> None:
+        self._limits = {pool.name: pool.limits for pool in pools if pool.limits is not None}
+        self._used = dict(used)
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot, market: Market) -> "Ledger":
+        """As things stand in a snapshot."""
+        return cls(snapshot.node_pools, usage(snapshot, market))
+
+    def copy(self) -> "Ledger":
+        """Another one to spend."""
+        other = Ledger((), self._used)
+        other._limits = self._limits
+        return other
+
+    def used(self, pool: str) -> Resources:
+        """What is counted so far."""
+        return self._used.get(pool, Resources())
+
+    def limit(self, pool: str) -> Resources | None:
+        """The pool's limits; None when it has none."""
+        return self._limits.get(pool)
+
+    def room_for(self, candidate: Candidate, charge: Mapping[str, int] | None = None) -> int | None:
+        """How many more nodes of the candidate the limits allow; None means any number."""
+        limits = self._limits.get(candidate.pool.name)
+        if limits is None:
+            return None
+        used, charge = self.used(candidate.pool.name), candidate.capacity if charge is None else charge
+        counts = [
+            max(0, limit - used.get(name, 0)) // charge[name]
+            for name, limit in limits.items()
+            if charge.get(name, 0) > 0
+        ]
+        return min(counts) if counts else None
+
+    def charge(self, pool: str, amount: Mapping[str, int], times: int = 1) -> None:
+        """Count launches."""
+        self._used[pool] = self.used(pool) + Resources(amount) * times
+
+    def exceeded_by(self, candidate: Candidate) -> tuple[str, ...]:
+        """The limited resources, by name, that one more node of the candidate would exceed."""
+        limits = self._limits.get(candidate.pool.name) or Resources()
+        used = self.used(candidate.pool.name)
+        return tuple(
+            sorted(
+                name
+                for name, limit in limits.items()
+                if candidate.capacity.get(name, 0) > 0 and used.get(name, 0) + candidate.capacity[name] > limit
+            )
+        )

@@ -1,0 +1,145 @@
+"""Idle nodes that serve waiting pods under another configuration of MIG or of the device plugin, instead of a launch.
+
+Only where the pool leaves the configuration open, and never a node on which a pod holds a GPU: the MIG manager cannot
+change the instances of a card in use.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.buy.filling import Filler, Load, named
+from kerf.engine.place.devices import asks_devices, with_parts
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.target import Target
+from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.supply.offered import Candidate
+from kerf.model.causes import Cause, Name
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
+from kerf.model.gpu import DeviceShape
+from kerf.model.instancetypes import Offering
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import NodePlacement, Repartition
+from kerf.model.pods import Pod
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.sharing.family import Family
+from kerf.sharing.nvidia.choice import label_choices
+from kerf.sharing.registry import double_booked, owner_of
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IdleNodeFits(Cause):
+    """A node of which no pod uses a GPU holds the load under other labels."""
+
+    load: Load
+    shapes: tuple[Shape, ...]
+    labels: tuple[tuple[Name, Name], ...]
+
+
+@dataclass(frozen=True)
+class Relabelling:
+    """Nodes to label anew, where their pods go, and the pods that are left."""
+
+    relabels: tuple[Repartition, ...] = ()
+    placements: tuple[NodePlacement, ...] = ()
+    left: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Option:
+    """A node as it would be under other labels."""
+
+    spot: NodeRoom
+    labels: Mapping[str, str]
+    candidate: Candidate
+
+
+def relabelled(
+    shapes: Sequence[Shape], trial: Trial, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]
+) -> Relabelling:
+    """The node and configuration that serve most pods, then the next, until no idle node helps. `trial` stays as it is.
+
+    Cost: idle nodes of pools with a choice x configurations x shapes.
+    """
+    options = list(_options(trial, snapshot, market, families))
+    if not options or not shapes:
+        return Relabelling(left=tuple(shapes))
+    filler = Filler(shapes)
+    queues = [list(shape.pods) for shape in shapes]
+    relabels: list[Repartition] = []
+    placements: list[NodePlacement] = []
+    while True:
+        found = [(load, option) for option in options if (load := _load(filler, option, queues)) is not None]
+        if not found:
+            break
+        load, option = max(found, key=lambda pair: pair[0].pods)
+        members = [(number, queues[number].pop(0)) for number, count in enumerate(load.counts) for _ in range(count)]
+        relabel = _relabel(load, option, members, shapes)
+        relabels.append(relabel)
+        placements.extend(NodePlacement(placed, relabel.node) for placed in relabel.pods)
+        options = [other for other in options if other.spot is not option.spot]
+    return Relabelling(tuple(relabels), tuple(placements), tuple(Shape(tuple(queue)) for queue in queues if queue))
+
+
+def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> Load | None:
+    """What the node would hold; None where no pod among them asks for a GPU: others are no reason to change it."""
+    asking = [
+        len(queue) if queue and asks_devices(shape, option.candidate.target) else 0
+        for shape, queue in zip(filler.shapes, queues, strict=True)
+    ]
+    return filler.fill(option.candidate, asking)
+
+
+def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Repartition:
+    node, candidate = option.spot.cluster_node, option.candidate
+    cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
+    claim = node.claim.name if node.claim is not None else ""
+    return Repartition(
+        node.name, claim, candidate.pool.name, option.labels, candidate.kind.devices, named(load, members), cause=cause
+    )
+
+
+def _options(
+    trial: Trial, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]
+) -> Iterator[_Option]:
+    pools = {pool.name: pool for pool in snapshot.node_pools}
+    for spot, room in zip(trial.spots, trial.rooms, strict=True):
+        node = spot.cluster_node
+        pool = pools.get(node.claim.node_pool) if node.claim is not None else None
+        kind = market.find(node.claim.instance_type) if node.claim is not None else None
+        is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
+        if pool is None or kind is None or node.node is None or not node.is_initialized or not is_idle:
+            continue
+        before = with_parts(Resources(), spot.target.family, room.devices)
+        free = room.free.without(before)
+        for labels in _other_labels(pool, node.node.labels, kind.devices):
+            changed = {**node.node.labels, **labels}
+            family = owner_of(changed, pool.stated_annotations, families)
+            devices = family.predict(kind.devices, changed, pool.stated_annotations)
+            if not devices or double_booked(changed, pool.stated_annotations, families):
+                continue
+            target = _target(spot, changed, family)
+            candidate = Candidate(
+                target,
+                pool,
+                kind,
+                (Offering(changed.get(ZONE, ""), changed.get(CAPACITY_TYPE, ""), 0),),
+                replace(room, free=with_parts(free, family, devices), devices=devices),
+                Resources(),
+            )
+            yield _Option(spot, labels, candidate)
+
+
+def _other_labels(
+    pool: NodePool, labels: Mapping[str, str], shapes: Sequence[DeviceShape]
+) -> Iterator[Mapping[str, str]]:
+    """What the pool would let the node be labelled with, where that is anything else than it is."""
+    has_mig = any(shape.profiles for shape in shapes)
+    for choice in label_choices(pool.labels, pool.stated_annotations, has_mig=has_mig):
+        if any(labels.get(key) != value for key, value in choice.items()):
+            yield choice
+
+
+def _target(spot: NodeRoom, labels: Mapping[str, str], family: Family) -> Target:
+    return replace(spot.target, requirements=Requirements.of_labels(labels), family=family, no_devices=None)

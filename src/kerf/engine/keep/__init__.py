@@ -1,0 +1,1 @@
+"""Room that is kept for pods that are not there: windows, runs of CronJobs, ProvisioningRequests."""

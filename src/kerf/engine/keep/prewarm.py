@@ -1,0 +1,200 @@
+"""Pre-warming: the pods of a CronJob's next run count before they are there, so that the run finds its node ready.
+
+They are virtual pods, as those of windows: from `next run - lead` until two minutes after it, and fewer of them as the
+run's own pods come.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from kerf.engine.keep.windows.openings import lead_times, learned_lead_s
+from kerf.model.constraints import NODE_POOL, Requirement, Requirements
+from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
+from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.placeholders import VIRTUAL, Keeper, Placeholder
+from kerf.model.pods import Pod
+from kerf.model.promises import pods_under
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.times import duration_text
+
+_LAST_RANK = -1
+_OF_A_RUN = f"{Keeper.RUN}{VIRTUAL}"
+
+
+@dataclass(frozen=True)
+class Prewarmed:
+    """A CronJob that is to find its nodes ready. `pools` empty means any; `lead_s` before each run they are bought.
+
+    `bought` are the virtual pods that claims were bought for, of any run of any CronJob.
+    """
+
+    cron_job: CronJob
+    lead_s: int
+    pools: tuple[str, ...] = ()
+    bought: tuple[str, ...] = ()
+
+    def run_at(self, now_s: float) -> float | None:
+        """The run whose pods count now; None where none does."""
+        due_s = self.cron_job.run_after(now_s - STAYS_S)
+        if due_s is None:
+            return None
+        # What was learned meanwhile must not let go again what was bought for the run.
+        is_begun = any(pod.startswith(f"{_run_key(self.cron_job, due_s)}-") for pod in self.bought)
+        return due_s if is_begun or now_s >= due_s - self.lead_s else None
+
+    def next_change_s(self, now_s: float) -> float | None:
+        """When pods begin or cease to count next; None for never."""
+        begun_s = self.run_at(now_s)
+        due_s = self.cron_job.run_after(now_s - STAYS_S)
+        if begun_s is not None or due_s is None:
+            return None if begun_s is None else begun_s + STAYS_S
+        return due_s - self.lead_s
+
+
+def _run_key(cron_job: CronJob, due_s: float) -> str:
+    """The keys of a run's virtual pods, up to their number."""
+    return f"{Placeholder(Keeper.RUN, cron_job.key).namespace}/{int(due_s) // 60}"
+
+
+def prewarmed(
+    cron_jobs: Iterable[CronJob], pools: Iterable[NodePool], claims: Iterable[NodeClaim]
+) -> tuple[Prewarmed, ...]:
+    """The CronJobs whose runs are met with a node, in their order, suspended and broken ones left out.
+
+    What a CronJob says itself goes before what pools say of all.
+    """
+    held, launched = tuple(pools), tuple(claims)
+    willing = tuple(pool for pool in held if _is_asked(pool))
+    bought = tuple(pod for c in launched if not c.is_deleting for pod in pods_under(c.annotations, _OF_A_RUN))
+    found = []
+    for cron_job in cron_jobs:
+        if cron_job.is_suspended or (PREWARM not in cron_job.annotations and not willing):
+            continue
+        try:
+            is_wanted, stated_s = lead_of(cron_job.annotations, PREWARM)
+        except ValueError:
+            continue
+        if is_wanted:
+            found.append(Prewarmed(cron_job, _lead_s(stated_s, held, launched), (), bought))
+        elif cron_job.annotations.get(PREWARM) != OFF:
+            stated = [lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)[1] for pool in willing]
+            longest_s = max(_lead_s(each_s, (pool,), launched) for pool, each_s in zip(willing, stated, strict=True))
+            found.append(Prewarmed(cron_job, longest_s, tuple(pool.name for pool in willing), bought))
+    return tuple(each for each in found if not each.cron_job.problem)
+
+
+def _is_asked(pool: NodePool) -> bool:
+    try:
+        return lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)[0]
+    except ValueError:
+        return False
+
+
+def prewarm_problem(pool: NodePool) -> str:
+    """Why what a pool says of CronJobs is not followed; empty where it is, or where it says nothing."""
+    try:
+        lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _lead_s(stated_s: int | None, pools: Iterable[NodePool], claims: tuple[NodeClaim, ...]) -> int:
+    if stated_s is not None:
+        return stated_s
+    return learned_lead_s([seconds for pool in pools for _, seconds in observed_leads(pool, claims)])
+
+
+def observed_leads(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[tuple[str, int], ...]:
+    """The latest times that nodes of a pool took until their devices were ready, by claim: noted ones and present."""
+    known: list[tuple[str, int]] = []
+    try:
+        noted = json.loads(pool.own_annotations.get(LEAD_TIMES, "{}"))
+        known = [(str(name), int(seconds)) for name, seconds in noted.items()]
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        # A person has written there: it is learned anew.
+        known = []
+    return lead_times(known, [claim for claim in claims if claim.node_pool == pool.name])
+
+
+def leads_annotation(leads: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The note of a pool that says so."""
+    return {LEAD_TIMES: json.dumps(dict(leads))}
+
+
+def prewarming(snapshot: ClusterSnapshot) -> tuple[Prewarmed, ...]:
+    """All of a snapshot, whether their pods count now or later."""
+    if not snapshot.cron_jobs:
+        return ()
+    claims = (node.claim for node in snapshot.nodes if node.claim is not None)
+    return prewarmed(snapshot.cron_jobs, snapshot.node_pools, claims)
+
+
+def prewarming_pods(snapshot: ClusterSnapshot) -> tuple[Pod, ...]:
+    """The pods of runs that are near, less those that are there already, by CronJob."""
+    found: list[Pod] = []
+    for each in prewarming(snapshot):
+        due_s = each.run_at(snapshot.taken_at_s)
+        if due_s is not None:
+            missing = each.cron_job.pods - _there(snapshot, each.cron_job, due_s)
+            found += (_virtual(each, due_s, number) for number in range(missing))
+    return tuple(found)
+
+
+def _there(snapshot: ClusterSnapshot, cron_job: CronJob, due_s: float) -> int:
+    name = cron_job.job_name(due_s)
+    return sum(
+        pod.namespace == cron_job.namespace
+        and pod.owner is not None
+        and (pod.owner.kind, pod.owner.name) == ("Job", name)
+        for pod in _all_pods(snapshot)
+    )
+
+
+def _all_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
+    yield from snapshot.pending
+    for node in snapshot.nodes:
+        yield from node.pods
+
+
+def _virtual(each: Prewarmed, due_s: float, number: int) -> Pod:
+    pod = each.cron_job.pod
+    spec = pod.spec
+    if each.pools:
+        there = Requirements([Requirement.of(NODE_POOL, "In", each.pools)])
+        spec = replace(spec, node_selector=spec.node_selector.intersect(there))
+    namespace, _, run = _run_key(each.cron_job, due_s).partition("/")
+    return replace(pod, namespace=namespace, name=f"{run}-{number}", spec=spec, queue_priority=_LAST_RANK, uid="")
+
+
+def warnings(cron_job: CronJob, pools: Iterable[NodePool], claims: Iterable[NodeClaim]) -> tuple[str, ...]:
+    """What keeps a run from its warm node, or lets it hold the node for ever; nothing where nobody asks for one."""
+    try:
+        lead_of(cron_job.annotations, PREWARM)
+    except ValueError as error:
+        return (f"{error}; it is not prewarmed",)
+    held, launched = tuple(pools), tuple(claims)
+    active = replace(cron_job, is_suspended=False, schedule="@daily", time_zone="")
+    asked = prewarmed((active,), held, launched)
+    if not asked:
+        return ()
+    if cron_job.problem:
+        return (f"{cron_job.problem}; it is not prewarmed",)
+    if cron_job.is_suspended:
+        return ("it is suspended: no node is kept ready for it",)
+    lead_s, found = asked[0].lead_s, []
+    if not cron_job.time_zone:
+        found.append(
+            "it has no timeZone: runs are reckoned in UTC, and the clock of its controller may be another; state one"
+        )
+    if not cron_job.has_deadline:
+        found.append("its Job has no activeDeadlineSeconds: a run that hangs holds its node for ever")
+    starting_s = cron_job.starting_deadline_s
+    if starting_s is not None and starting_s < lead_s:
+        found.append(
+            f"startingDeadlineSeconds {starting_s} is shorter than the lead of {duration_text(lead_s)}: a node that is "
+            "late by more than that meets no run"
+        )
+    return tuple(found)

@@ -1,0 +1,52 @@
+"""The pods that a plan is made for: those that wait, those that windows let in, and room for those that do not exist.
+
+All code that plans, explains or moves pods asks here, so that all of them keep the same room.
+"""
+
+from dataclasses import replace
+
+from kerf.engine.decision import Refusal
+from kerf.engine.keep.bookings import awaited_request, bookings, unmade
+from kerf.engine.keep.prewarm import prewarming_pods
+from kerf.engine.keep.windows.admission import Judged, Shares, judged
+from kerf.engine.keep.windows.phases import Windows
+from kerf.engine.keep.windows.warm import virtual_pods
+from kerf.engine.place.trial import Trial
+from kerf.engine.supply.offered import Supply
+from kerf.model.causes import AwaitsRequest, Name
+from kerf.model.opportunistic import OPPORTUNISTIC
+from kerf.model.plan import Stage
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: frozenset[str] = frozenset()) -> Judged:
+    """Waiting pods without the gates that windows open, then the virtual ones; opportunistic ones apart.
+
+    Those that are left `out`, by `namespace/name`, are in none of them.
+    """
+    pods = [pod for pod in snapshot.pending if not pod.is_daemon and pod.key not in out]
+    booked = bookings(snapshot)
+    awaited = {pod.key: request for pod in pods if (request := awaited_request(pod, booked))}
+    awaiting = [pod for pod in pods if pod.key in awaited]
+    pods = [pod for pod in pods if pod.key not in awaited]
+    windows = Windows(snapshot)
+    found = judged(pods, windows, Shares(trial, wares), snapshot.taken_at_s)
+    own: dict[str, list[Pod]] = {}
+    for pod in (*snapshot.windowed, *found.pods):
+        for window in windows.of(pod):
+            own.setdefault(window.name, []).append(pod)
+    found.opportunistic = [_opened(pod) for pod in found.pods if pod.is_opportunistic]
+    found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
+    found.pods += virtual_pods(windows, own, wares.families)
+    found.pods += prewarming_pods(snapshot)
+    found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
+    found.held += (Refusal(tuple(unmade(each)), Stage.INVALID, each.problem) for each in booked if each.problem)
+    # Planned for by itself a pod would take the room, and its request would never have it all.
+    found.held += (Refusal((pod,), Stage.HELD, AwaitsRequest(Name(awaited[pod.key]))) for pod in awaiting)
+    return found
+
+
+def _opened(pod: Pod) -> Pod:
+    gates = tuple(gate for gate in pod.spec.scheduling_gates if gate != OPPORTUNISTIC)
+    return pod if gates == pod.spec.scheduling_gates else replace(pod, spec=replace(pod.spec, scheduling_gates=gates))

@@ -1,0 +1,1 @@
+"""CapacityWindows: their phases, who may come, and what their status says."""

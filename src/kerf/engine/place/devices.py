@@ -1,0 +1,107 @@
+"""Asks a pod's sharing family which devices it gets, and what the real scheduler will pick. Knows no family by name."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.target import Target
+from kerf.model.causes import Cause, ForeignFamily, Name
+from kerf.model.gpu import DeviceState, Slice
+from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import PodDemand
+from kerf.model.quantities import Resources
+from kerf.sharing import registry
+from kerf.sharing.family import Family, NoFit, Refused
+
+_NO_QUANTITY = 1 << 40
+"""Shortfall of a refusal that no quantity would mend: farther than any that lacks some MiB."""
+
+
+def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:
+    """What pods of the shape ask of a family."""
+    return registry.demand_of(shape.pod, family)
+
+
+def rightful_family(shape: Shape, families: tuple[Family, ...]) -> Family | None:
+    """The only family that can serve the pods (they ask for its own resources); None when any may."""
+    return next((family for family in families if family.claims(shape.pod)), None)
+
+
+def asks_devices(shape: Shape, target: Target) -> bool:
+    """Whether a pod of the shape must be asked about the target's devices: it needs some, or another family's."""
+    rightful = rightful_family(shape, target.families)
+    if rightful is not None and rightful.name != target.family.name:
+        return True
+    demand = demand_of(shape, target.family)
+    return isinstance(demand, Refused) or not demand.is_empty
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The devices after a pod was placed, its slices, and the real scheduler's order among nodes (least first)."""
+
+    devices: tuple[DeviceState, ...]
+    slices: tuple[Slice, ...] = ()
+    order: float = 0.0
+
+
+def place_on_devices(target: Target, devices: tuple[DeviceState, ...], shape: Shape) -> Taken | Misfit:
+    """One pod of the shape on these devices, where the real scheduler would put it; or why no device takes it."""
+    rightful = rightful_family(shape, target.families)
+    if rightful is not None and rightful.name != target.family.name:
+        return foreign(target, rightful)
+    demand = demand_of(shape, target.family)
+    if isinstance(demand, Refused):
+        return Misfit(target.name, demand.stage, demand.cause, shortfall=1)
+    if demand.is_empty:
+        return Taken(devices)
+    if target.no_devices is not None:
+        return _no_devices(target, target.no_devices)
+    result = target.family.fit(devices, demand, shape.pod, target.node, target.quotas)
+    if isinstance(result, NoFit):
+        return Misfit(target.name, Stage.DEVICES, result.cause, result.missing, result.shortfall or _NO_QUANTITY)
+    return Taken(result.devices, result.slices, target.family.node_score_order(demand, result.score))
+
+
+def _no_devices(target: Target, problem: Cause) -> Misfit:
+    return Misfit(target.name, Stage.DEVICES, problem, shortfall=_NO_QUANTITY)
+
+
+def never_shown(target: Target, shape: Shape, lacking: Collection[str]) -> Misfit | None:
+    """Of resources that are lacking because the cards which would show them never register: that, not the number."""
+    demand = demand_of(shape, target.family) if target.no_devices is not None else None
+    if not isinstance(demand, PodDemand) or target.no_devices is None:
+        return None
+    asked = {c.request.resource for c in demand.containers if c.request is not None}
+    if asked.isdisjoint(lacking):
+        return None
+    return _no_devices(target, target.no_devices)
+
+
+def with_parts(free: Resources, family: Family, devices: Sequence[DeviceState]) -> Resources:
+    """What kubelet will show, with the parts of cards that are cut beforehand: no cloud knows of those."""
+    return free.replaced(family.kubelet_capacity(devices)) if any(d.partitions for d in devices) else free
+
+
+def only(devices: tuple[DeviceState, ...], indexes: frozenset[int]) -> tuple[DeviceState, ...]:
+    """The same devices with all but some closed to new slices."""
+    return tuple(d if d.index in indexes else replace(d, cordoned=True) for d in devices)
+
+
+def reopened(devices: tuple[DeviceState, ...], before: tuple[DeviceState, ...]) -> tuple[DeviceState, ...]:
+    """`devices` with the openness that they had `before`."""
+    cordoned = {device.index: device.cordoned for device in before}
+    return tuple(replace(d, cordoned=cordoned[d.index]) for d in devices)
+
+
+def emptied(device: DeviceState) -> DeviceState:
+    """The card with nothing on it."""
+    return replace(device, used_memory_mib=0, used_cores=0, used_slots=0, placements=())
+
+
+def foreign(target: Target, rightful: Family) -> Misfit:
+    """The target's cards belong to another family than the one the pod asks."""
+    label = rightful.selector
+    selector = None if label is None else (Name(label[0]), Name(label[1]))
+    cause = ForeignFamily(Name(rightful.name), Name(rightful.title), selector)
+    return Misfit(target.name, Stage.DEVICES, cause, shortfall=2 * _NO_QUANTITY)

@@ -1,0 +1,159 @@
+"""May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kerf.engine.place.devices import never_shown, place_on_devices
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.target import Room, Target
+from kerf.model.causes import (
+    HostPortTaken,
+    Insufficient,
+    LabelMismatch,
+    Lack,
+    Name,
+    Shortage,
+    TargetKind,
+    TargetName,
+    UntoleratedTaint,
+)
+from kerf.model.constraints import (
+    CAPACITY_TYPE,
+    HOSTNAME,
+    WELL_KNOWN,
+    ZONE,
+    Requirement,
+    Requirements,
+    untolerated,
+)
+from kerf.model.gpu import Slice
+from kerf.model.plan import Misfit, Stage
+from kerf.model.quantities import NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A pod fits: what is left, and the slices it takes.
+
+    Of several targets the real scheduler takes the one of least `order`.
+    """
+
+    room: Room
+    slices: tuple[Slice, ...] = ()
+    order: float = 0.0
+
+
+def check_taints(target: Target, shape: Shape) -> Misfit | None:
+    """Whether a taint keeps the pods off; None when none does."""
+    taint = untolerated(target.taints, shape.spec.tolerations)
+    if taint is None:
+        return None
+    return Misfit(target.name, Stage.TAINTS, UntoleratedTaint(taint), shortfall=1)
+
+
+def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
+    """The room's requirements with those of the pods, or which pair of them has no value in common.
+
+    Of several affinity terms the first counts that can be bought just now, else the first that agrees.
+    """
+    misfit: Misfit | None = None
+    unsold: Requirements | None = None
+    for alternative in shape.spec.alternatives:
+        if not alternative:
+            return room.requirements
+        clash = _clash(target, room, alternative)
+        if clash is None:
+            agreed = room.requirements.intersect(alternative) if target.is_open else room.requirements
+            if _is_sold(target, agreed):
+                return agreed
+            unsold = agreed if unsold is None else unsold
+        misfit = misfit or clash
+    if unsold is not None:
+        return unsold
+    assert misfit is not None
+    return misfit
+
+
+def _is_sold(target: Target, asked: Requirements) -> bool:
+    zone, capacity_type = asked.get(ZONE), asked.get(CAPACITY_TYPE)
+    return not target.sold or any(
+        (zone is None or zone.has(z)) and (capacity_type is None or capacity_type.has(c)) for z, c in target.sold
+    )
+
+
+def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
+    if not target.is_open:
+        missing = asked.unsatisfied_by(target.labels)
+        return None if missing is None else _requirement_misfit(target, missing)
+    # A node to be gets a name nobody can ask for yet; buying for such a pod would never end.
+    named = asked.get(HOSTNAME)
+    if named is not None and not named.complement:
+        return _requirement_misfit(target, named)
+    undefined = asked.undefined(target.requirements, WELL_KNOWN)
+    if undefined is not None:
+        return _requirement_misfit(target, undefined)
+    conflict = asked.conflict(target.requirements) or asked.conflict(room.requirements)
+    return None if conflict is None else _requirement_misfit(target, conflict[0])
+
+
+def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
+    owner = TargetName(TargetKind.NODE_POOL, Name(target.pool)) if target.is_open and target.pool else target.name
+    cause = LabelMismatch(asked, target.requirements.get(asked.key), owner)
+    return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=1)
+
+
+def admits(target: Target, shape: Shape) -> bool:
+    """Whether taints and labels let the pods onto an empty node of the target."""
+    return check_taints(target, shape) is None and not isinstance(narrowed(target, Room(NOTHING), shape), Misfit)
+
+
+def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
+    """Whether kubelet-visible resources and host ports suffice; None when they do."""
+    for port in shape.spec.host_ports:
+        if any(port.conflicts(taken) for taken in room.ports):
+            return Misfit(target.name, Stage.RESOURCES, HostPortTaken(port.port, Name(port.protocol)), shortfall=1)
+    lacking = shape.counted(target.uncounted).shortfall(room.free)
+    if not lacking:
+        return None
+    return never_shown(target, shape, lacking) or _insufficient(target, room, shape, lacking)
+
+
+def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str, int]) -> Misfit:
+    """The resource that lacks most of what is asked names the misfit; ties by name."""
+    shortages = tuple(
+        Shortage(Name(name), shape.requests[name], max(0, room.free.get(name, 0)), lacking[name])
+        for name in sorted(lacking)
+    )
+    shares = [each.lacking * 1000 // max(1, each.needed) for each in shortages]
+    cause = Insufficient(shortages[shares.index(max(shares))], shortages)
+    missing = tuple(Lack(each.lacking, each.resource) for each in shortages)
+    return Misfit(target.name, Stage.RESOURCES, cause, missing, sum(shares))
+
+
+def fit(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
+    """Place one pod of the shape. Checks in the order taints, requirements, resources, devices."""
+    misfit = check_taints(target, shape)
+    if misfit is not None:
+        return misfit
+    requirements = narrowed(target, room, shape)
+    if isinstance(requirements, Misfit):
+        return requirements
+    misfit = check_resources(target, room, shape)
+    if misfit is not None:
+        return misfit
+    return take(target, replace(room, requirements=requirements), shape)
+
+
+def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
+    """Place one pod whose other checks have passed: only its devices can still refuse it."""
+    taken = place_on_devices(target, room.devices, shape)
+    if isinstance(taken, Misfit):
+        return taken
+    free = room.free - shape.counted(target.uncounted)
+    left = replace(room, free=free, devices=taken.devices, ports=(*room.ports, *shape.spec.host_ports))
+    return Placed(left, taken.slices, taken.order)
+
+
+def nearest(misfits: Iterable[Misfit]) -> Misfit:
+    """The misfit that came furthest, then lacks least, then by name. Raises ValueError where there is none."""
+    return min(misfits, key=lambda misfit: misfit.order)

@@ -1,0 +1,357 @@
+"""A private copy of the nodes there are or will be, on which placements are tried, and undone for free.
+
+Nodes on their way count with what their claim promises, so that nothing is bought twice while they start.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from kerf.engine.place.devices import only, reopened, with_parts
+from kerf.engine.place.fit import Placed, admits, fit
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.target import Room, Target
+from kerf.model import promises
+from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
+from kerf.model.constraints import HOSTNAME, Requirements, Taint
+from kerf.model.gpu import DeviceState
+from kerf.model.market import Market
+from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
+from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, is_ephemeral
+from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
+from kerf.model.pods import HostPort, Pod
+from kerf.model.quantities import CPU, MEMORY, Resources
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
+from kerf.sharing.family import Family
+from kerf.sharing.registry import configured, family_named, owner_of
+
+_MOST = 2**62
+_MOST_EXACT = 2**51
+"""Amounts below it can be multiplied by 1,000 without loss in 64 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRoom:
+    """One node of the trial: where, and how much is left at its start."""
+
+    cluster_node: ClusterNode
+    target: Target
+    room: Room
+
+
+class Trial:
+    """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed."""
+
+    def __init__(self, snapshot: ClusterSnapshot, market: Market, without: frozenset[str] = frozenset()) -> None:
+        families = configured(snapshot.config_maps)
+        usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
+        usable.sort(key=lambda n: (not n.is_initialized, n.name))
+        self.spots = tuple(_spot(node, snapshot, market, families) for node in usable)
+        self.rooms = [spot.room for spot in self.spots]
+        self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
+        self._journal: list[tuple[int, Room]] = []
+        self._first_of_kind: npt.NDArray[np.int64] | None = None
+        self._numbers: list[int] | None = None
+
+    def mark(self) -> int:
+        """A point to return to."""
+        return len(self._journal)
+
+    def undo_to(self, mark: int) -> None:
+        """Forget every placement since `mark`."""
+        while len(self._journal) > mark:
+            index, room = self._journal.pop()
+            self._set(index, room)
+
+    def occupy(self, index: int, room: Room) -> None:
+        """Leave this room of a spot, until it is undone."""
+        self._journal.append((index, self.rooms[index]))
+        self._set(index, room)
+
+    def _set(self, index: int, room: Room) -> None:
+        self._first_of_kind = None
+        self.rooms[index] = room
+        self._free[index] = _measured(room.free)
+
+    def place_as_planned(self, shapes: Sequence[Shape]) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
+        """Pods that a claim was bought for, on that claim; and the shapes of all other pods."""
+        plans = {pod: (index, cards) for index, spot in enumerate(self.spots) for pod, cards in _planned(spot).items()}
+        placed: dict[str, NodePlacement] = {}
+        if not plans:
+            return placed, tuple(shapes)
+        left = []
+        for shape in shapes:
+            others = []
+            for pod in shape.pods:
+                planned = plans.get(pod.key)
+                placement = None if planned is None else self._place_planned(shape, pod, *planned)
+                if placement is None:
+                    others.append(pod)
+                else:
+                    placed[pod.key] = placement
+            if others:
+                left.append(Shape(tuple(others)))
+        return placed, tuple(left)
+
+    def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
+        spot, room = self.spots[index], self.rooms[index]
+        narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
+        result = fit(spot.target, narrowed, shape)
+        if isinstance(result, Misfit):
+            return None
+        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
+        return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
+
+    def place(
+        self, shape: Shape, closed: str = "", among: Callable[[NodeRoom], bool] | None = None
+    ) -> tuple[dict[str, NodePlacement], tuple[Pod, ...]]:
+        """As many pods of the shape as fit, each where the real scheduler would put it; and the pods that are left.
+
+        None is put on the node named `closed`, nor on one that is not `among` those asked for. Cost: nodes with room
+        enough + pods x log(nodes).
+        """
+        choices: list[tuple[float, int]] = []
+        results: dict[int, Placed] = {}
+        refusing: set[int] = set()
+        kinds = [] if _asks_hostname(shape) else self._target_kinds()
+        for index in self.roomy(shape.requests):
+            spot = self.spots[index]
+            if (kinds and kinds[index] in refusing) or spot.cluster_node.name == closed:
+                continue
+            if among is None or among(spot):
+                misfit = self._offer(shape, index, choices, results)
+                if kinds and misfit is not None and misfit.stage in (Stage.TAINTS, Stage.REQUIREMENTS):
+                    refusing.add(kinds[index])
+        placed: dict[str, NodePlacement] = {}
+        for number, pod in enumerate(shape.pods):
+            if not choices:
+                return placed, shape.pods[number:]
+            _, index = heapq.heappop(choices)
+            self.occupy(index, results[index].room)
+            placed[pod.key] = NodePlacement(placed_pod(pod, results[index]), self.spots[index].cluster_node.name)
+            self._offer(shape, index, choices, results)
+        return placed, ()
+
+    def roomy(self, requests: Resources) -> Sequence[int]:
+        """The nodes that have cpu and memory for these, found for all at once: most are full."""
+        # What nobody asks for lacks nowhere, not even on a node that is overfull.
+        cpu, memory = (amount if amount > 0 else -_MOST for amount in _measured(requests))
+        found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
+        return found
+
+    def _offer(
+        self, shape: Shape, index: int, choices: list[tuple[float, int]], results: dict[int, Placed]
+    ) -> Misfit | None:
+        result = fit(self.spots[index].target, self.rooms[index], shape)
+        if isinstance(result, Misfit):
+            return result
+        results[index] = result
+        heapq.heappush(choices, (result.order, index))
+        return None
+
+    def _target_kinds(self) -> list[int]:
+        """By node, a number that those have alike whose taints and labels, except the name, are equal.
+
+        A node whose labels are still to be chosen has one of its own: what pods narrow it to differs.
+        """
+        if self._numbers is None:
+            known: dict[tuple[object, ...], int] = {}
+            self._numbers = [
+                known.setdefault((at,) if spot.target.is_open else _admission(spot.target), len(known))
+                for at, spot in enumerate(self.spots)
+            ]
+        return self._numbers
+
+    def copy(self) -> "Trial":
+        """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
+        other = object.__new__(Trial)
+        other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
+        other._first_of_kind, other._numbers = None, self._numbers
+        return other
+
+    def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
+        """Why each node refuses the shape as things stand; nodes that take it are left out."""
+        found = (fit(spot.target, room, shape) for spot, room in zip(self.spots, self.rooms, strict=True))
+        return tuple(misfit for misfit in found if isinstance(misfit, Misfit))
+
+    def nearest(self, shape: Shape) -> Misfit | None:
+        """The nearest of them; None where there is no node, or each takes the shape.
+
+        One node of equal ones is asked, those first that lack least of cpu and memory, and no more once none can come
+        nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide.
+        """
+        best: Misfit | None = None
+        asked = np.arange(len(self.spots)) if _asks_hostname(shape) else self._kinds()
+        shares = self._lacking(shape.requests)[asked]
+        for at in np.argsort(shares, kind="stable").tolist():
+            # A node that lacks cpu or memory comes no further than this.
+            if best is not None and shares[at] > 0 and _is_nearer(best, shares[at]):
+                break
+            index = int(asked[at])
+            found = fit(self.spots[index].target, self.rooms[index], shape)
+            if isinstance(found, Misfit) and (best is None or found.order < best.order):
+                best = found
+        return best
+
+    def _kinds(self) -> npt.NDArray[np.int64]:
+        """Of nodes that differ in nothing but their names, the first by name. Linear in the nodes, once for a copy."""
+        if self._first_of_kind is None:
+            first: dict[tuple[object, ...], int] = {}
+            for index in sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name)):
+                first.setdefault(_kind(self.spots[index].target, self.rooms[index]), index)
+            self._first_of_kind = np.array(sorted(first.values()), dtype=np.int64)
+        return self._first_of_kind
+
+    def _lacking(self, requests: Resources) -> npt.NDArray[np.int64]:
+        """By node, what it lacks of cpu and memory in thousandths of what is asked: the least that `fit` would say."""
+        lacking = np.zeros(len(self.rooms), dtype=np.int64)
+        for column, asked in enumerate(_measured(requests)):
+            if 0 < asked < _MOST_EXACT:
+                lack = np.maximum(0, asked - np.maximum(self._free[:, column], -asked))
+                lacking += lack * 1000 // asked
+        return lacking
+
+
+def _is_nearer(best: Misfit, share: int) -> bool:
+    """Whether the misfit is nearer than that of any node which lacks such a share of cpu and memory."""
+    return best.stage.rank > Stage.RESOURCES.rank or (best.stage == Stage.RESOURCES and share > best.shortfall)
+
+
+def _asks_hostname(shape: Shape) -> bool:
+    return any(HOSTNAME in alternative for alternative in shape.spec.alternatives)
+
+
+def _admission(target: Target) -> tuple[object, ...]:
+    """What decides whether pods may run there at all, except pods that ask for a node by its name."""
+    return target.taints, frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME)
+
+
+def _kind(target: Target, room: Room) -> tuple[object, ...]:
+    """Equal for nodes that answer every pod alike, except pods that ask for a node by its name."""
+    devices = tuple(replace(device, id="") for device in room.devices)
+    return (frozenset(room.free.items()), devices, room.ports, target.family.name, *_admission(target))
+
+
+def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:
+    """Cpu and memory, which every family leaves to kubelet; cut to what an array can hold."""
+    cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+    return max(-_MOST, min(cpu, _MOST)), max(-_MOST, min(memory, _MOST))
+
+
+def placed_pod(pod: Pod, result: Placed) -> PlacedPod:
+    """The result for one pod of the shape, under that pod's own name."""
+    return PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in result.slices))
+
+
+def is_usable(node: ClusterNode) -> bool:
+    """Whether new pods may be planned on it."""
+    if node.is_deleting or node.problem is not None:
+        return False
+    held = node.node
+    if held is None:
+        return True
+    if held.is_unschedulable and CORDONED_BY_KERF not in held.annotations:
+        return False
+    if any(taint.key == DISRUPTED_TAINT.key for taint in held.taints):
+        return False
+    return held.is_ready or not node.is_initialized
+
+
+def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> NodeRoom:
+    held, claim = node.node, node.claim
+    family = family_named(node.family, families) if node.family else owner_of(node.labels, {}, families)
+    if node.is_registered and held is not None:
+        requirements = held.label_requirements
+    else:
+        requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
+    devices = node.devices or _promised_devices(node, family, market)
+    nothing = None if devices else NoneRegistered(Name(node.name))
+    target = Target(
+        TargetName(TargetKind.NODE, Name(node.name)),
+        requirements,
+        _lasting_taints(node),
+        family,
+        families,
+        claim.node_pool if claim is not None else "",
+        held,
+        is_open=held is None,
+        quotas=snapshot.quotas,
+        no_devices=nothing,
+    )
+    free = with_parts(_allocatable(node, market), family, devices)
+    ports: list[HostPort] = []
+    for pod in node.pods:
+        if not pod.is_ended:
+            free = free - pod.spec.requests.without(target.uncounted)
+            ports.extend(pod.spec.host_ports)
+    if not node.is_initialized:
+        for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
+            free = free - daemon.pod.spec.requests.without(target.uncounted)
+    return NodeRoom(node, target, Room(free, devices, tuple(ports)))
+
+
+def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
+    """Pods of DaemonSets on the node, and those that belong on it and are not there, or not in the input."""
+    target = _spot(node, snapshot, market, configured(snapshot.config_maps)).target
+    missing = _missing_daemons(node, target, snapshot.daemon_sets)
+    return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
+
+
+def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
+    """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
+    claim = node.claim
+    kind = market.find(promises.planned_type(claim)) if claim is not None and not node.is_initialized else None
+    return family.predict(kind.devices, node.labels, {}) if kind is not None else ()
+
+
+def promised(claim: NodeClaim | None, market: Market) -> Requirements:
+    """What a claim without a node will have: its requirements, and the labels of the type it is planned as."""
+    if claim is None:
+        return Requirements()
+    known = claim.requirements.intersect(Requirements.of_labels(claim.labels))
+    kind = market.find(promises.planned_type(claim))
+    return known if kind is None else known.intersect(kind.requirements)
+
+
+def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
+    claimed = node.claim.taints if node.claim is not None else ()
+    if node.node is None:
+        return claimed
+    # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself.
+    taints = tuple(taint for taint in node.node.taints if taint.key != CORDON_TAINT)
+    if node.is_initialized:
+        return taints
+    if not node.is_registered:
+        taints += tuple(taint for taint in claimed if taint not in taints)
+    startup = node.claim.startup_taints if node.claim is not None else ()
+    return tuple(taint for taint in taints if not is_ephemeral(taint) and taint not in startup)
+
+
+def _allocatable(node: ClusterNode, market: Market) -> Resources:
+    """What kubelet shows; where a starting node still shows nothing, what its claim promises."""
+    shown = node.node.allocatable if node.node is not None else Resources()
+    claim = node.claim
+    if node.is_initialized or claim is None:
+        return shown
+    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim)))
+    names = sorted({*shown, *promised_to_pods})
+    return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
+
+
+def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[DaemonSet]) -> list[DaemonSet]:
+    running = {(pod.namespace, pod.owner.name) for pod in node.pods if pod.owner is not None and pod.is_daemon}
+    return [
+        daemon
+        for daemon in daemons
+        if (daemon.namespace, daemon.name) not in running and admits(target, Shape((daemon.pod,)))
+    ]
+
+
+def _planned(spot: NodeRoom) -> dict[str, frozenset[int]]:
+    """Pods a claim was bought for, with their cards; empty once a person has broken the annotation."""
+    claim = spot.cluster_node.claim
+    pods = promises.read(claim.annotations).pods if claim is not None else {}
+    return {pod: frozenset(cards) for pod, cards in pods.items()}

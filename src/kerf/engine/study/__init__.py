@@ -1,0 +1,1 @@
+"""Questions about a cluster that no decision depends on: sizes, use, calendars."""

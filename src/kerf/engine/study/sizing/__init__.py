@@ -1,0 +1,1 @@
+"""What else pods could ask, and pools could allow."""

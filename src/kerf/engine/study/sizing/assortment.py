@@ -1,0 +1,51 @@
+"""What a market has beside what the NodePools name: for advice on other instance types.
+
+A pool's other requirements (zones, capacity types, architecture, its own labels and taints) stay: they are there for
+reasons that no price tells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kerf.engine.supply.offered import Candidate, supply
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.instancetypes import ON_DEMAND, InstanceType
+from kerf.model.market import Market
+from kerf.model.nodeclaim import NodeClassRef
+from kerf.model.nodepool import NodePool
+from kerf.model.snapshot import ClusterSnapshot
+
+ANY_POOL = "any"
+"""The pool that is assumed where there is none: on demand, every type."""
+_SIZES = ("category", "cpu", "cpu-manufacturer", "family", "generation", "memory", "size")
+"""Ends of the labels `karpenter.k8s.aws/instance-...` and their like by which pools narrow their types."""
+
+
+def any_pool() -> NodePool:
+    """A pool that allows every type, on demand."""
+    on_demand = Requirements([Requirement.of(CAPACITY_TYPE, "In", (ON_DEMAND,))])
+    return NodePool(ANY_POOL, NodeClassRef("", "", ""), on_demand)
+
+
+def opened(pool: NodePool, types: Sequence[str] = ()) -> NodePool:
+    """The pool without what it asks of types by name, family or size; with `types` it names those instead."""
+    kept = [each for key, each in pool.requirements.items() if not _narrows_types(key)]
+    named = [Requirement.of(INSTANCE_TYPE, "In", tuple(types))] if types else []
+    return replace(pool, requirements=Requirements([*kept, *named]), limits=None)
+
+
+def _narrows_types(key: str) -> bool:
+    _, _, name = key.partition("/")
+    return key == INSTANCE_TYPE or (name.startswith("instance-") and name.removeprefix("instance-") in _SIZES)
+
+
+def offered_by(pool: NodePool, snapshot: ClusterSnapshot, market: Market) -> tuple[Candidate, ...]:
+    """What this pool would offer if it were the only one; in order of price."""
+    return supply(replace(snapshot, node_pools=(pool,)), market).candidates
+
+
+def candidates_of(
+    kind: InstanceType, pools: Sequence[NodePool], snapshot: ClusterSnapshot, market: Market
+) -> tuple[Candidate, ...]:
+    """The type as these pools would offer it if they named it; none where their other requirements forbid it."""
+    return tuple(candidate for pool in pools for candidate in offered_by(opened(pool, (kind.name,)), snapshot, market))

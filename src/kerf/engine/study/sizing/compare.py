@@ -1,0 +1,96 @@
+"""What if pods asked for something else: the plan of today beside plans with other requests.
+
+A load test on paper. Nothing but the requests differs, so that the difference is theirs.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kerf.engine.buy.options import Options
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
+from kerf.engine.world import World
+from kerf.model.market import Market
+from kerf.model.placeholders import is_virtual
+from kerf.model.pods import Container, Pod, PodSpec
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The decision for pods whose first container asks for `requests`; empty requests: as their manifests say."""
+
+    requests: Resources
+    plan: Decision
+
+    @property
+    def nodes(self) -> int:
+        """Nodes to buy."""
+        return len(self.plan.launches)
+
+    @property
+    def types(self) -> Mapping[tuple[str, str], int]:
+        """Nodes to buy by (instance type, capacity type), in name order."""
+        bought = (each.offering for each in self.plan.launches)
+        return dict(sorted(Counter((each.instance_type, each.capacity_type) for each in bought).items()))
+
+    @property
+    def price_micro(self) -> int:
+        """Of the nodes to buy, per hour."""
+        return sum(launch.price_micro for launch in self.plan.launches)
+
+    @property
+    def pods_a_node(self) -> tuple[int, int]:
+        """The least and the most pods that one of these nodes gets; (0, 0) where none is bought."""
+        counts = [sum(1 for pod in launch.pods if not is_virtual(pod.pod)) for launch in self.plan.launches]
+        return (min(counts), max(counts)) if counts else (0, 0)
+
+    @property
+    def on_nodes(self) -> int:
+        """Pods that go on nodes that are there or on their way."""
+        return sum(1 for placement in self.plan.placements if not is_virtual(placement.pod.pod))
+
+    @property
+    def placed(self) -> int:
+        """Pods with a place, old or new."""
+        return self.on_nodes + sum(1 for each in self.plan.launches for pod in each.pods if not is_virtual(pod.pod))
+
+
+def compared(
+    snapshot: ClusterSnapshot, market: Market, options: Options, changes: Iterable[Resources]
+) -> tuple[Variant, ...]:
+    """The pending pods as they are, then with each change. Cost: one decision each."""
+    cases = (Resources(), *changes)
+    return tuple(Variant(each, decide(World(with_requests(snapshot, each), market), options)) for each in cases)
+
+
+def with_requests(snapshot: ClusterSnapshot, requests: Resources) -> ClusterSnapshot:
+    """The same with each pending pod asking for `requests`; what these do not name stays as it is."""
+    if not requests:
+        return snapshot
+    # Equal pods share one spec, and a plan groups them by it: they must go on sharing one.
+    specs: dict[int, PodSpec] = {}
+    pending: list[Pod] = []
+    for pod in snapshot.pending:
+        if id(pod.spec) not in specs:
+            specs[id(pod.spec)] = changed_spec(pod.spec, requests)
+        pending.append(replace(pod, spec=specs[id(pod.spec)]))
+    return replace(snapshot, pending=tuple(pending))
+
+
+def changed_spec(spec: PodSpec, requests: Resources) -> PodSpec:
+    """The spec with other requests of its first container, which is the one that kubectl takes by default too."""
+    first, *others = spec.containers
+    return replace(spec, containers=(_changed(first, requests), *others))
+
+
+def _changed(container: Container, requests: Resources) -> Container:
+    """A limit below the request rises to it, as the API asks; extended resources are not overcommitted: both alike."""
+    limits = {
+        name: amount
+        for name, amount in requests.items()
+        if "/" in name or name.startswith("hugepages-") or container.limits.get(name, amount) < amount
+    }
+    return replace(container, requests=container.requests.replaced(requests), limits=container.limits.replaced(limits))

@@ -1,0 +1,103 @@
+"""What the same pods would cost on each family of instance types, as if they were new and nothing were running."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.buy.bound import lower_bound
+from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.packing import cheapest_nodes
+from kerf.engine.place.shapes import Shape, group
+from kerf.engine.study.sizing.assortment import any_pool, offered_by, opened
+from kerf.engine.supply.offered import Candidate, supply
+from kerf.model.constraints import ARCH
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True)
+class FamilyCost:
+    """The cheapest nodes of one family that were found for the pods.
+
+    `types` are nodes by instance type, `architectures` theirs; `pods_a_node` the least and the most; `left` pods that
+    no type of the family holds. `bound_micro` is what no nodes of the family can undercut, None where pods are left.
+    `is_allowed`: a NodePool of today allows each of these types.
+    """
+
+    family: str
+    types: Mapping[str, int]
+    architectures: tuple[str, ...]
+    price_micro: int
+    pods_a_node: tuple[int, int]
+    left: int
+    bound_micro: int | None
+    is_allowed: bool
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes."""
+        return sum(self.types.values())
+
+
+TODAY = "as allowed"
+"""In the place of a family's name: what the NodePools allow today, limits aside."""
+
+
+def cost_today(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Market) -> FamilyCost | None:
+    """The same pods on the types that the NodePools allow; None where there is none, or no pod."""
+    shapes, candidates = group(pods), supply(snapshot, market).candidates
+    if not shapes or not candidates:
+        return None
+    return _cost(TODAY, shapes, candidates, frozenset((c.pool.name, c.kind.name) for c in candidates))
+
+
+def costs_by_family(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Market) -> tuple[FamilyCost, ...]:
+    """Each family that holds one of the pods, those that hold all first, then by price and name.
+
+    NodePools count with all they ask but types and limits; where there is none, every type on demand. Cost: one search
+    and one bound a family, by shapes and types and hardly by pods.
+    """
+    shapes = group(pods)
+    if not shapes:
+        return ()
+    allowed = frozenset((c.pool.name, c.kind.name) for c in supply(snapshot, market).candidates)
+    by_family: dict[str, list[Candidate]] = {}
+    for candidate in _everything(snapshot.node_pools, snapshot, market):
+        by_family.setdefault(candidate.kind.family or candidate.kind.name, []).append(candidate)
+    found = (_cost(family, shapes, candidates, allowed) for family, candidates in sorted(by_family.items()))
+    return tuple(
+        sorted((each for each in found if each.types), key=lambda each: (each.left, each.price_micro, each.family))
+    )
+
+
+def _everything(pools: Sequence[NodePool], snapshot: ClusterSnapshot, market: Market) -> list[Candidate]:
+    # Equal weights: it is the price that is asked for here.
+    wanted = [replace(opened(pool), weight=0) for pool in pools] or [any_pool()]
+    return [candidate for pool in wanted for candidate in offered_by(pool, snapshot, market)]
+
+
+def _cost(
+    family: str, shapes: Sequence[Shape], candidates: Sequence[Candidate], allowed: frozenset[tuple[str, str]]
+) -> FamilyCost:
+    purchase = cheapest_nodes(shapes, candidates, Ledger((), {}))
+    types: Counter[str] = Counter()
+    for load, times in purchase.loads:
+        types[load.candidate.kind.name] += times
+    counts = [load.pods for load, _ in purchase.loads]
+    return FamilyCost(
+        family,
+        dict(sorted(types.items())),
+        tuple(sorted({load.candidate.target.labels.get(ARCH, "") for load, _ in purchase.loads})),
+        sum(load.offering.price_micro * times for load, times in purchase.loads),
+        (min(counts), max(counts)) if counts else (0, 0),
+        sum(purchase.left),
+        None if any(purchase.left) else lower_bound(shapes, candidates),
+        _all_allowed(purchase, allowed),
+    )
+
+
+def _all_allowed(purchase: Purchase, allowed: frozenset[tuple[str, str]]) -> bool:
+    return all((load.candidate.pool.name, load.candidate.kind.name) in allowed for load, _ in purchase.loads)

@@ -1,0 +1,1 @@
+"""What pods and nodes were seen to use."""

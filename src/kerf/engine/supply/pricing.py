@@ -1,0 +1,82 @@
+"""What the cluster costs, and how much of its cards is allocated."""
+
+from collections.abc import Iterable, Mapping
+
+from kerf.engine.supply.offered import supply
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.gpu import DeviceState
+from kerf.model.instancetypes import InstanceType, Offering
+from kerf.model.market import Market
+from kerf.model.plan import NodePlacement
+from kerf.model.promises import offering_of, planned_type
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+
+def node_price(node: ClusterNode, market: Market) -> int:
+    """Per hour in micro-units, NodeOverlays aside; 0 for a node whose type or offering the market does not know."""
+    offering = _offering_of(node, market.find(_type_name(node)))
+    return 0 if offering is None else offering.price_micro
+
+
+def present_price(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> int:
+    """The same as NodeOverlays correct it for the node's pool."""
+    offering = _offering_of(node, present_type(node, snapshot, market))
+    return 0 if offering is None else offering.price_micro
+
+
+def present_type(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> InstanceType | None:
+    """The node's type with the prices that it has in its pool; as the market sells it where the pool has it no more."""
+    pool, name = node.claim.node_pool if node.claim is not None else "", _type_name(node)
+    return _types_in_pools(snapshot, market).get((pool, name)) or market.find(name)
+
+
+def _types_in_pools(snapshot: ClusterSnapshot, market: Market) -> Mapping[tuple[str, str], InstanceType]:
+    """Types by (pool, name); once for a snapshot and a market, because every node asks."""
+    held: tuple[Market, dict[tuple[str, str], InstanceType]] | None = snapshot.__dict__.get("_types_in_pools")
+    if held is None or held[0] is not market:
+        wares = supply(snapshot, market)
+        held = market, {(c.pool.name, c.kind.name): c.kind for c in (*wares.unavailable, *wares.candidates)}
+        snapshot.__dict__["_types_in_pools"] = held
+    return held[1]
+
+
+def _type_name(node: ClusterNode) -> str:
+    return node.labels.get(INSTANCE_TYPE) or (planned_type(node.claim) if node.claim is not None else "")
+
+
+def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | None:
+    """What the node was bought as. One that lost its offering keeps the price of its capacity type elsewhere."""
+    if kind is None:
+        return None
+    labels = node.labels
+    planned = offering_of(node.claim.annotations) if node.claim is not None else None
+    zone = labels.get(ZONE) or (planned.zone if planned is not None else "")
+    capacity_type = labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else "")
+    same = sorted(
+        (o for o in kind.offerings if o.capacity_type == capacity_type), key=lambda o: (o.price_micro, o.zone)
+    )
+    return next((o for o in same if o.zone == zone), same[0] if same else None)
+
+
+def cluster_price(snapshot: ClusterSnapshot, market: Market) -> int:
+    """Per hour in micro-units, of all nodes that Kerf launched or is launching."""
+    return sum(present_price(node, snapshot, market) for node in snapshot.nodes if node.claim is not None)
+
+
+def cards_in_use(
+    snapshot: ClusterSnapshot,
+    placements: Iterable[NodePlacement],
+    promised: Mapping[str, tuple[DeviceState, ...]] | None = None,
+) -> tuple[int, int]:
+    """Cards of all nodes, and how much of them is allocated in 1/10000 of a card, with the placements done.
+
+    `promised` are cards of nodes on their way whose claims do not say which they will have.
+    """
+    held = {node.name: node.devices or (promised or {}).get(node.name, ()) for node in snapshot.nodes}
+    devices = {(name, device.index): device for name, cards in held.items() for device in cards}
+    for placement in placements:
+        for part in placement.pod.slices:
+            key = (placement.node, part.device)
+            if key in devices:
+                devices[key] = devices[key].taking(part.memory_mib, part.cores)
+    return len(devices), sum(device.allocated_percent_points for device in devices.values())

@@ -1,0 +1,98 @@
+"""Nodes, NodeClasses, disruption budgets, ConfigMaps and quotas to model values; forms have been checked before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kerf.manifests.metadata import Meta, conditions_of, taints_of
+from kerf.manifests.pods.decode import selector_of
+from kerf.model.nodeclaim import READY, TRUE
+from kerf.model.nodes import Node
+from kerf.model.pods import RUNNING, Pod, PodDisruptionBudget
+from kerf.model.quantities import Resources, quantity_of
+from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
+
+
+def node_of(raw: dict[str, Any]) -> Node:
+    """A Node. One without conditions is ready when a manifest describes it, and not when an API shows it."""
+    meta, spec, status = Meta.of(raw), raw.get("spec") or {}, raw.get("status") or {}
+    ready = next((c for c in conditions_of(status) if c.type == READY), None)
+    return Node(
+        name=meta.name,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        taints=taints_of(spec.get("taints")),
+        capacity=Resources.parse(status.get("capacity") or status.get("allocatable") or {}),
+        allocatable=Resources.parse(status.get("allocatable") or status.get("capacity") or {}),
+        provider_id=spec.get("providerID") or "",
+        is_ready=not meta.uid if ready is None else ready.status == TRUE,
+        ready_since_s=None if ready is None or not ready.since_s else ready.since_s,
+        is_unschedulable=spec.get("unschedulable") is True,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        created_s=meta.created_s,
+        deleted_s=meta.deleted_s,
+        finalizers=meta.finalizers,
+    )
+
+
+def node_class_of(raw: dict[str, Any]) -> NodeClass:
+    """A provider's NodeClass; ready unless its Ready condition says otherwise."""
+    ready = next((c for c in conditions_of(raw.get("status") or {}) if c.type == READY), None)
+    group = raw["apiVersion"].partition("/")[0]
+    name = Meta.of(raw).name
+    if ready is None or ready.status == TRUE:
+        return NodeClass(group, raw["kind"], name)
+    return NodeClass(group, raw["kind"], name, False, ready.message or ready.reason)
+
+
+def config_map_of(raw: dict[str, Any]) -> ConfigMap:
+    """A ConfigMap's text data."""
+    meta = Meta.of(raw, is_namespaced=True)
+    return ConfigMap(meta.namespace, meta.name, raw.get("data") or {})
+
+
+def quota_of(raw: dict[str, Any]) -> ResourceQuota:
+    """The hard limits of a ResourceQuota, in the base unit of what each key counts."""
+    meta = Meta.of(raw, is_namespaced=True)
+    hard = raw["spec"].get("hard") or {}
+    amounts = {key: quantity_of(key.removeprefix("requests.").removeprefix("limits."), hard[key]) for key in hard}
+    return ResourceQuota(meta.namespace, meta.name, dict(sorted(amounts.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReading:
+    """A disruption budget; its two bounds matter only where no status says how many evictions it allows."""
+
+    budget: PodDisruptionBudget
+    has_status: bool
+    min_available: int | str | None
+    max_unavailable: int | str | None
+
+    def completed(self, pods: Sequence[Pod]) -> PodDisruptionBudget:
+        """The budget with the evictions it allows, counted over the running pods it covers (a share is rounded up)."""
+        held = self.budget
+        if self.has_status:
+            return held
+        expected = sum(1 for pod in pods if held.covers(pod) and not pod.is_ended)
+        healthy = sum(1 for pod in pods if held.covers(pod) and pod.phase == RUNNING and pod.deleted_s is None)
+        if self.max_unavailable is not None:
+            desired = expected - _share(self.max_unavailable, expected)
+        else:
+            desired = _share(1 if self.min_available is None else self.min_available, expected)
+        allowed = max(0, healthy - max(0, desired))
+        return PodDisruptionBudget(held.namespace, held.name, held.selector, allowed)
+
+
+def budget_of(raw: dict[str, Any]) -> BudgetReading:
+    """A PodDisruptionBudget as far as the object itself says."""
+    meta, spec = Meta.of(raw, is_namespaced=True), raw["spec"]
+    allowed = (raw.get("status") or {}).get("disruptionsAllowed")
+    budget = PodDisruptionBudget(meta.namespace, meta.name, selector_of(spec.get("selector")), allowed or 0)
+    return BudgetReading(budget, allowed is not None, spec.get("minAvailable"), spec.get("maxUnavailable"))
+
+
+def _share(bound: int | str, expected: int) -> int:
+    if isinstance(bound, int):
+        return bound
+    return -(-expected * int(bound[:-1]) // 100)

@@ -1,0 +1,1 @@
+"""ClusterDump: how a cluster is written to one file, and read again."""

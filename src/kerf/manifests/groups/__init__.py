@@ -1,0 +1,1 @@
+"""PodGroups and ProvisioningRequests: their form, and how they are read."""

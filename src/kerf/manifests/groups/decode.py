@@ -1,0 +1,62 @@
+"""PodGroups, PodTemplates and ProvisioningRequests to model values; form has been checked before."""
+
+from typing import Any
+
+from kerf.manifests.admission import Admission
+from kerf.manifests.metadata import Meta, conditions_of
+from kerf.manifests.pods.decode import spec_at
+from kerf.manifests.schema import Report
+from kerf.model.groups import CoschedulingGroup, PodGroup, VolcanoGroup
+from kerf.model.pods import Pod
+from kerf.model.provisioningrequests import PodSet, PodTemplate, ProvisioningRequest
+
+Object = dict[str, Any]
+
+
+def coscheduling_group_of(raw: Object) -> PodGroup:
+    """A PodGroup of the coscheduling plugin."""
+    return _group(CoschedulingGroup, raw)
+
+
+def volcano_group_of(raw: Object) -> PodGroup:
+    """A PodGroup of Volcano."""
+    return _group(VolcanoGroup, raw)
+
+
+def _group(kind: type[PodGroup], raw: Object) -> PodGroup:
+    meta = Meta.of(raw, is_namespaced=True)
+    return kind(meta.namespace, meta.name, raw["spec"].get("minMember") or 0, meta.uid, meta.resource_version)
+
+
+def pod_template_of(raw: Object, report: Report, admission: Admission, source: str) -> PodTemplate:
+    """A PodTemplate as the pod that would be made of it."""
+    meta, template = Meta.of(raw, is_namespaced=True), raw["template"]
+    metadata = template.get("metadata") or {}
+    spec, invalid = spec_at(template["spec"], ("template", "spec"), report, admission, meta.namespace)
+    pod = Pod(
+        namespace=meta.namespace,
+        name=meta.name,
+        spec=spec,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        invalid=invalid,
+        source=source,
+    )
+    return PodTemplate(meta.namespace, meta.name, pod, meta.uid, meta.resource_version)
+
+
+def provisioning_request_of(raw: Object) -> ProvisioningRequest:
+    """A ProvisioningRequest of any class."""
+    meta, spec = Meta.of(raw, is_namespaced=True), raw["spec"]
+    return ProvisioningRequest(
+        namespace=meta.namespace,
+        name=meta.name,
+        class_name=spec["provisioningClassName"],
+        pod_sets=tuple(PodSet(each["podTemplateRef"]["name"], each["count"]) for each in spec["podSets"]),
+        parameters=spec.get("parameters") or {},
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        created_s=meta.created_s,
+        deleted_s=meta.deleted_s,
+        conditions=conditions_of(raw.get("status") or {}),
+    )

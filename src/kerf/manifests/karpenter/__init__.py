@@ -1,0 +1,1 @@
+"""Karpenter's kinds: their form, and how they are read."""

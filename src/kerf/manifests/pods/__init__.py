@@ -1,0 +1,1 @@
+"""Pods: how they are read from documents and from the API."""

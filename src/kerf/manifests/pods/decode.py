@@ -1,0 +1,346 @@
+"""Pods to model values.
+
+A workload's pods differ in their names only, so a spec is decoded once for all pods whose relevant parts are the same
+bytes; they then share one PodSpec. For a pod that no API server has seen, what the server would add is added here:
+requests from limits, LimitRange defaults, priority from its class; and what it would refuse is said in `invalid`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from kerf.manifests.admission import Admission, Defaults
+from kerf.manifests.kinds import POD_SPEC
+from kerf.manifests.metadata import Meta, instant, shared_text
+from kerf.manifests.rules import check_requirement
+from kerf.manifests.schema import Path, Problem, Report, Unknown
+from kerf.model.constraints import ANYTHING, Requirement, Requirements, Toleration
+from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
+from kerf.model.quantities import Resources, quantity
+
+NEVER = Requirements([Requirement.of("", "Exists")])
+"""A selector that no node and no pod satisfies: no label has an empty key."""
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_LONGEST_ANNOTATION = 16_384
+"""Characters. HAMi's record of a pod with a hundred cards is a third of it; the API lets a user write 256 KiB."""
+_SPEC_PARTS = (
+    "overhead",
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "schedulerName",
+    "priority",
+    "priorityClassName",
+    "schedulingGates",
+    "topologySpreadConstraints",
+    "resourceClaims",
+    "resources",
+    "hostNetwork",
+    "terminationGracePeriodSeconds",
+    "activeDeadlineSeconds",
+)
+_VOLUME_PARTS = ("persistentVolumeClaim", "ephemeral")
+_CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityContext")
+
+
+_NO_ANNOTATIONS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecReading:
+    """A decoded spec, or what is wrong with it; paths count from the spec."""
+
+    spec: PodSpec | None
+    invalid: str = ""
+    problems: tuple[Problem, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+
+def read_spec(raw: Any, defaults: Defaults | None) -> SpecReading:
+    """Decode the spec of a pod; `defaults` None for a pod that an API server has completed already."""
+    part = raw if defaults is not None else _relevant(raw)
+    return _read_bytes(_canonical(part), defaults)
+
+
+def _relevant(raw: Any) -> Any:
+    """The part of a live spec that Kerf reads: the rest (volumes of tokens, the node) differs from pod to pod."""
+    if not isinstance(raw, dict):
+        return raw
+    part = {name: raw[name] for name in _SPEC_PARTS if name in raw}
+    for name in ("containers", "initContainers"):
+        if isinstance(raw.get(name), list):
+            part[name] = [_relevant_container(container) for container in raw[name]]
+        elif name in raw:
+            part[name] = raw[name]
+    volumes = raw.get("volumes")
+    if isinstance(volumes, list):
+        part["volumes"] = [v for v in volumes if not isinstance(v, dict) or not v.keys().isdisjoint(_VOLUME_PARTS)]
+    return part
+
+
+def _relevant_container(raw: Any) -> Any:
+    return {name: raw[name] for name in _CONTAINER_PARTS if name in raw} if isinstance(raw, dict) else raw
+
+
+def _canonical(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value, order="deterministic")
+    except (OverflowError, RecursionError, UnicodeEncodeError, TypeError):
+        return json.dumps(value, sort_keys=True).encode()
+
+
+@lru_cache(maxsize=16384)
+def _read_bytes(encoded: bytes, defaults: Defaults | None) -> SpecReading:
+    return reading_of(json.loads(encoded), defaults)
+
+
+def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
+    """Decode the parts of a spec that `read_spec` has chosen; equal specs come out as one object."""
+    report = Report()
+    POD_SPEC.check(raw, (), report)
+    if not report.problems:
+        _check_node_affinity(raw, report)
+    unknown = tuple(report.unknown) if defaults is not None else ()
+    if report.problems:
+        return SpecReading(None, problems=tuple(report.problems), unknown=unknown)
+    spec = _same(_spec(raw, defaults))
+    if defaults is None:
+        return SpecReading(spec)
+    ranges = (defaults.out_of_range(container) for container in (*spec.init_containers, *spec.containers))
+    return SpecReading(spec, _refusal(raw) or next(filter(None, ranges), ""), unknown=unknown)
+
+
+@lru_cache(maxsize=16384)
+def _same(spec: PodSpec) -> PodSpec:
+    """The first of all equal specs."""
+    return spec
+
+
+def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
+    affinity, preferred = _node_affinity(raw)
+    class_name = raw.get("priorityClassName") or (defaults.priority_class if defaults else "")
+    is_on_host = bool(raw.get("hostNetwork"))
+    return PodSpec(
+        containers=tuple(_container(c, defaults, is_on_host) for c in raw.get("containers") or ()),
+        init_containers=tuple(_container(c, defaults, is_on_host) for c in raw.get("initContainers") or ()),
+        overhead=Resources.parse(raw.get("overhead") or {}),
+        node_selector=Requirements.of_labels(raw.get("nodeSelector") or {}),
+        affinity=affinity,
+        preferred=preferred,
+        tolerations=tuple(_toleration(t) for t in raw.get("tolerations") or ()),
+        scheduler_name=raw.get("schedulerName") or DEFAULT_SCHEDULER,
+        priority=(raw.get("priority") or 0) if defaults is None else defaults.priority_of(class_name),
+        priority_class=class_name,
+        scheduling_gates=tuple(gate["name"] for gate in raw.get("schedulingGates") or ()),
+        claims=tuple(_claims(raw)),
+        not_planned=tuple(sorted(set(_not_planned(raw)))),
+        termination_grace_s=_or(raw.get("terminationGracePeriodSeconds"), 30),
+        active_deadline_s=raw.get("activeDeadlineSeconds"),
+    )
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _container(raw: dict[str, Any], defaults: Defaults | None, is_on_host: bool) -> Container:
+    resources = raw.get("resources") or {}
+    limits = Resources.parse(resources.get("limits") or {})
+    requests = Resources.parse(resources.get("requests") or {})
+    if defaults is not None:
+        requests = limits.replaced(requests)
+        limits = defaults.limits.replaced(limits)
+        requests = defaults.requests.replaced(requests)
+    return Container(
+        name=raw["name"],
+        requests=limits.replaced(requests),
+        limits=limits,
+        is_sidecar=raw.get("restartPolicy") == "Always",
+        is_privileged=(raw.get("securityContext") or {}).get("privileged") is True,
+        host_ports=tuple(_host_ports(raw, is_on_host)),
+    )
+
+
+def _host_ports(raw: dict[str, Any], is_on_host: bool) -> Iterator[HostPort]:
+    for port in raw.get("ports") or ():
+        number = port.get("hostPort") or (port["containerPort"] if is_on_host else 0)
+        if number:
+            yield HostPort(number, port.get("protocol") or "TCP", port.get("hostIP") or "")
+
+
+def _toleration(raw: dict[str, Any]) -> Toleration:
+    return Toleration(
+        raw.get("key") or "", raw.get("operator") or "Equal", raw.get("value") or "", raw.get("effect") or ""
+    )
+
+
+def _claims(raw: dict[str, Any]) -> Iterator[str]:
+    for volume in raw.get("volumes") or ():
+        claim = volume.get("persistentVolumeClaim")
+        if claim is not None:
+            yield claim["claimName"]
+
+
+def _terms(raw: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Every node selector term of a spec, required and preferred, with its path."""
+    node = (raw.get("affinity") or {}).get("nodeAffinity") or {}
+    for index, term in enumerate((node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        yield term, ("affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms", index)
+    for index, weighted in enumerate(node.get(_PREFERRED) or ()):
+        yield weighted["preference"], ("affinity", "nodeAffinity", _PREFERRED, index, "preference")
+
+
+def _check_node_affinity(raw: dict[str, Any], report: Report) -> None:
+    for term, path in _terms(raw):
+        for index, expression in enumerate(term.get("matchExpressions") or ()):
+            at = (*path, "matchExpressions", index)
+            check_requirement(expression, at, report, values_for_not_in=True)
+
+
+def _node_affinity(raw: dict[str, Any]) -> tuple[tuple[Requirements, ...], tuple[tuple[int, Requirements], ...]]:
+    node = (raw.get("affinity") or {}).get("nodeAffinity") or {}
+    required = [_term(term) for term in (node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()]
+    preferred = ((weighted["weight"], _term(weighted["preference"])) for weighted in node.get(_PREFERRED) or ())
+    possible = tuple(term for term in required if term is not NEVER)
+    return possible or tuple(required[:1]), tuple(preferred)
+
+
+def _term(raw: dict[str, Any]) -> Requirements:
+    expressions = raw.get("matchExpressions") or ()
+    if not expressions:
+        # An empty term selects nothing; one by node name alone is not planned for, and said so.
+        return ANYTHING if raw.get("matchFields") else NEVER
+    return expressions_of(expressions)
+
+
+def expressions_of(raws: Iterable[dict[str, Any]]) -> Requirements:
+    """The `matchExpressions` of a selector."""
+    return Requirements(Requirement.of(raw["key"], raw["operator"], raw.get("values") or ()) for raw in raws)
+
+
+def selector_of(raw: dict[str, Any] | None) -> Requirements:
+    """A label selector; None selects nothing, an empty one everything."""
+    if raw is None:
+        return NEVER
+    labels = Requirements.of_labels(raw.get("matchLabels") or {})
+    return labels.intersect(expressions_of(raw.get("matchExpressions") or ()))
+
+
+def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
+    for name in ("topologySpreadConstraints", "resourceClaims", "resources"):
+        if raw.get(name):
+            yield name
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms = (raw.get("affinity") or {}).get(name) or {}
+        if terms.get(_REQUIRED) or terms.get(_PREFERRED):
+            yield name
+    if any(term.get("matchFields") for term, _ in _terms(raw)):
+        yield "matchFields"
+    if any(volume.get("ephemeral") for volume in raw.get("volumes") or ()):
+        yield "ephemeral volumes"
+
+
+def _refusal(raw: dict[str, Any]) -> str:
+    """Why the API server would refuse the spec; empty when it would not."""
+    if not raw.get("containers"):
+        return "it has no containers"
+    containers = [*(raw.get("initContainers") or ()), *raw["containers"]]
+    names = [container["name"] for container in containers]
+    if len(set(names)) != len(names):
+        return f"two containers are named {max(names, key=names.count)}"
+    for container in containers:
+        why = _refused_resources(container.get("resources") or {})
+        if why:
+            return f"container {container['name']}: {why}"
+    return ""
+
+
+def _refused_resources(raw: dict[str, Any]) -> str:
+    limits, requests = raw.get("limits") or {}, raw.get("requests") or {}
+    for name in sorted({**limits, **requests}):
+        limit, request = limits.get(name), requests.get(name)
+        if _is_extended(name):
+            if any(q is not None and quantity(q, milli=True) % 1000 for q in (limit, request)):
+                return f"{name} must be a whole number, got {limit if limit is not None else request}"
+            if limit is None:
+                return f"{name} is requested without a limit, which an extended resource needs"
+        if limit is None or request is None:
+            continue
+        asked, most = quantity(request, milli=True), quantity(limit, milli=True)
+        if asked > most:
+            return f"the request of {name} ({request}) is above its limit ({limit})"
+        if asked != most and _is_extended(name):
+            return f"request ({request}) and limit ({limit}) of {name} differ, which an extended resource forbids"
+    return ""
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and not name.rpartition("/")[0].endswith("kubernetes.io")
+
+
+_NO_SPEC = PodSpec(())
+
+
+def spec_at(raw: Any, path: Path, report: Report, admission: Admission | None, namespace: str) -> tuple[PodSpec, str]:
+    """(spec, why the API server would refuse it) of the spec at `path`. What is wrong is noted in `report`.
+
+    `admission` None for a pod that an API server has completed already.
+    """
+    reading = read_spec(raw, None if admission is None else admission.defaults(namespace))
+    report.problems += [Problem((*path, *p.path), p.expected, p.got, p.hint, p.is_unquoted) for p in reading.problems]
+    report.unknown += [Unknown((*path, *u.path), u.nearest) for u in reading.unknown]
+    return reading.spec or _NO_SPEC, reading.invalid
+
+
+def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> Pod:
+    """A Pod as the API shows it, or as a manifest describes it."""
+    meta = Meta.of(raw, is_namespaced=True)
+    status = raw.get("status") or {}
+    spec = raw.get("spec")
+    decoded, invalid = spec_at(spec, ("spec",), report, None if meta.uid else admission, meta.namespace)
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled") or {}
+    return Pod(
+        namespace=meta.namespace,
+        name=meta.name,
+        spec=decoded,
+        labels=meta.labels,
+        annotations=kept_annotations(meta.annotations) if meta.uid else meta.annotations,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        created_s=meta.created_s,
+        deleted_s=meta.deleted_s,
+        started_s=instant(status.get("startTime")),
+        node_name=(spec.get("nodeName") or "") if isinstance(spec, dict) else "",
+        nominated_node=status.get("nominatedNodeName") or "",
+        phase=status.get("phase") or PENDING,
+        owner=meta.owner,
+        unschedulable=(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
+        invalid="" if meta.uid else invalid,
+        initialised=is_initialised(decoded, status.get("initContainerStatuses") or ()),
+        source=source,
+    )
+
+
+def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of a live pod that some decision may read, each cut to a length that no honest one has."""
+    kept = {
+        shared_text(key): text if len(text) <= _LONGEST_ANNOTATION else text[:_LONGEST_ANNOTATION]
+        for key, text in annotations.items()
+        if key.partition("/")[0] in READ_DOMAINS
+    }
+    return kept or _NO_ANNOTATIONS
+
+
+def is_initialised(spec: PodSpec, statuses: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether every init container but the sidecars has ended well."""
+    sidecars = {c.name for c in spec.init_containers if c.is_sidecar}
+    own = [s for s in statuses if s.get("name") not in sidecars]
+    ended = [(s.get("state") or {}).get("terminated") for s in own]
+    return bool(ended) and all(end is not None and end.get("exitCode") == 0 for end in ended)

@@ -1,0 +1,234 @@
+"""Pods of a live API, decoded from their bytes: a hundred thousand at a start, each of 8 KB.
+
+Most of a pod's bytes are nothing to us, and most of the rest is the same for all pods of a workload. So only declared
+fields are taken from the text, and labels, owner and spec, taken as bytes, are read once for all pods that have the
+same. This is the quick way only: whatever is unusual raises `Unusual`, and the caller decodes that object as a
+dictionary, which is the rule that this module must equal.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from kerf.manifests.kinds import OWNERS
+from kerf.manifests.metadata import owner_of, shared_text, shared_texts
+from kerf.manifests.pods.decode import SpecReading, is_initialised, kept_annotations, reading_of
+from kerf.manifests.schema import LABELS, NAME, Report, Schema
+from kerf.model.pods import PENDING, Owner, Pod, PodSpec
+from kerf.model.times import instant_s
+
+_SHAPES = 16_384
+"""How many different specs, labels and owners are remembered; beyond that they are read more than once."""
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT)([01]\d|2[0-3]):([0-5]\d):([0-5]\d)Z", re.ASCII)
+
+_Bytes = Raw | UnsetType
+_Text = str | None
+
+
+class Unusual(Exception):
+    """Something that the quick way does not read; it says nothing of whether the object is well formed."""
+
+
+class _Container(Struct, rename="camel", gc=False):
+    name: _Bytes = UNSET
+    resources: _Bytes = UNSET
+    ports: _Bytes = UNSET
+    restart_policy: _Bytes = UNSET
+    security_context: _Bytes = UNSET
+
+
+class _Volume(Struct, rename="camel", gc=False):
+    name: _Bytes = UNSET
+    persistent_volume_claim: _Bytes = UNSET
+    ephemeral: _Bytes = UNSET
+
+
+class _Spec(Struct, rename="camel", gc=False):
+    """The parts of `decode._relevant`, as they stand in the text."""
+
+    overhead: _Bytes = UNSET
+    node_selector: _Bytes = UNSET
+    affinity: _Bytes = UNSET
+    tolerations: _Bytes = UNSET
+    scheduler_name: _Bytes = UNSET
+    priority: _Bytes = UNSET
+    priority_class_name: _Bytes = UNSET
+    scheduling_gates: _Bytes = UNSET
+    topology_spread_constraints: _Bytes = UNSET
+    resource_claims: _Bytes = UNSET
+    resources: _Bytes = UNSET
+    host_network: _Bytes = UNSET
+    termination_grace_period_seconds: _Bytes = UNSET
+    active_deadline_seconds: _Bytes = UNSET
+    containers: list[_Container] | UnsetType = UNSET
+    init_containers: list[_Container] | UnsetType = UNSET
+    volumes: list[_Volume] | UnsetType = UNSET
+    node_name: _Text | UnsetType = UNSET
+
+
+class _Metadata(Struct, rename="camel", gc=False):
+    name: str
+    namespace: str
+    uid: str
+    labels: _Bytes = UNSET
+    annotations: dict[str, str] | None = None
+    resource_version: _Text = None
+    generation: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
+    creation_timestamp: _Text = None
+    deletion_timestamp: _Text = None
+    finalizers: list[str] | None = None
+    owner_references: _Bytes = UNSET
+
+
+class _Condition(Struct, rename="camel", gc=False):
+    type: Annotated[str, Meta(min_length=1)]
+    status: Literal["True", "False", "Unknown"]
+    reason: _Text = None
+    message: _Text = None
+    last_transition_time: _Text = None
+
+
+class _ContainerStatus(Struct, gc=False):
+    name: _Text = None
+    state: dict[str, dict[str, Any]] | None = None
+
+
+class _Status(Struct, rename="camel", gc=False):
+    phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"] | None = None
+    conditions: list[_Condition] | None = None
+    start_time: _Text = None
+    nominated_node_name: _Text = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+
+
+class _LivePod(Struct, rename="camel", gc=False):
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status | None = None
+    api_version: Literal["v1"] = "v1"
+    kind: Literal["Pod"] = "Pod"
+
+
+_DECODER = msgspec.json.Decoder(_LivePod)
+_ENCODER = msgspec.json.Encoder()
+
+
+def live_pod(raw: bytes | Raw) -> Pod:
+    """A Pod from the JSON that an API server sends. Raises Unusual where only the long way can tell."""
+    try:
+        found = _DECODER.decode(raw)
+        meta, status = found.metadata, found.status or _NO_STATUS
+        reading, node_name = _spec(found.spec)
+        if reading.spec is None or not meta.uid:
+            raise Unusual
+        _check_name(meta.name)
+        return Pod(
+            namespace=_namespace(meta.namespace),
+            name=meta.name,
+            spec=reading.spec,
+            labels=_labels(_bytes(meta.labels)),
+            annotations=kept_annotations(meta.annotations or _NO_TEXTS),
+            uid=meta.uid,
+            resource_version=meta.resource_version or "",
+            created_s=_instant(meta.creation_timestamp) or 0,
+            deleted_s=_instant(meta.deletion_timestamp),
+            started_s=_instant(status.start_time),
+            node_name=node_name,
+            nominated_node=shared_text(status.nominated_node_name or ""),
+            phase=status.phase or PENDING,
+            owner=_owner(_bytes(meta.owner_references)),
+            unschedulable=_unschedulable(status.conditions or ()),
+            initialised=_is_initialised(reading.spec, status),
+        )
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Unusual from error
+
+
+_NO_STATUS = _Status()
+_NO_TEXTS: Mapping[str, str] = {}
+
+
+def _bytes(raw: _Bytes) -> bytes:
+    return b"" if raw is UNSET else bytes(raw)
+
+
+def _spec(found: _Spec) -> tuple[SpecReading, str]:
+    """(the spec, shared by all pods of equal bytes, and the node), which is no part of the shape."""
+    node_name, found.node_name = found.node_name, UNSET
+    if found.volumes is not UNSET:
+        found.volumes = [v for v in found.volumes if v.persistent_volume_claim is not UNSET or v.ephemeral is not UNSET]
+    return _spec_of(_ENCODER.encode(found)), shared_text(node_name) if node_name else ""
+
+
+@lru_cache(maxsize=_SHAPES)
+def _spec_of(encoded: bytes) -> SpecReading:
+    return reading_of(json.loads(encoded), None)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _labels(encoded: bytes) -> Mapping[str, str]:
+    found = _checked(encoded, LABELS)
+    return shared_texts(found) if found else _NO_TEXTS
+
+
+@lru_cache(maxsize=_SHAPES)
+def _owner(encoded: bytes) -> Owner | None:
+    return owner_of(_checked(encoded, OWNERS) or ())
+
+
+def _checked(encoded: bytes, schema: Schema) -> Any:
+    """The value; None for one that is absent or null. Raises Unusual for one that has not the form."""
+    value = json.loads(encoded) if encoded else None
+    report = Report()
+    if value is not None:
+        schema.check(value, (), report)
+    if report.problems:
+        raise Unusual
+    return value
+
+
+def _check_name(name: str) -> None:
+    if not NAME.accepts(name):
+        raise Unusual
+
+
+@lru_cache(maxsize=_SHAPES)
+def _namespace(name: str) -> str:
+    _check_name(name)
+    return name
+
+
+def _instant(text: _Text) -> float | None:
+    """Seconds; None for none. The API server's own form is read without `datetime`, since each pod has several."""
+    if text is None:
+        return None
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        return instant_s(text)
+    day, hour, minute, second = match.groups()
+    return _day_s(day) + (int(hour) * 60 + int(minute)) * 60 + int(second)
+
+
+@lru_cache(maxsize=4096)
+def _day_s(day: str) -> float:
+    return instant_s(f"{day}00:00:00Z")
+
+
+def _unschedulable(conditions: Sequence[_Condition]) -> str:
+    """Why the scheduler has refused the pod; the last condition of a type counts. Checks the times of all."""
+    message = ""
+    for condition in conditions:
+        _instant(condition.last_transition_time)
+        if condition.type == "PodScheduled":
+            message = (condition.message or "") if condition.status == "False" else ""
+    return shared_text(message) if message else ""
+
+
+def _is_initialised(spec: PodSpec, status: _Status) -> bool:
+    statuses = status.init_container_statuses
+    return bool(statuses) and is_initialised(spec, [{"name": s.name, "state": s.state} for s in statuses or ()])

@@ -1,0 +1,1 @@
+"""CapacityWindow: its form, and how it is read and written."""

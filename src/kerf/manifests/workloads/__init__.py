@@ -1,0 +1,1 @@
+"""Workloads: how they are read, and the pods that they make."""

@@ -1,0 +1,128 @@
+"""The controllers that make pods to model values."""
+
+from dataclasses import replace
+from typing import Any
+
+from kerf.manifests.admission import Admission
+from kerf.manifests.decoded import Workload
+from kerf.manifests.metadata import Meta
+from kerf.manifests.pods.decode import selector_of, spec_at
+from kerf.manifests.schema import Path, Report
+from kerf.model.constraints import Toleration
+from kerf.model.cronjobs import CronJob
+from kerf.model.groups import KUEUE_QUEUE
+from kerf.model.pods import Owner, Pod
+from kerf.model.snapshot import DaemonSet
+
+# The DaemonSet controller adds these (kubernetes pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations).
+_DAEMON_TOLERATIONS = (
+    Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/disk-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/memory-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/pid-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/unschedulable", "Exists", effect="NoSchedule"),
+)
+
+
+def _template_pod(
+    raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report, admission: Admission, source: str
+) -> Pod:
+    """The pod that a controller would make; it has no uid, since no API has seen it."""
+    meta = Meta.of(raw, is_namespaced=True)
+    spec, invalid = spec_at(template["spec"], (*path, "spec"), report, admission, meta.namespace)
+    of_template = template.get("metadata") or {}
+    labels = of_template.get("labels") or {}
+    selector = raw["spec"].get("selector")
+    if not invalid and selector and selector_of(selector).unsatisfied_by(labels) is not None:
+        invalid = f"the selector of its {raw['kind']} does not select its labels"
+    return Pod(
+        namespace=meta.namespace,
+        name=meta.name,
+        spec=spec,
+        labels=labels,
+        annotations=of_template.get("annotations") or {},
+        created_s=meta.created_s,
+        owner=Owner(raw["kind"], meta.name, meta.uid),
+        invalid=invalid,
+        source=source,
+    )
+
+
+def daemon_set_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> DaemonSet:
+    """A DaemonSet as the pod it puts on a node, with the tolerations its controller adds."""
+    pod = _template_pod(raw, raw["spec"]["template"], ("spec", "template"), report, admission, source)
+    spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, *_DAEMON_TOLERATIONS))
+    return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec))
+
+
+def workload_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> Workload:
+    """A Deployment, ReplicaSet, StatefulSet, Job or CronJob."""
+    meta, spec, kind = Meta.of(raw, is_namespaced=True), raw["spec"], raw["kind"]
+    path: Path = ("spec", "template")
+    if kind == "CronJob":
+        path, spec = ("spec", "jobTemplate", "spec", "template"), spec["jobTemplate"]["spec"]
+    template = _template_pod(raw, spec["template"], path, report, admission, source)
+    if spec.get("volumeClaimTemplates"):
+        not_planned = tuple(sorted({*template.spec.not_planned, "volumeClaimTemplates"}))
+        template = replace(template, spec=replace(template.spec, not_planned=not_planned))
+    return Workload(
+        kind=kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        replicas=_replicas(kind, spec, raw.get("status") or {}),
+        template=template,
+        uid=meta.uid,
+        first_ordinal=(spec.get("ordinals") or {}).get("start") or 0,
+        owner=meta.owner,
+        cron_job=_cron_job(raw, template, meta) if kind == "CronJob" else None,
+        suspended=_suspended(spec, meta) if kind == "Job" else "",
+    )
+
+
+def _suspended(spec: dict[str, Any], meta: Meta) -> str:
+    """Why a Job has no pods, whatever else it says."""
+    if not spec.get("suspend"):
+        return ""
+    queue = meta.labels.get(KUEUE_QUEUE)
+    return "suspended by spec.suspend" + (f"; held by Kueue until queue {queue} has quota for it" if queue else "")
+
+
+def _cron_job(raw: dict[str, Any], template: Pod, meta: Meta) -> CronJob:
+    spec, job = raw["spec"], raw["spec"]["jobTemplate"]["spec"]
+    return CronJob(
+        namespace=meta.namespace,
+        name=meta.name,
+        schedule=spec["schedule"],
+        pod=template,
+        time_zone=_text(spec.get("timeZone")),
+        pods=_replicas("Job", job, {}),
+        is_suspended=bool(spec.get("suspend")),
+        has_deadline=job.get("activeDeadlineSeconds") is not None or template.spec.active_deadline_s is not None,
+        starting_deadline_s=_whole(spec.get("startingDeadlineSeconds")),
+        annotations=meta.annotations,
+        uid=meta.uid,
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _replicas(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> int:
+    """How many pods the controller keeps now."""
+    if kind == "CronJob":
+        return 0
+    if kind != "Job":
+        replicas = spec.get("replicas")
+        return 1 if replicas is None else int(replicas)
+    if spec.get("suspend"):
+        return 0
+    parallelism = 1 if spec.get("parallelism") is None else int(spec["parallelism"])
+    if spec.get("completions") is None:
+        return parallelism
+    return max(0, min(parallelism, int(spec["completions"]) - (status.get("succeeded") or 0)))

@@ -1,0 +1,1 @@
+"""HAMi: its admission, its scheduler's choice of cards, its records."""

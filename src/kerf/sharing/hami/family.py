@@ -1,0 +1,279 @@
+"""HAMi: parts of NVIDIA cards by memory, cores and slots, chosen by HAMi's own scheduler.
+
+Kerf does not decide where a slice goes; it must foresee what HAMi will decide, because HAMi takes the node and the
+card in one step and nothing can be moved afterwards. This file is the family; what HAMi's webhook makes of a pod is in
+`admission`, which cards its scheduler takes in `fit`, and how it keeps its books in `records`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kerf.model.causes import Cause, Name, Quoted
+from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
+from kerf.model.nodes import Node
+from kerf.model.plan import Stage
+from kerf.model.pods import HAMI_SCHEDULER, Pod, PodDemand
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ConfigMap, ResourceQuota
+from kerf.sharing.family import SHARING, Fit, NoFit, Occupant, Refused
+from kerf.sharing.hami.admission import IGNORE_LABEL, Admitted, Denied, admit, asked, is_dropped, requests_of
+from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
+from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
+from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
+from kerf.sharing.hami.occupancy import booked, recorded_use, with_occupant
+from kerf.sharing.hami.options import MIG_MODE, HamiOptions, WeightsError, read_options
+from kerf.sharing.hami.records import NODE, node_devices, node_pair_scores
+from kerf.sharing.hami.refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
+from kerf.sharing.hami.shortage import unfit
+from kerf.sharing.nvidia.mig_geometry import most_of
+
+
+@dataclass(frozen=True, slots=True)
+class NoProfileAllowed(Cause):
+    """The pool's HAMi runs in MIG mode, and its allowlist has no profile for a GPU model of the node."""
+
+    model: Name
+
+
+@dataclass(frozen=True)
+class Hami:
+    """The family, as the cluster configures HAMi.
+
+    `selector` is the node label by which the chart's device plugin chooses its nodes. `honours_pins` is for a stand-in
+    of the scheduler: it obeys `use-gpuuuid` also where Kerf wrote it, which planning ignores.
+    """
+
+    config: HamiConfig = CHART_DEFAULTS
+    selector: tuple[str, str] | None = ("gpu", "on")
+    honours_pins: bool = False
+    name: str = "hami"
+    title: str = "HAMi"
+
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """Memory, percentage, cores and priority; the number of GPUs is kubelet's."""
+        return self.config.slice_resources
+
+    @property
+    def counted(self) -> str:
+        """As the ConfigMap names it."""
+        return self.config.count
+
+    def configured(self, config_maps: Sequence[ConfigMap]) -> "Hami":
+        """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read."""
+        config = find_config(config_maps)
+        return self if config is None else replace(self, config=config)
+
+    def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+        """Whether HAMi's device plugin runs there: as `kerf.dev/gpu-sharing` says, else by the chart's node label."""
+        stated = annotations.get(SHARING)
+        if stated is not None:
+            return stated == self.name
+        return self.selector is not None and labels.get(self.selector[0]) == self.selector[1]
+
+    def claims(self, pod: Pod) -> bool:
+        """Whether it asks for GPU memory, cores or priority by HAMi's names, or for cards by a name of its own."""
+        renamed = {self.config.count} - {NVIDIA_GPU}
+        return _asks_any(pod, self.resources | renamed)
+
+    def demand(self, pod: Pod) -> PodDemand | Refused:
+        """What HAMi's scheduler will read from the pod; its webhook is emulated for a pod without uid.
+
+        Refused where HAMi would never serve it, or would let it run without the GPU it asks for.
+        """
+        if not _asks_any(pod, self.resources | {self.config.count}):
+            return PodDemand(self.name, requests_of(pod.spec.init_containers, pod.spec.containers, self.config))
+        admitted = self._admitted(pod)
+        if isinstance(admitted, Refused):
+            return admitted
+        dropped = next((c for c in admitted.containers if is_dropped(asked(c, self.config), self.config)), None)
+        if dropped is not None:
+            return dropped_request(dropped, self.config, is_init=dropped in admitted.init)
+        containers = requests_of(admitted.init, admitted.apps, self.config)
+        if all(container.request is None for container in containers):
+            return PodDemand(self.name, containers)
+        if admitted.scheduler_name != HAMI_SCHEDULER:
+            return foreign_scheduler(admitted.scheduler_name)
+        try:
+            options = read_options(pod.annotations, self.config, honours_pins=self.honours_pins)
+        except WeightsError as error:
+            return Refused(Stage.INVALID, WeightsUnreadable(Quoted(str(error))))
+        return PodDemand(self.name, containers, options)
+
+    def _admitted(self, pod: Pod) -> Admitted | Refused:
+        """The pod as its admission leaves it, or has left it."""
+        spec = pod.spec
+        ignored = pod.labels.get(IGNORE_LABEL[0]) == IGNORE_LABEL[1]
+        if pod.uid or ignored:
+            return Admitted(spec.init_containers, spec.containers, spec.scheduler_name)
+        admitted = admit(spec.init_containers, spec.containers, spec.scheduler_name, self.config)
+        if isinstance(admitted, Denied):
+            return Refused(Stage.INVALID, WebhookRefuses(admitted.message))
+        return admitted
+
+    def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+        """Nothing is."""
+        del labels
+        return ({},)
+
+    def configurations(self, pod: Pod) -> tuple[Mapping[str, str], ...]:
+        """None: who asks for its slices needs its label, and nobody else does."""
+        del pod
+        return ()
+
+    def obstacle(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Cause | None:
+        """That cards are to be cut by MIG and have no profile that HAMi is allowed."""
+        del labels
+        if annotations.get(HAMI_MODE) != MIG_MODE:
+            return None
+        bare = next((s for s in shapes if not allowed_profiles(s, self.config)), None)
+        return None if bare is None else NoProfileAllowed(Name(bare.model.name))
+
+    def predict(
+        self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> tuple[DeviceState, ...]:
+        """One idle card a shape, as HAMi's device plugin will register it without NUMA."""
+        if self.obstacle(shapes, labels, annotations) is not None:
+            return ()
+        predicted = self._cut if annotations.get(HAMI_MODE) == MIG_MODE else self._predicted
+        return tuple(predicted(index, shape) for index, shape in enumerate(shapes))
+
+    def _cut(self, index: int, shape: DeviceShape) -> DeviceState:
+        """A card in MIG mode: no scaling, and as many slots as it can have instances of one profile."""
+        profiles = allowed_profiles(shape, self.config)
+        slots = max(most_of(profile, profiles) for profile in profiles)
+        plain = self._predicted(index, shape)
+        return replace(plain, memory_mib=shape.memory_mib, cores=100, slots=slots, mode=MIG_MODE, profiles=profiles)
+
+    def _predicted(self, index: int, shape: DeviceShape) -> DeviceState:
+        config, name = self.config, shape.model.registered_as or shape.model.name
+        memory = shape.memory_mib or config.preconfigured_memory_mib
+        return DeviceState(
+            id=f"gpu-{index}",
+            index=index,
+            model=name if "NVIDIA" in name else f"NVIDIA-{name}",
+            memory_mib=int(memory * config.memory_scaling),
+            cores=int(100 * config.core_scaling),
+            slots=config.split_count,
+            mode="hami-core",
+        )
+
+    def kubelet_capacity(self, devices: Sequence[DeviceState]) -> Resources:
+        """`nvidia.com/gpu`: one for each slot of each healthy card."""
+        return Resources({self.config.count: sum(d.slots for d in devices if d.healthy)})
+
+    def divided(self, devices: Sequence[DeviceState], jobs: int) -> Resources:
+        """Slices of the smallest card, as many a card as the fullest must hold: memory is a card's, not the node's."""
+        if len(devices) >= jobs:
+            return Resources({self.config.count: len(devices) // jobs})
+        slices = -(-jobs // len(devices)) if devices else 0
+        if not slices or slices > min(device.slots for device in devices):
+            return Resources()
+        memory_mib = min(device.memory_mib for device in devices) // slices
+        memory, cores = memory_mib // self.config.memory_factor, 100 // slices
+        return Resources({self.config.count: 1, self.config.memory: memory, self.config.cores: cores})
+
+    def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
+        """The cards in the node's register annotation; None while there is none. Raises DecodeError."""
+        return node_devices(node)
+
+    def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
+        """`devices` with the shares that HAMi has written on the pods.
+
+        A pod without a readable record is booked from its demand on the cards with most free memory, so that what is
+        left is never overrated. A MIG card with a share whose place is not known can take nothing more.
+        """
+        after = tuple(devices)
+        for occupant in occupants:
+            if not occupant.pod.is_ended:
+                after = with_occupant(after, occupant)
+        return after
+
+    def fit(
+        self,
+        devices: Sequence[DeviceState],
+        demand: PodDemand,
+        pod: Pod,
+        node: Node | None,
+        quotas: Sequence[ResourceQuota],
+    ) -> Fit | NoFit:
+        """The cards that HAMi's scheduler would take on this node, or what is lacking."""
+        decided = self.decide(devices, demand, pod, node, quotas)
+        return decided if isinstance(decided, Fit) else unfit(decided, _options(demand))
+
+    def decide(
+        self,
+        devices: Sequence[DeviceState],
+        demand: PodDemand,
+        pod: Pod,
+        node: Node | None,
+        quotas: Sequence[ResourceQuota],
+    ) -> Fit | Shortage:
+        """`fit` as HAMi's own scheduler answers it: a shortage has its codes and their counts."""
+        options = _options(demand)
+        needs_pairs = options.is_topology_aware and node is not None
+        pairs = node_pair_scores(node, devices) if needs_pairs and node is not None else None
+        headroom = self._headroom(pod.namespace, quotas) if quotas else None
+        placed = place(devices, demand.containers, Request(options, headroom, pairs))
+        if isinstance(placed, Shortage):
+            return placed
+        slices = _slices(devices, demand, pod, placed)
+        init_count = sum(c.is_init for c in demand.containers)
+        return Fit(slices, booked(devices, placed, init_count), node_score(devices))
+
+    def _headroom(self, namespace: str, quotas: Sequence[ResourceQuota]) -> Headroom | None:
+        memory_key, cores_key = f"limits.{self.config.memory}", f"limits.{self.config.cores}"
+        own = [quota for quota in quotas if quota.namespace == namespace]
+        factor = self.config.memory_factor
+        memory = [q.hard[memory_key] * factor - q.used.get(memory_key, 0) for q in own if memory_key in q.hard]
+        cores = [q.hard[cores_key] - q.used.get(cores_key, 0) for q in own if cores_key in q.hard]
+        if not memory and not cores:
+            return None
+        return Headroom(min(memory, default=None), min(cores, default=None))
+
+    def booked_node(self, pod: Pod) -> str:
+        """The node in the annotation that HAMi's filter writes, before anything is bound."""
+        return "" if pod.is_ended else pod.annotations.get(NODE, "")
+
+    def quota_used(self, occupants: Sequence[Occupant]) -> Resources:
+        """MiB and cores that these pods of one namespace hold by HAMi's record, under the keys of a ResourceQuota."""
+        uses = [recorded_use(occupant.pod) for occupant in occupants if not occupant.pod.is_ended]
+        memory, cores = sum(use[0] for use in uses), sum(use[1] for use in uses)
+        return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
+    def quota_asked(self, demand: PodDemand) -> Resources:
+        """As HAMi's webhook counts it: the sum of its containers, or its largest init container; a percentage is 0."""
+        apps = [c.request for c in demand.containers if c.request is not None and not c.is_init]
+        first = [c.request for c in demand.containers if c.request is not None and c.is_init]
+        memory = max(sum(r.memory_mib * r.count for r in apps), *(r.memory_mib * r.count for r in first), 0)
+        cores = max(sum(r.cores * r.count for r in apps), *(r.cores * r.count for r in first), 0)
+        return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
+    def node_score_order(self, demand: PodDemand, score: float) -> float:
+        """HAMi takes the node with the highest score, or with the lowest where the policy is exactly `spread`."""
+        options = _options(demand)
+        return score if options.node_policy == "spread" else -score
+
+
+def _options(demand: PodDemand) -> HamiOptions:
+    return demand.options if isinstance(demand.options, HamiOptions) else HamiOptions()
+
+
+def _asks_any(pod: Pod, names: frozenset[str]) -> bool:
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return any(name in names for c in containers for name in (*c.limits, *c.requests))
+
+
+def _slices(
+    devices: Sequence[DeviceState], demand: PodDemand, pod: Pod, segments: Sequence[Segment]
+) -> tuple[Slice, ...]:
+    filled = [segment for segment in segments if segment]
+    names = [c.name for c in demand.containers if c.request is not None]
+    return tuple(
+        Slice(pod.key, name, devices[s.position].index, devices[s.position].id, s.memory_mib, s.cores, s.placement)
+        for name, segment in zip(names, filled, strict=True)
+        for s in segment
+    )

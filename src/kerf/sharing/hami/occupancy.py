@@ -1,0 +1,110 @@
+"""What HAMi's pods hold of the cards of a node.
+
+HAMi's record on the pod is the truth: percentages, defaults and MIG profiles are resolved in it. It says nothing of
+which segment is an init container's; HAMi takes the first ones for that, and so must whoever wants its sums.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kerf.errors import DecodeError
+from kerf.model.gpu import DeviceState
+from kerf.model.pods import Pod, PodDemand
+from kerf.sharing.family import Occupant
+from kerf.sharing.hami.fit import Segment, Share
+from kerf.sharing.hami.options import MIG_MODE
+from kerf.sharing.hami.records import RecordedShare, parse_allocation
+
+_Use = tuple[int, int, int]
+
+
+def held(segments: Sequence[Segment], init_count: int, *, init_done: bool = False) -> dict[int, _Use]:
+    """MiB, cores and slots that HAMi books per position: the larger of any init container and all app containers.
+
+    The first `init_count` segments count as the init containers', since HAMi's record says no more; with an init
+    container that asks for no GPU it therefore books less than was taken. With `init_done` only the rest is held.
+    """
+    peaks: dict[int, _Use] = {}
+    for share in _shares(segments[init_count:]):
+        memory, cores, slots = peaks.get(share.position, (0, 0, 0))
+        peaks[share.position] = memory + share.memory_mib, cores + share.cores, slots + 1
+    # HAMi takes the larger of each single share here, also where one container has several instances of a MIG card.
+    for share in _shares(segments[: 0 if init_done else init_count]):
+        memory, cores, slots = peaks.get(share.position, (0, 0, 0))
+        peaks[share.position] = max(memory, share.memory_mib), max(cores, share.cores), max(slots, 1)
+    return peaks
+
+
+def _shares(segments: Sequence[Segment]) -> Iterator[Share]:
+    return (share for segment in segments for share in segment)
+
+
+def booked(
+    devices: Sequence[DeviceState], segments: Sequence[Segment], init_count: int, *, init_done: bool = False
+) -> tuple[DeviceState, ...]:
+    """The cards with what HAMi books for one pod."""
+    after = list(devices)
+    for position, (memory, cores, slots) in held(segments, init_count, init_done=init_done).items():
+        after[position] = after[position].taking(memory, cores, slots)
+    for share in _shares(segments[init_count if init_done else 0 :]):
+        card = after[share.position]
+        if share.placement is not None:
+            after[share.position] = card.taking(0, 0, 0, share.placement)
+        elif card.mode == MIG_MODE:
+            # HAMi takes nothing more from a card of whose instances one has an unknown place.
+            after[share.position] = replace(card, healthy=False)
+    return tuple(after)
+
+
+def with_occupant(devices: Sequence[DeviceState], occupant: Occupant) -> tuple[DeviceState, ...]:
+    """The cards with what one pod holds: by HAMi's record, else booked from its demand on the emptiest cards."""
+    pod = occupant.pod
+    recorded = _record(pod)
+    if recorded is not None:
+        positions = {device.id: position for position, device in enumerate(devices)}
+        segments = _placed(recorded, positions)
+        return booked(devices, segments, len(pod.spec.init_containers), init_done=pod.initialised)
+    if occupant.demand is None:
+        return tuple(devices)
+    segments = _guessed(devices, occupant.demand)
+    init_count = sum(c.is_init and c.request is not None for c in occupant.demand.containers)
+    return booked(devices, segments, init_count, init_done=pod.initialised)
+
+
+def recorded_use(pod: Pod) -> tuple[int, int]:
+    """MiB and cores that the pod holds on all its cards by HAMi's record; zero without one."""
+    recorded = _record(pod) or ()
+    positions = {share.device_id: 0 for segment in recorded for share in segment}
+    positions = {device_id: position for position, device_id in enumerate(positions)}
+    use = held(_placed(recorded, positions), len(pod.spec.init_containers), init_done=pod.initialised).values()
+    return sum(memory for memory, _, _ in use), sum(cores for _, cores, _ in use)
+
+
+def _record(pod: Pod) -> tuple[tuple[RecordedShare, ...], ...] | None:
+    """HAMi's record; None without one, or with one that HAMi itself could not read either."""
+    try:
+        return parse_allocation(pod.annotations)
+    except DecodeError:
+        return None
+
+
+def _placed(recorded: Sequence[Sequence[RecordedShare]], positions: Mapping[str, int]) -> list[Segment]:
+    """The recorded shares of cards that are still there."""
+    return [
+        tuple(
+            Share(positions[s.device_id], s.memory_mib, s.cores, s.placement)
+            for s in segment
+            if s.device_id in positions
+        )
+        for segment in recorded
+    ]
+
+
+def _guessed(devices: Sequence[DeviceState], demand: PodDemand) -> list[Segment]:
+    """Shares on the cards with most free memory, so that what is left is never overrated."""
+    by_room = sorted(range(len(devices)), key=lambda i: (-devices[i].free_memory_mib, devices[i].index))
+    return [
+        tuple(Share(i, ask.memory_on(devices[i]), min(ask.cores, 100)) for i in by_room[: ask.count])
+        for ask in (container.request for container in demand.containers)
+        if ask is not None
+    ]

@@ -1,0 +1,1 @@
+"""NVIDIA's device plugin and MIG manager: whole cards, time-slicing, MPS, MIG."""

@@ -1,0 +1,118 @@
+"""What mig-parted's ConfigMap says: which MIG instances each card of a node has, by the name of a configuration.
+
+The MIG manager of NVIDIA's GPU operator applies the configuration that the node's label names. Form and meaning as
+mig-parted v0.15 (api/spec/v1): entries are taken in order, each for the cards it names, and a later one wins.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kerf.model.causes import Cause
+from kerf.model.gpu import DeviceShape
+from kerf.model.snapshot import ConfigMap
+from kerf.sharing.config_yaml import Field, documents
+from kerf.sharing.nvidia.config_names import name_problem
+
+MIG_CONFIG = "nvidia.com/mig.config"
+MIG_STATE, MIG_DONE = "nvidia.com/mig.config.state", "success"
+_MARKS = re.compile(r"(?m)^mig-configs\s*:")
+_ALL = "all"
+_WHOLE_NAMES = ("all-disabled",)
+_UNIFORM = re.compile(r"all-(\d+g\.\d+gb(?:[+.-][a-z.]+)?)")
+"""Configurations that the operator ships for every card: all instances of one profile, as many as there is room for."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What one card has. `counts` by profile name; `fills` a profile of which it has as many as there is room for."""
+
+    is_enabled: bool = True
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    fills: str = ""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    layout: Layout
+    indexes: tuple[int, ...] | None
+    pci_ids: tuple[str, ...] = ()
+
+    def concerns(self, index: int, shape: DeviceShape) -> bool:
+        if self.indexes is not None and index not in self.indexes:
+            return False
+        return not self.pci_ids or any(pci_id in self.pci_ids for pci_id in shape.pci_ids)
+
+
+@dataclass(frozen=True)
+class MigConfigs:
+    """All of a cluster, by name."""
+
+    by_name: Mapping[str, tuple[_Entry, ...]] = field(default_factory=dict, hash=False)
+    torn: tuple[str, ...] = ()
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a configuration of that name, be it one that the operator ships."""
+        return (name in self.by_name and name not in self.torn) or bool(_shipped(name))
+
+    def layouts(self, name: str, shapes: Sequence[DeviceShape]) -> tuple[Layout, ...]:
+        """What each card will have; of a card that the configuration does not speak of, that it is left whole."""
+        entries = self.by_name.get(name) or _shipped(name)
+        return tuple(
+            next((e.layout for e in reversed(entries) if e.concerns(index, shape)), Layout(is_enabled=False))
+            for index, shape in enumerate(shapes)
+        )
+
+    def cuts(self, name: str) -> bool:
+        """Whether it makes MIG instances on any card."""
+        return any(entry.layout.is_enabled for entry in self.by_name.get(name) or _shipped(name))
+
+    def problem(self, name: str) -> Cause | None:
+        """Why the name cannot be used; None when it can."""
+        is_shipped = name not in self.torn and bool(_shipped(name))
+        return None if is_shipped else name_problem(MIG_CONFIG, name, self.by_name, self.torn)
+
+
+def _shipped(name: str) -> tuple[_Entry, ...]:
+    if name in _WHOLE_NAMES:
+        return (_Entry(Layout(is_enabled=False), None),)
+    uniform = _UNIFORM.fullmatch(name)
+    return (_Entry(Layout(fills=uniform[1]), None),) if uniform else ()
+
+
+def find_mig_configs(config_maps: Sequence[ConfigMap]) -> MigConfigs:
+    """The configurations of mig-parted, in whatever map they are. Raises DecodeError with map, key and field."""
+    found: dict[str, tuple[_Entry, ...]] = {}
+    torn = set()
+    for _, _, document in documents(config_maps, _MARKS):
+        if document.child("version").value != "v1":
+            raise document.child("version").wrong("v1")
+        for name, entries in document.child("mig-configs").children():
+            config = tuple(_entry(entry) for entry in entries.items())
+            if found.setdefault(name, config) != config:
+                torn.add(name)
+    return MigConfigs(found, tuple(sorted(torn)))
+
+
+def _entry(entry: Field) -> _Entry:
+    is_enabled = entry.child("mig-enabled").truth()
+    devices = entry.child("mig-devices")
+    counts = {name: count.whole(0) for name, count in devices.children()}
+    if counts and not is_enabled:
+        raise devices.wrong("nothing where mig-enabled is false")
+    return _Entry(Layout(is_enabled, counts), _indexes(entry.child("devices")), _pci_ids(entry.child("device-filter")))
+
+
+def _indexes(devices: Field) -> tuple[int, ...] | None:
+    """The cards it is for; None for all."""
+    if devices.value == _ALL:
+        return None
+    if not isinstance(devices.value, list):
+        raise devices.wrong("all, or a list of indices")
+    return tuple(index.whole(0) for index in devices.items())
+
+
+def _pci_ids(held: Field) -> tuple[str, ...]:
+    """Device ids such as `20B0`, from `0x20B010DE` (device and vendor)."""
+    texts = [held.text()] if isinstance(held.value, str) else [item.text() for item in held.items()]
+    return tuple(text.lower().removeprefix("0x")[:4].upper() for text in texts)

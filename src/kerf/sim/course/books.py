@@ -1,0 +1,130 @@
+"""Nodes with the pods and cards on them, as an onlooker of the simulation sees them.
+
+Kerf's own state is what is to be judged, so the report and the invariants count from the API alone and share nothing
+with it but the sharing families' rules.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from kerf.model.gpu import DeviceState
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod, PodDemand
+from kerf.model.snapshot import ConfigMap
+from kerf.sharing.family import Family, Occupant
+from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
+from kerf.sim.kubernetes.api import DELETED
+from kerf.sim.kubernetes.decoding import decoded
+from kerf.sim.objects import Json
+
+
+@dataclass(slots=True)
+class NodeBook:
+    """A node and the pods that hold something on it: bound, not ended; by key."""
+
+    node: Node | None = None
+    pods: dict[str, Pod] = field(default_factory=dict)
+
+
+class Books:
+    """All of them, kept by `note`."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeBook] = {}
+        self._pods: dict[str, Pod] = {}
+        self._node_count = 0
+        self._families: tuple[Family, ...] = FAMILIES
+        self._config_maps: dict[tuple[str, str], ConfigMap] = {}
+
+    def note(self, type_: str, obj: Json) -> Pod | Node | None:
+        """Take note of one API event; gives the pod or node it is about, else None."""
+        if obj["kind"] not in ("Pod", "Node", "ConfigMap"):
+            return None
+        value = decoded(obj)
+        if isinstance(value, ConfigMap):
+            self._note_config(type_, value)
+        elif isinstance(value, Node):
+            self._note_node(type_, value)
+            return value
+        elif isinstance(value, Pod):
+            self._note_pod(type_, value)
+            return value
+        return None
+
+    def _note_node(self, type_: str, node: Node) -> None:
+        book = self._book(node.name)
+        self._node_count += (type_ != DELETED) - (book.node is not None)
+        book.node = None if type_ == DELETED else node
+
+    def _note_config(self, type_: str, config_map: ConfigMap) -> None:
+        self._config_maps[(config_map.namespace, config_map.name)] = config_map
+        if type_ == DELETED:
+            del self._config_maps[(config_map.namespace, config_map.name)]
+        self._families = configured(of_plugins(held for _, held in sorted(self._config_maps.items())))
+
+    def _note_pod(self, type_: str, pod: Pod) -> None:
+        old = self._pods.pop(pod.key, None)
+        if old is not None and old.node_name:
+            self._book(old.node_name).pods.pop(pod.key, None)
+        if type_ != DELETED:
+            self._pods[pod.key] = pod
+            if pod.node_name and not pod.is_ended:
+                self._book(pod.node_name).pods[pod.key] = pod
+
+    def _book(self, name: str) -> NodeBook:
+        return self._nodes.setdefault(name, NodeBook())
+
+    def pods(self) -> Iterable[Pod]:
+        """Every pod there is, in no order."""
+        return self._pods.values()
+
+    def pod(self, key: str) -> Pod | None:
+        """The pod; None when there is none."""
+        return self._pods.get(key)
+
+    def nodes(self) -> list[Node]:
+        """Every node there is, by name."""
+        return [book.node for _, book in sorted(self._nodes.items()) if book.node is not None]
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return self._node_count
+
+    def node(self, name: str) -> Node | None:
+        """The node; None when there is none."""
+        return self._nodes[name].node if name in self._nodes else None
+
+    def pods_on(self, name: str) -> list[Pod]:
+        """The pods that hold something on a node, by key; also when its Node object is gone."""
+        return [pod for _, pod in sorted(self._nodes.get(name, NodeBook()).pods.items())]
+
+    def hidden_resources(self) -> frozenset[str]:
+        """What kubelet does not show and some family counts."""
+        return frozenset(name for family in self._families for name in family.resources)
+
+    def family_of(self, node: Node) -> Family:
+        """The sharing family that manages the node's cards."""
+        return owner_of(node.labels, node.annotations, self._families)
+
+    def devices(self, name: str) -> tuple[DeviceState, ...]:
+        """The cards of a node with what its pods hold; empty while none are registered."""
+        node = self.node(name)
+        if node is None:
+            return ()
+        family = self.family_of(node)
+        devices = family.inventory(node)
+        if devices is None:
+            return ()
+        occupants = [Occupant(pod, _demand(family, pod)) for pod in self.pods_on(name)]
+        return family.occupied(devices, occupants)
+
+
+def _demand(family: Family, pod: Pod) -> PodDemand | None:
+    demand = family.demand(pod)
+    return demand if isinstance(demand, PodDemand) else None
+
+
+def allocated(devices: Iterable[DeviceState]) -> int:
+    """How much of the cards is used, in 1/10000 of a card; a card that is broken counts as it was."""
+    return sum(replace(device, healthy=True).allocated_percent_points for device in devices)

@@ -1,0 +1,101 @@
+"""What HAMi's scheduler extender answers: its filter, and what filter and bind write on a pod.
+
+HAMi decides node and card in one step, before kube-scheduler's own scores count, and writes its decision on the pod
+before the pod is bound. The rules are those of `sharing.hami`, which recorded verdicts of the real extender check; here
+is only what surrounds them. Nothing in the filter talks to an API, so `server` can serve it to a real kube-scheduler.
+In memory the lock that HAMi puts on a node between bind and the start of the pod is not taken.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kerf.errors import DecodeError
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod, PodDemand
+from kerf.model.snapshot import ResourceQuota
+from kerf.sharing.family import Fit, Occupant
+from kerf.sharing.hami.admission import requests_of
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.options import WeightsError, read_options
+from kerf.sharing.hami.records import BIND_PHASE, BIND_TIME, NODE, allocation_annotations
+from kerf.sim.objects import Json
+
+UNREGISTERED = "node unregistered"
+"""HAMi's word for a node that has no cards yet: the normal state of a fresh node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The extender's answer. `node` is empty when none fits; `reasons` says of each refused node why.
+
+    `annotations` are HAMi's record of its choice; empty for a pod that it lets pass, for which `node` is empty too and
+    `passes` is true: kube-scheduler chooses. `error` fails the whole attempt, whatever the nodes.
+    """
+
+    node: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    passes: bool = False
+    error: str = ""
+
+
+def filter_nodes(
+    family: Hami,
+    pod: Pod,
+    nodes: Sequence[Node],
+    holders: Mapping[str, Sequence[Pod]],
+    quotas: Sequence[ResourceQuota],
+    now_s: float,
+) -> Verdict:
+    """HAMi's choice among `nodes`; where it would draw lots, the first in the order given.
+
+    `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet. The
+    pod is taken as it is: what is wrong with it was for the webhook to say.
+    """
+    containers = requests_of(pod.spec.init_containers, pod.spec.containers, family.config)
+    if all(container.request is None for container in containers):
+        return Verdict(passes=True)
+    try:
+        options = read_options(pod.annotations, family.config, honours_pins=True)
+    except WeightsError as error:
+        text = f"calcScore failed {error} for pod {pod.name}"
+        return Verdict(reasons={node.name: text for node in nodes}, error=text)
+    demand = PodDemand(family.name, containers, options)
+    fits: dict[str, Fit] = {}
+    reasons: dict[str, str] = {}
+    for node in nodes:
+        answer = _fit(family, demand, pod, node, holders.get(node.name, ()), quotas)
+        if isinstance(answer, Fit):
+            fits[node.name] = answer
+        else:
+            reasons[node.name] = answer
+    if not fits:
+        return Verdict(reasons=reasons)
+    chosen = min(fits, key=lambda name: family.node_score_order(demand, fits[name].score))
+    return Verdict(chosen, allocation_annotations(fits[chosen], demand, chosen, now_s), reasons)
+
+
+def _fit(
+    family: Hami, demand: PodDemand, pod: Pod, node: Node, holders: Sequence[Pod], quotas: Sequence[ResourceQuota]
+) -> Fit | str:
+    try:
+        devices = family.inventory(node)
+    except DecodeError:
+        # HAMi skips a node whose register it cannot read, like one that has none.
+        devices = None
+    if devices is None:
+        return UNREGISTERED
+    # HAMi knows only pods that carry its own record, so a pod without one holds nothing here.
+    others = [Occupant(holder, None) for holder in holders if holder.key != pod.key]
+    answer = family.decide(family.occupied(devices, others), demand, pod, node, quotas)
+    return answer if isinstance(answer, Fit) else answer.reason
+
+
+def record_patch(verdict: Verdict) -> Json:
+    """What the filter writes on the pod it has placed."""
+    return {"metadata": {"annotations": dict(verdict.annotations), "labels": {NODE: verdict.node}}}
+
+
+def bind_patch(now_s: float) -> Json:
+    """What bind writes on the pod before the binding itself; the device plugin turns it into `success`."""
+    return {"metadata": {"annotations": {BIND_PHASE: "allocating", BIND_TIME: str(int(now_s))}}}

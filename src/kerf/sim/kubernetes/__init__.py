@@ -1,0 +1,1 @@
+"""The in-memory API, its scheduler, kubelets and workload controllers."""

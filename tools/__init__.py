@@ -1,0 +1,1 @@
+"""Programs of this project's own: none of them is in the wheel."""
