@@ -10,8 +10,8 @@ from kerf.sharing.registry import configured, family_named
 from kerf.state.joining import demand_on
 from kerf.testing.builders import a_node, a_pod, a_snapshot
 from tests.cli.program import CLUSTER, files, kerf
-from tests.engine.test_configuration_choice import pods as waiting
-from tests.sharing.nvidia import A100, cut, mig_map, predicted
+from tests.engine.buy.test_configuration_choice import pods as waiting
+from tests.sharing.nvidia.builders import A100, cut, mig_map, predicted
 
 
 def test_each_card_tells_its_holders() -> None:

@@ -12,8 +12,8 @@ from kerf.kube import resources
 from kerf.kube.resources import Resource
 from tests.catalog.test_kwok_catalogue import entry
 from tests.cli.canned import kubeconfig, serving
+from tests.cli.plan.test_plan import hami_map
 from tests.cli.program import CLUSTER, POOL_000, POOL_003, ROOT, THREE, WORKLOAD_000, WORKLOAD_003, files
-from tests.cli.test_plan import hami_map
 
 NOW = "2026-01-05T12:00:00Z"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kerf-system/leases/kerf-leader-election"

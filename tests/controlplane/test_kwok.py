@@ -18,7 +18,7 @@ from kerf.kube.rbac import grants
 from kerf.kube.resources import KWOK, declared
 from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClaim
-from tests.clouds.kwok_world import daemon_set
+from tests.clouds.kwok.world import daemon_set
 from tests.clouds.market import MARKET, claim
 from tests.controlplane.chart import token_kubeconfig
 from tools.controlplane.server import ControlPlane

@@ -22,8 +22,8 @@ from kerf.model.causes import Cause, NotBought, PoolStatic
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.nodepool import EMPTY
 from kerf.model.plan import Deletion
-from tests.engine.test_configuration_choice import pods
-from tests.engine.test_relabelling import cut_node, decided
+from tests.engine.buy.test_configuration_choice import pods
+from tests.engine.buy.test_relabelling import cut_node, decided
 from tests.sharing.test_causes import kinds
 
 KEEPING, GOING, REMOVING = get_args(Keeping), get_args(Going), (EmptyFor, PodsFit)

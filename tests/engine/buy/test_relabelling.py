@@ -1,0 +1,71 @@
+"""An idle node gets another configuration where that serves pods, instead of a launch; one in use never does."""
+
+from dataclasses import replace
+
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Plan
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterNode, ConfigMap
+from kerf.sharing.registry import configured, owner_of
+from kerf.testing.builders import a_claim, a_node, a_pod, a_pool
+from tests.engine.buy.test_configuration_choice import LONE, OPEN, config_map, pods
+from tests.engine.worlds import planned
+from tests.sharing.nvidia.builders import LAYOUT, PLUGIN, plugin_map
+
+MIXED: ConfigMap = plugin_map("flags: {migStrategy: mixed}")
+POOL = a_pool(labels={PLUGIN: "shared"}, own_annotations=OPEN)
+SMALL = {LAYOUT: "small", PLUGIN: "shared"}
+
+
+def cut_node(running: int = 0, name: str = "n", *, initialised: bool = True) -> ClusterNode:
+    """A node of one A100 cut into seven small instances, of which some are in use."""
+    amounts = {"cpu": 96, "memory": 1 << 40, "pods": 200, "nvidia.com/mig-1g.5gb": 7}
+    node = a_node(name, instance_type=LONE.name, labels=SMALL, allocatable=amounts)
+    reached = ("Launched", "Registered", "Initialized", "Ready") if initialised else ("Launched", "Registered")
+    claim = a_claim(f"claim-{name}", instance_type=LONE.name, node_name=name, labels=SMALL, reached=reached)
+    family = owner_of(SMALL, {}, configured([config_map(), MIXED]))
+    (card,) = family.predict(LONE.devices, SMALL, {})
+    part = replace(card.partitions[0], used=running)
+    held = replace(card, partitions=(part,), used_slots=running)
+    users = tuple(replace(pod, name=f"user-{i}", node_name=name) for i, pod in enumerate(pods({"mig-1g.5gb": running})))
+    return ClusterNode(node, claim, users, (held,), "mig")
+
+
+def decided(waiting: list[Pod], *nodes: ClusterNode, pool: NodePool = POOL) -> Plan:
+    """The plan for these pods."""
+    return planned(waiting, [pool], [LONE], nodes=nodes, config_maps=(config_map(), MIXED))
+
+
+def test_an_idle_node_is_cut_anew_instead_of_a_launch() -> None:
+    """For as many pods as it then holds; the others get a node."""
+    made = decided(pods({"mig-3g.20gb": 3}), cut_node())
+    (relabel,) = made.relabels
+
+    assert ("n", "claim-n", {LAYOUT: "halves"}) == (relabel.node, relabel.claim, dict(relabel.labels))
+    assert [0, 0] == [part.device for placed in relabel.pods for part in placed.slices]
+    assert {"n"} == {placement.node for placement in made.placements}
+    assert [1] == [len(launch.pods) for launch in made.launches]
+    assert "2 pods need 1 nvidia.com/mig-3g.20gb; no pod uses a GPU of the node" in relabel.why
+
+
+def test_the_node_that_helps_most_is_cut_first() -> None:
+    """And no more of them than are needed."""
+    made = decided(pods({"mig-3g.20gb": 2}), cut_node(name="a"), cut_node(name="b"))
+
+    assert ["a"] == [relabel.node for relabel in made.relabels]
+    assert () == made.launches
+
+
+def test_a_node_in_use_stays_as_it_is() -> None:
+    """One instance in use is enough: the MIG manager cannot change such a card."""
+    assert () == decided(pods({"mig-3g.20gb": 1}), cut_node(running=1)).relabels
+
+
+def test_a_node_is_left_alone_where_nothing_is_gained() -> None:
+    """Pods that it holds as it is, a pool that leaves no choice, a node that still starts, and none that asks a GPU."""
+    plain = replace(POOL, own_annotations={})
+
+    assert () == decided(pods({"mig-1g.5gb": 7}), cut_node()).relabels
+    assert () == decided(pods({"mig-3g.20gb": 1}), cut_node(), pool=plain).relabels
+    assert () == decided(pods({"mig-3g.20gb": 1}), cut_node(initialised=False)).relabels
+    assert () == decided([a_pod("big", cpu=200)], cut_node()).relabels
