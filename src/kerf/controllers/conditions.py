@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine import overlays
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.keep.prewarm import prewarm_problem
+from kerf.engine.supply import overlays
 from kerf.engine.supply.offered import pool_problem
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import (

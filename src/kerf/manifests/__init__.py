@@ -1,1 +1,1 @@
-"""Documents to model and back: reading files, decoding, expansion of workloads to pods, encoding."""
+"""Documents to model and back: each folder is one kind's form, decoding and encoding."""

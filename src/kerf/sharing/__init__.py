@@ -1,4 +1,4 @@
-"""How a pod asks for part of a GPU: one file per family behind the Protocol `family.Family`; `FAMILIES` lists them."""
+"""How a pod asks for part of a GPU: `family.Family` is what each way must answer; `FAMILIES` lists them."""
 
 from kerf.sharing.registry import FAMILIES, family_named, owner_of
 

@@ -1,1 +1,1 @@
-"""Where pods may run: targets and their rooms, devices, one trial of all nodes. It knows nothing of prices."""
+"""Where pods may run: targets and their rooms, devices, one trial of all nodes, whatever they cost."""

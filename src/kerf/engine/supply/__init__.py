@@ -1,1 +1,1 @@
-"""What can be bought: types as pools offer them, offerings, prices and caps."""
+"""What can be bought: types as pools offer them, overlays, prices and caps."""

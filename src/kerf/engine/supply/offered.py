@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from kerf.engine import overlays
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.fit import admits
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
+from kerf.engine.supply import overlays
 from kerf.engine.supply.offerings import offerings_of
 from kerf.model.causes import (
     CardsNeverShown,

@@ -1,1 +1,1 @@
-"""CapacityWindows: their phases, who may come, and what their status says."""
+"""CapacityWindows: their phases, who may come, what they keep warm, what their status says."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.overlays import adjusted_price, apply, conflicts
+from kerf.engine.supply.overlays import adjusted_price, apply, conflicts
 from kerf.model.causes import Name, OverlayContradicts, OverlayInvalid, Quoted
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay
