@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.ports import Clock
-from kerf.sim.filters import EXTENDER, NODE_PORTS, RESOURCES, TAINTS, UNSCHEDULABLE, Attempt, has_common_port, may_help
+from kerf.sim.filters import (
+    EXTENDER,
+    NODE_PORTS,
+    RESOURCES,
+    TAINTS,
+    UNSCHEDULABLE,
+    Attempt,
+    has_common_port,
+    may_help,
+    tolerations_of,
+)
 
 _FIRST_BACK_OFF_S, _LAST_BACK_OFF_S = 1, 10
 _LONGEST_S, _FLUSH_S = 300, 30
@@ -81,7 +91,7 @@ class SchedulingQueue:
             self._unreserved(old)
         # A nomination alone is no reason to try it, nor is any other change of the pod's own but these.
         reasons = set()
-        if old.spec.tolerations != pod.spec.tolerations:
+        if tolerations_of(old) != tolerations_of(pod):
             reasons = {UNSCHEDULABLE, TAINTS, EXTENDER}
         elif (old.labels, old.annotations) != (pod.labels, pod.annotations):
             reasons = {EXTENDER}
