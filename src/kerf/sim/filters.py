@@ -117,8 +117,13 @@ def tolerations_of(pod: Pod) -> tuple[Toleration, ...]:
     return (*pod.spec.tolerations, *added)
 
 
+def bears_cordons(pod: Pod) -> bool:
+    """Whether a cordon does not keep it off."""
+    return any(t.tolerates(_UNSCHEDULABLE) for t in pod.spec.tolerations)
+
+
 def _is_closed(pod: Pod, node: Node) -> bool:
-    return node.is_unschedulable and not any(t.tolerates(_UNSCHEDULABLE) for t in pod.spec.tolerations)
+    return node.is_unschedulable and not bears_cordons(pod)
 
 
 def _is_tolerated(pod: Pod, node: Node) -> bool:

@@ -19,6 +19,7 @@ from kerf.sim.filters import (
     TAINTS,
     UNSCHEDULABLE,
     Attempt,
+    bears_cordons,
     has_common_port,
     may_help,
     tolerations_of,
@@ -92,7 +93,7 @@ class SchedulingQueue:
         # A nomination alone is no reason to try it, nor is any other change of the pod's own but these.
         reasons = set()
         if tolerations_of(old) != tolerations_of(pod):
-            reasons = {UNSCHEDULABLE, TAINTS, EXTENDER}
+            reasons = {TAINTS, EXTENDER} | ({UNSCHEDULABLE} if bears_cordons(pod) else set())
         elif (old.labels, old.annotations) != (pod.labels, pod.annotations):
             reasons = {EXTENDER}
         if held.refused_by & reasons:
