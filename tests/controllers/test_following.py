@@ -167,7 +167,7 @@ def state(cluster: Cluster) -> tuple[list[str], bool, bool]:
     return values, node.is_unschedulable, cluster.claim().is_true("Initialized")
 
 
-RESERVED: tuple[list[str], bool, bool] = ["gpu-1"], False, False)
+RESERVED: tuple[list[str], bool, bool] = (["gpu-1"], False, False)
 OPEN: tuple[list[str], bool, bool] = ([], False, True)
 
 

@@ -13,6 +13,7 @@ from kerf.model.constraints import Taint
 from kerf.model.market import Market
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
+    INITIALIZED,
     LAUNCHED,
     PLANNED_OFFERING,
     PLANNED_PODS,
