@@ -175,6 +175,8 @@ def test_a_node_is_reserved_for_the_pods_of_its_plan(cluster: Cluster) -> None:
     """Those that wait get the toleration; others do not, nor does one that has a place."""
     reserved(cluster, pod("p"), pod("q", node="other"), pod("r"), p=[0], q=[1])
 
+    reserved_text = ("Unknown", "Reserved", "Reserved for the pods it was bought for until they are bound")
+    assert reserved_text == cluster.condition("Initialized")
     assert [("gpu-1",), (), ()] == [cluster.pod(name).reserved_for for name in ("p", "q", "r")]
     assert RESERVED == state(cluster)
 
