@@ -16,7 +16,7 @@ from kerf.model.snapshot import PLUGIN_NAMESPACES
 STRATEGIES = ("cost", "first-fit")
 DURATION = "a duration such as 1m30s or 500ms"
 NAMESPACES = "names of namespaces, separated by commas"
-FOLLOWING = ("auto", "nominate", "pin", "off")
+FOLLOWING = ("auto", "reserve", "pin", "off")
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol
 
 from kerf.errors import ApiError
+from kerf.model.constraints import Taint
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node
@@ -29,6 +30,10 @@ class NotFound(ApiError):
 
 class AlreadyExists(ApiError):
     """An object of that name exists: we, or an earlier life of ours, have made it already."""
+
+
+class Refused(ApiError):
+    """The server forbids the write or its result (403, 422), and would again: go on without it."""
 
 
 class EvictionBlocked(ApiError):
@@ -121,8 +126,8 @@ class KubeWriter(Protocol):
         """Set annotations of a pod; None removes one. Raises Conflict when one of `unless_present` exists already."""
         ...
 
-    async def nominate(self, pod: Pod, node_name: str) -> None:
-        """Set `status.nominatedNodeName`; an empty name clears it."""
+    async def tolerate(self, pod: Pod, taint: Taint) -> None:
+        """Let a pod onto nodes with exactly this taint, for good: the API takes no toleration away. Raises Refused."""
         ...
 
     async def evict(self, pod: Pod) -> None:

@@ -205,9 +205,8 @@ class Cluster:
         return self.short(self.get("Pod", name)["status"].get("nominatedNodeName", ""))
 
     def nominate(self, name: str, node: str) -> None:
-        """Nominate a pod, as Kerf does."""
-        pod = self.pod(name)
-        self.write(lambda writer: writer.nominate(pod, self.own(node) if node else ""))
+        """Nominate a pod, as kube-scheduler does when it has made room by preemption."""
+        self.patch("Pod", name, {"status": {"nominatedNodeName": self.own(node) if node else None}}, "status")
 
     def until_pods(self, count: int) -> None:
         """Wait until so many pods exist that are not on their way out."""

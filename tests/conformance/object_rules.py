@@ -8,7 +8,7 @@ import pytest
 
 from kerf.errors import ApiError
 from kerf.model.nodeclaim import Condition
-from kerf.model.nodes import Node
+from kerf.model.nodes import Node, reservation
 from kerf.ports import AlreadyExists, Conflict, KubeWriter, NotFound
 from kerf.sim.objects import annotations_of, is_deleting, name_of, uid_of
 from kerf.testing.builders import NOON_S
@@ -174,7 +174,7 @@ def what_is_not_there_is_not_found(cluster: Cluster) -> None:
     calls: list[Callable[[KubeWriter], Any]] = [
         lambda writer: writer.evict(pod),
         lambda writer: writer.delete_pod(pod, 0),
-        lambda writer: writer.nominate(pod, "n"),
+        lambda writer: writer.tolerate(pod, reservation("c")),
         lambda writer: writer.annotate_pod(pod, {"a": "b"}),
         lambda writer: writer.update_node_claim(claim),
         lambda writer: writer.update_node_claim_status(claim),
@@ -222,13 +222,28 @@ def another_pod_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
     calls: list[Callable[[KubeWriter], Any]] = [
         lambda writer: writer.evict(other),
         lambda writer: writer.delete_pod(other, 0),
-        lambda writer: writer.nominate(other, "n"),
+        lambda writer: writer.tolerate(other, reservation("c")),
         lambda writer: writer.annotate_pod(other, {"a": "b"}),
     ]
     for call in calls:
         with pytest.raises(Conflict):
             cluster.write(call)
-    assert ("", {}) == (cluster.nomination("web"), annotations_of(cluster.get("Pod", "web")))
+    assert ((), {}) == (cluster.pod("web").reserved_for, annotations_of(cluster.get("Pod", "web")))
+
+
+@rule
+def a_toleration_is_added_for_good(cluster: Cluster) -> None:
+    """To those of the pod, once however often it is asked for; the API lets nobody take one away."""
+    cluster.add_pod("web", schedulerName="nobody", tolerations=[{"key": "a", "operator": "Exists"}])
+    pod = cluster.pod("web")
+    for _ in range(2):
+        cluster.write(lambda writer: writer.tolerate(pod, reservation("c")))
+
+    held = cluster.get("Pod", "web")["spec"]["tolerations"]
+    assert ["a", "kerf.dev/reserved-for"] == [each["key"] for each in held if "node.kubernetes.io" not in each["key"]]
+    with pytest.raises(ApiError, match=r"spec\.tolerations|additions"):
+        cluster.patch("Pod", "web", {"spec": {"tolerations": held[1:]}})
+    assert (("c",), pod.spec) == (cluster.pod("web").reserved_for, cluster.pod("web").spec)
 
 
 @rule

@@ -7,6 +7,7 @@ import pytest
 
 from kerf.errors import ApiError
 from kerf.model.constraints import Taint
+from kerf.model.nodes import reservation
 from kerf.model.pods import Pod
 from kerf.sim.objects import condition_of, labels_of
 from tests.conformance.cluster import Cluster, labelled, rules
@@ -113,7 +114,7 @@ def a_nomination_keeps_equals_off(cluster: Cluster) -> None:
 def an_uncordon_that_leaves_the_taint_costs_the_nominations(cluster: Cluster) -> None:
     """The scheduler sees `unschedulable` go before the control plane's own taint goes: it tries and fails in between.
 
-    Whoever opens a node for nominated pods takes the taint away in the same write.
+    So who opens a node takes the taint away in the same write.
     """
     cluster.add_node("a", unschedulable=True)
     cluster.add_pod("web")
@@ -130,8 +131,39 @@ def an_uncordon_that_leaves_the_taint_costs_the_nominations(cluster: Cluster) ->
 
 
 @rule
+def a_reserved_node_takes_those_who_tolerate_it(cluster: Cluster) -> None:
+    """In whatever order they were refused; the others wait until the reservation ends. Kerf follows plans with it."""
+    cluster.add_node("a", unschedulable=True)
+    cluster.add_pod("early", "1")
+    cluster.add_pod("late", "1")
+    cluster.until_refused("early", "late")
+    late, taint = cluster.pod("late"), reservation("c")
+    cluster.write(lambda writer: writer.tolerate(late, taint))
+    cluster.change_node("a", lambda node: replace(node, is_unschedulable=False, taints=(taint,)))
+    cluster.until_bound("late")
+    cluster.rest(3)
+    assert {"early": "", "late": "a"} == cluster.places()
+
+    cluster.change_node("a", lambda node: replace(node, taints=()))
+    cluster.until_bound("early")
+
+
+@rule
+def a_toleration_that_comes_after_the_taint_is_as_good(cluster: Cluster) -> None:
+    """The scheduler tries a pod again when it has got one."""
+    taint = reservation("c")
+    cluster.add_node("a", taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect}])
+    cluster.add_pod("web", "1")
+    cluster.until_refused("web")
+    web = cluster.pod("web")
+    cluster.write(lambda writer: writer.tolerate(web, taint))
+
+    cluster.until_bound("web")
+
+
+@rule
 def a_failed_attempt_clears_the_nomination(cluster: Cluster) -> None:
-    """Whoever nominates to a node that is not open yet nominates in vain, once something makes the scheduler try."""
+    """Why Kerf nominates nobody: before its node is open a pod loses its nomination once another change lets it try."""
     cluster.add_node("a", unschedulable=True)
     cluster.add_pod("web", "1")
     cluster.until_refused("web")

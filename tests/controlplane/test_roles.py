@@ -171,7 +171,7 @@ def learn(site: Cluster) -> None:
 
 
 def grow(site: Cluster) -> None:
-    """Slices of two sizes, which are pinned; pods of two sizes, which are nominated; an overlay and a budget."""
+    """Slices of two sizes, which are pinned; pods of two sizes, whose nodes are reserved; an overlay and a budget."""
     overlay = {"requirements": [], "capacity": {"example.com/thing": "1"}}
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
     site.plane.apply(

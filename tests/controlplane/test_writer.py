@@ -17,7 +17,7 @@ from kerf.manifests.decode import decode_object
 from kerf.model import events
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import Condition, NodeClaim
-from kerf.model.nodes import Node
+from kerf.model.nodes import Node, reservation
 from kerf.model.provisioningrequests import CHECK_CAPACITY, ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.windows import CapacityWindow
@@ -175,22 +175,17 @@ def test_a_pool_and_an_overlay_take_status_and_annotations(site: Site) -> None:
 # Pods.
 
 
-def test_a_pin_never_overwrites_and_a_nomination_is_cleared(site: Site) -> None:
-    """What is there already is a conflict; an empty name takes the nomination away."""
+def test_a_pin_never_overwrites(site: Site) -> None:
+    """What is there already is a conflict."""
     pod = site.pod()
 
-    async def act(writer: KubeWriter) -> str:
+    async def act(writer: KubeWriter) -> None:
         await writer.annotate_pod(pod, PIN, unless_present=tuple(PIN))
         with pytest.raises(Conflict, match=r"has the annotation nvidia\.com/use-gpuuuid already"):
             await writer.annotate_pod(pod, PIN, unless_present=tuple(PIN))
         await writer.annotate_pod(pod, {**dict.fromkeys(PIN), "kerf.dev/a": "1"})
-        await writer.nominate(pod, site.name)
-        nominated: str = site.raw("Pod")["status"]["nominatedNodeName"]
-        await writer.nominate(pod, "")
-        return nominated
 
-    assert site.name == site.write(act)
-    assert "nominatedNodeName" not in site.raw("Pod")["status"]
+    site.write(act)
     annotations = site.raw("Pod")["metadata"]["annotations"]
     assert (None, "1") == (annotations.get("nvidia.com/use-gpuuuid"), annotations["kerf.dev/a"])
 
@@ -217,7 +212,7 @@ def test_a_pod_made_again_under_its_name_is_left_alone(site: Site) -> None:
         calls = (
             writer.evict(other),
             writer.delete_pod(other, 0),
-            writer.nominate(other, "n"),
+            writer.tolerate(other, reservation(site.name)),
             writer.annotate_pod(other, PIN),
         )
         for call in calls:
@@ -225,7 +220,7 @@ def test_a_pod_made_again_under_its_name_is_left_alone(site: Site) -> None:
                 await call
 
     site.write(act)
-    assert "nominatedNodeName" not in site.raw("Pod")["status"]
+    assert "kerf.dev/reserved-for" not in str(site.raw("Pod")["spec"])
     assert "deletionTimestamp" not in site.raw("Pod")["metadata"]
 
 
@@ -317,7 +312,7 @@ def test_every_access_is_used_and_nothing_else_is_granted(site: Site) -> None:
         await writer.update_provisioning_request_status(replace(request, conditions=(READY,)))
         await writer.annotate_node_pool(site.name, {"a": "1"})
         await writer.annotate_pod(pod, PIN)
-        await writer.nominate(pod, "n")
+        await writer.tolerate(pod, reservation(site.name))
         await writer.evict(pod)
         with suppress(NotFound):
             await writer.delete_pod(pod, 0)

@@ -16,7 +16,7 @@ from aiohttp import web
 from kerf.errors import ApiError
 from kerf.kube.client import KubeClient, Target
 from kerf.kube.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
-from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
+from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 
@@ -98,6 +98,8 @@ class FakeObjects:
         except _Refused as error:
             cause = {"reason": "FieldValueInvalid", "message": str(error), "field": "metadata.uid"}
             done = refusal(422, "Invalid", str(error), cause)
+        except Refused as error:
+            done = refusal(422, "Invalid", str(error))
         except ApiError as error:
             done = refusal(*_STATUSES.get(type(error), (500, "")), str(error))
         if self.loses_answers and seen.method != "GET":
@@ -133,6 +135,8 @@ class FakeObjects:
         return {"kind": "Status", "status": "Success"}
 
     def _patched(self, found: Json, body: Json, subresource: str) -> Json:
+        if isinstance(body, list):
+            return self._patched(found, _merge_patch(found, body), subresource)
         metadata = dict(body.get("metadata", {}))
         uid = metadata.pop("uid", found["metadata"]["uid"])
         key = (found["kind"], found["metadata"].get("namespace", ""), found["metadata"]["name"])
@@ -148,6 +152,14 @@ class FakeObjects:
 
 class _Refused(ApiError):
     """Another object's uid in a patch."""
+
+
+def _merge_patch(found: Json, operations: list[Json]) -> Json:
+    """The merge patch that does the same as a JSON patch of one test of the uid and one `add` to the spec."""
+    uid, add = operations
+    field, *place = add["path"].removeprefix("/spec/").split("/")
+    value = [*found["spec"].get(field, ()), add["value"]] if place == ["-"] else add["value"]
+    return {"metadata": {"uid": uid["value"]}, "spec": {field: value}}
 
 
 def refusal(status: int, reason: str, message: str, *causes: Json, retry_after: str = "") -> web.Response:

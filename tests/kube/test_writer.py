@@ -15,18 +15,19 @@ from kerf.kube.writer import KubeWriter, Overtaken
 from kerf.manifests.decode import decode_object
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import Condition, NodeClaim
-from kerf.model.nodes import Node
+from kerf.model.nodes import Node, reservation
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
+from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
 from kerf.ports import KubeWriter as WriterPort
+from kerf.sim.kubernetes.admission import tolerate_ill_nodes
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_claim, a_pod
 from tests.kube.fake_objects import START_S, FakeObjects, Seen, refusal
 from tests.sim.world import budget
 
 _T = TypeVar("_T")
-PIN = {"nvidia.com/use-gpuuuid": "GPU-1"}
+PIN, TAINT = {"nvidia.com/use-gpuuuid": "GPU-1"}, reservation("claim-1")
 READY = Condition("Ready", "True", since_s=START_S)
 NEW = a_claim("g5-a", pool="g5", reached=())
 OBJECTS: tuple[Json, ...] = (
@@ -295,7 +296,7 @@ def test_a_pod_made_again_under_its_name_is_left_alone(bench: Bench) -> None:
         for call in (
             writer.evict(other),
             writer.delete_pod(other, 0),
-            writer.nominate(other, "n"),
+            writer.tolerate(other, TAINT),
             writer.annotate_pod(other, PIN),
         ):
             with pytest.raises(Conflict):
@@ -306,16 +307,45 @@ def test_a_pod_made_again_under_its_name_is_left_alone(bench: Bench) -> None:
     assert "annotations" not in bench.stored("Pod")["metadata"]
 
 
-def test_a_nomination_is_set_and_cleared(bench: Bench) -> None:
-    """An empty name clears it."""
+def test_a_toleration_is_added_to_what_is_there_once(bench: Bench) -> None:
+    """After a lost answer too: the second look finds it."""
 
-    async def act(writer: KubeWriter) -> tuple[Json, Json]:
-        await writer.nominate(bench.pod(), "node-a")
-        nominated = bench.stored("Pod")["status"]
-        await writer.nominate(bench.pod(), "")
-        return nominated, bench.stored("Pod")["status"]
+    async def act(writer: KubeWriter) -> list[Json]:
+        before: list[Json] = bench.stored("Pod")["spec"]["tolerations"]
+        for _ in range(2):
+            await writer.tolerate(bench.pod(), TAINT)
+        return before
 
-    assert ({"phase": "Pending", "nominatedNodeName": "node-a"}, {"phase": "Pending"}) == bench.run(act)
+    before = bench.run(act)
+    added = {"key": "kerf.dev/reserved-for", "operator": "Equal", "value": "claim-1", "effect": "NoSchedule"}
+    assert [*before, added] == bench.stored("Pod")["spec"]["tolerations"]
+    assert ["PATCH pods/web-0"] == bench.fake.writes()
+
+
+def test_a_pod_without_tolerations_gets_a_list(bench: Bench) -> None:
+    """There are none where the admission plugin DefaultTolerationSeconds is off."""
+    bench.fake.api.admission.remove(tolerate_ill_nodes)
+
+    async def act(writer: KubeWriter) -> None:
+        await writer.tolerate(bench.pod(), TAINT)
+
+    bench.run(act)
+    assert ["claim-1"] == [held["value"] for held in bench.stored("Pod")["spec"]["tolerations"]]
+
+
+@pytest.mark.parametrize("status, reason", [(403, "Forbidden"), (422, "Invalid")])
+def test_a_toleration_that_admission_forbids_is_refused(bench: Bench, status: int, reason: str) -> None:
+    """As by PodTolerationRestriction: no error that is worth another try."""
+
+    async def refuse(seen: Seen) -> web.Response:
+        return refusal(status, reason, "pod tolerations conflict with its namespace whitelist tolerations")
+
+    async def act(writer: KubeWriter) -> None:
+        bench.fake.before = refuse
+        with pytest.raises(Refused, match="whitelist"):
+            await writer.tolerate(bench.pod(), TAINT)
+
+    bench.run(act)
 
 
 def test_evicting_respects_budgets_and_deleting_does_not(bench: Bench) -> None:

@@ -44,7 +44,10 @@ RICH_POD: dict[str, Any] = {
             }
         },
         "nodeSelector": {"disk": "ssd"},
-        "tolerations": [{"key": "k", "operator": "Exists"}],
+        "tolerations": [
+            {"key": "k", "operator": "Exists"},
+            {"key": "kerf.dev/reserved-for", "operator": "Equal", "value": "claim-1", "effect": "NoSchedule"},
+        ],
         "schedulingGates": [{"name": "wait"}],
         "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "e", "ephemeral": {}}],
         "overhead": {"cpu": "10m"},

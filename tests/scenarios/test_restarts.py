@@ -20,6 +20,8 @@ SCENARIOS = {
     "requests": Path(__file__).with_name("provisioning-request.yaml"),
     # Pods that wait for a request and are bound to its nodes one by one while it is not provisioned yet.
     "late requests": Path(__file__).with_name("provisioning-request-late.yaml"),
+    # Nodes that stay reserved for seconds, while their pods back off.
+    "sizes": Path(__file__).with_name("sizes.yaml"),
     # A bucket that must not be full again after a restart.
     "pacing": Path(__file__).with_name("pacing.yaml"),
 }

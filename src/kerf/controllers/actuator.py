@@ -32,7 +32,7 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
-from kerf.model.plan import NOMINATE, Deletion, Launch, PlacedPod, Repartition
+from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Repartition
 from kerf.model.promises import Promises, written
 from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -178,7 +178,7 @@ class Actuator:
         if any(device.used_slots for device in joined.devices):
             return
         promised = written(Promises(_with_cards(relabel.pods), devices=relabel.devices))
-        annotations = {**promised, FOLLOW: NOMINATE, RELABELLED: instant_text(now_s)}
+        annotations = {**promised, FOLLOW: RESERVE, RELABELLED: instant_text(now_s)}
         changed = replace(
             claim, labels={**claim.labels, **relabel.labels}, annotations={**claim.annotations, **annotations}
         )

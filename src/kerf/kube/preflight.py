@@ -30,8 +30,6 @@ _REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
 )
 _REVIEW = Access("create", _REVIEWS)
-_NOMINATION_MINOR = 35
-"""The first minor whose scheduler keeps room for a nomination from outside (KEP-5278, beta in 1.35)."""
 _AT_ONCE = 8
 _MOST_RULES = 5
 _REFINING = {
@@ -50,13 +48,7 @@ class Server:
     """The API server's version; `degraded` says in words what works less well there."""
 
     version: str
-    minor: int
     degraded: tuple[str, ...] = ()
-
-    @property
-    def honours_nominations(self) -> bool:
-        """Whether kube-scheduler keeps room for pods that somebody else has nominated."""
-        return self.minor >= _NOMINATION_MINOR
 
 
 async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> Server:
@@ -64,8 +56,8 @@ async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]]) ->
 
     Raises Unsuitable with all that is missing, Unreachable, Unauthorized.
     """
-    server = await _version(client)
-    degraded = list(server.degraded)
+    version = str((await _fetched(client, "/version")).get("gitVersion", ""))
+    degraded: list[str] = []
     for resource in (NODE_POOLS, NODE_CLAIMS):
         await _require(client, resource)
     try:
@@ -73,20 +65,7 @@ async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]]) ->
     except Unsuitable as error:
         degraded.append(f"{error}; overlays are not used")
     degraded += await _permitted(client, needed)
-    return Server(server.version, server.minor, tuple(degraded))
-
-
-async def _version(client: KubeClient) -> Server:
-    said = await _fetched(client, "/version")
-    minor = int("".join(filter(str.isdigit, str(said.get("minor", "")))) or 0)
-    version = str(said.get("gitVersion", ""))
-    if minor >= _NOMINATION_MINOR:
-        return Server(version, minor)
-    text = (
-        f"Kubernetes {version} does not keep room for nominated pods (1.{_NOMINATION_MINOR} and newer do): "
-        "plans for pods that HAMi does not schedule are not enforced"
-    )
-    return Server(version, minor, (text,))
+    return Server(version, tuple(degraded))
 
 
 async def _require(client: KubeClient, resource: Resource) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kerf.errors import ApiError
-from kerf.kube.client import JSON_PATCH, Invalid, KubeClient
+from kerf.kube.client import JSON_PATCH, Forbidden, Invalid, KubeClient
 from kerf.kube.resources import (
     CAPACITY_WINDOWS,
     NODE_CLAIMS,
@@ -34,15 +34,17 @@ from kerf.manifests.encode import (
     node_claim_status,
     node_merged,
     node_pool_status_merged,
+    toleration_object,
 )
 from kerf.manifests.windows.encode import window_status
+from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.windows import CapacityWindow
-from kerf.ports import Conflict, NotFound
+from kerf.ports import Conflict, NotFound, Refused
 
 GET_CLAIM = access("get", NODE_CLAIMS)
 CREATE_CLAIM = access("create", NODE_CLAIMS)
@@ -63,7 +65,6 @@ GET_REQUEST = access("get", PROVISIONING_REQUESTS)
 PATCH_REQUEST_STATUS = access("patch", PROVISIONING_REQUESTS, "status")
 GET_POD = access("get", PODS)
 PATCH_POD = access("patch", PODS)
-PATCH_POD_STATUS = access("patch", PODS, "status")
 EVICT_POD = access("create", PODS, "eviction")
 DELETE_POD = access("delete", PODS)
 
@@ -230,16 +231,24 @@ class KubeWriter:
 
         await self._edit_any(GET_POD, PATCH_POD, _place_of_pod(pod), edited)
 
-    async def nominate(self, pod: Pod, node_name: str) -> None:
-        """Set `status.nominatedNodeName`; an empty name clears it. Repeated: nothing, and Conflict once it is bound."""
-        body: Object = {"status": {"nominatedNodeName": node_name or None}}
-        if pod.uid:
-            body["metadata"] = {"uid": pod.uid}
+    async def tolerate(self, pod: Pod, taint: Taint) -> None:
+        """Add a toleration of exactly this taint. Repeated: nothing. Raises Refused where admission forbids it.
+
+        By position, not as a merge patch of the list: a scheduler writes the pod's status all the time, and each of
+        its writes would make a patch with a resourceVersion fail.
+        """
+        raw = await self._read(GET_POD, _place_of_pod(pod))
+        held, new = raw["spec"].get("tolerations"), toleration_object(taint)
+        if new in (held or ()):
+            return
+        add = {"path": "/spec/tolerations/-", "value": new} if held else {"path": "/spec/tolerations", "value": [new]}
+        patch = [{"op": "test", "path": "/metadata/uid", "value": raw["metadata"]["uid"]}, {"op": "add", **add}]
         try:
-            await self._client.call(PATCH_POD_STATUS, namespace=pod.namespace, name=pod.name, body=body)
-        except Invalid as error:
-            # A pod that was bound meanwhile takes no nomination; the name of a node that exists is never wrong.
-            raise Conflict(str(error)) from error
+            await self._client.call(
+                PATCH_POD, namespace=pod.namespace, name=pod.name, body=patch, content_type=JSON_PATCH
+            )
+        except (Forbidden, Invalid) as error:
+            raise Refused(str(error)) from error
 
     async def evict(self, pod: Pod) -> None:
         """Evict by the eviction API; EvictionBlocked while a budget forbids it. Repeated: nothing, then NotFound.

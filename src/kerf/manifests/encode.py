@@ -207,6 +207,11 @@ def taint_object(taint: Taint) -> Object:
     return {"key": taint.key, **value, "effect": taint.effect}
 
 
+def toleration_object(taint: Taint) -> Object:
+    """The toleration of a pod that lets it onto nodes with exactly this taint, as the API shows it."""
+    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+
+
 def condition_list(conditions: Iterable[Condition]) -> list[Object]:
     """Status conditions: the stages of a claim in their order, others by type, Ready last.
 

@@ -50,6 +50,11 @@ def nominated(pod_key: str, target: str) -> Occurrence:
     return _about("Pod", pod_key, NORMAL, NOMINATED, f"Pod should schedule on: {target}")
 
 
+def not_reserved(pod_key: str, claim: str, why: str) -> Occurrence:
+    """A pod may not have the toleration of the node that was bought for it, so that others may come before it."""
+    return _about("Pod", pod_key, WARNING, "NotReserved", f"The node of {claim} cannot be reserved for this pod: {why}")
+
+
 def triggered_scale_up(pod_key: str, claim: str, pool: str, before: int, after: int, most: int | None) -> Occurrence:
     """A pod made us buy nodes, in Cluster Autoscaler's wording; once per pod and claim."""
     limit = "unlimited" if most is None else str(most)

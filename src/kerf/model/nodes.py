@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kerf.model.constraints import Requirements, Taint
+from kerf.model.constraints import NO_SCHEDULE, Requirements, Taint
 from kerf.model.quantities import NOTHING, Resources
 
 CORDONED_BY_KERF = "kerf.dev/cordoned"
@@ -24,6 +24,17 @@ EPHEMERAL_TAINTS = frozenset(
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The key of the taint that follows `spec.unschedulable`, some time later; the field is what counts."""
+
+
+RESERVED_FOR = "kerf.dev/reserved-for"
+"""Key of the taint that keeps a new node for the pods it was bought for, and of their toleration, both Kerf's."""
+_LONGEST_VALUE = 63
+
+
+def reservation(claim: str) -> Taint:
+    """The taint that reserves the node of a claim for the pods of its plan."""
+    # The value of a taint has the form of a label's. A claim's name may be longer, and is unique by its end.
+    return Taint(RESERVED_FOR, claim[-_LONGEST_VALUE:].lstrip("-."), NO_SCHEDULE)
 
 
 def is_ephemeral(taint: Taint) -> bool:

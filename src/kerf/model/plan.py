@@ -37,8 +37,8 @@ class Stage(StrEnum):
 _RANKS = {stage: rank for rank, stage in enumerate(Stage)}
 
 
-REPLAY, NOMINATE, PIN = "replay", "nominate", "pin"
-"""How a launch's placements will be followed: by the scheduler's own rules, by nomination, by a pinned card."""
+REPLAY, RESERVE, PIN = "replay", "reserve", "pin"
+"""How a launch's placements are followed: by the scheduler's own rules, on a reserved node, by a pinned card."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
     "flag, told",
     [
         ("--log-level=loud", LEVEL),
-        ("--follow=never", "--follow (KERF_FOLLOW, key follow): expected one of auto, nominate, pin, off, got 'never'"),
+        ("--follow=never", "--follow (KERF_FOLLOW, key follow): expected one of auto, reserve, pin, off, got 'never'"),
         ("--unready-after=5", "--unready-after (KERF_UNREADY_AFTER, key unready-after): expected a duration such as"),
         ("--unready-after=0s", "expected a duration such as 1m30s or 500ms, got '0s'"),
         (
@@ -273,22 +273,6 @@ def until(process: "subprocess.Popen[str]", *texts: str) -> list[str]:
         if all(any(text in each for each in lines) for text in texts):
             return lines
     raise AssertionError(f"ended without {texts}: {''.join(lines)}")
-
-
-@pytest.mark.parametrize(
-    "minor, flags, follow, warnings",
-    [("36", (), "auto", 0), ("34+", (), "pin", 1), ("34", ("--follow=nominate",), "nominate", 1)],
-)
-def test_an_older_server_is_a_degraded_one(
-    tmp_path: Path, minor: str, flags: tuple[str, ...], follow: str, warnings: int
-) -> None:
-    """One line says what works less well there; pins are used where nominations would not hold."""
-    version = {"minor": minor, "gitVersion": f"v1.{minor}"}
-    with serving({"/version": (200, version)}) as url, running(tmp_path, url, *flags) as process:
-        lines = until(process, "event=leading")
-
-    assert warnings == sum("event=degraded" in line for line in lines)
-    assert f"follow={follow}" in next(line for line in lines if "event=connected" in line)
 
 
 def test_json_logs_are_one_object_a_line(tmp_path: Path) -> None:

@@ -1,15 +1,20 @@
-"""How the schedulers are made to follow a plan: cordon, pin or nominate, uncordon; and how that is undone."""
+"""How the schedulers are made to follow a plan: a cordon, then pins or a reservation; and how that is undone."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.pins import Pins
+from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
+from kerf.model.nodes import RESERVED_FOR
+from kerf.model.pods import Pod
 from kerf.model.promises import devices_text
+from kerf.ports import Refused
 from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_node, cards
@@ -54,7 +59,7 @@ def notes(cluster: Cluster, name: str = "p") -> Json:
 # Cordon.
 
 
-@pytest.mark.parametrize(("follow", "is_cordoned"), [("pin", True), ("nominate", True), ("replay", False)])
+@pytest.mark.parametrize(("follow", "is_cordoned"), [("pin", True), ("reserve", True), ("replay", False)])
 def test_a_node_is_cordoned_only_when_its_plan_needs_following(
     cluster: Cluster, follow: str, is_cordoned: bool
 ) -> None:
@@ -103,7 +108,7 @@ def test_our_cordon_ends_when_the_pods_are_led(cluster: Cluster) -> None:
     assert (False, False) == (cluster.node().is_unschedulable, CORDONED in cluster.node().annotations)
 
 
-# Pin and nominate.
+# Pin.
 
 
 def test_a_pin_names_the_planned_cards_by_uuid(cluster: Cluster) -> None:
@@ -143,15 +148,125 @@ def test_a_pod_that_no_longer_waits_is_not_led(cluster: Cluster, changed: Json) 
     )
 
 
-def test_a_nomination_sets_the_field_that_schedulers_read(cluster: Cluster) -> None:
-    """An earlier nomination, by a scheduler's own preemption, stays."""
-    cluster.put(pod("p"), pod("q", nominated="other"))
-    claim = on_its_way(cluster, "nominate", p=[0], q=[1])
+# Reserve.
+
+
+def reserved(cluster: Cluster, *pods: Json, **planned: list[int]) -> NodeClaim:
+    """The claim's node, whose cards have just registered."""
+    cluster.put(*pods)
+    claim = on_its_way(cluster, "reserve", **planned)
     joins(cluster, claim)
     registers(cluster)
+    return claim
 
-    assert ["node-1", "other"] == [cluster.pod(name).nominated_node for name in ("p", "q")]
-    assert not cluster.node().is_unschedulable
+
+def state(cluster: Cluster) -> tuple[list[str], bool, bool]:
+    """The values of the node's taints of ours, whether it is cordoned, and whether its claim is initialised."""
+    node = cluster.node()
+    values = [taint.value for taint in node.taints if taint.key == RESERVED_FOR]
+    return values, node.is_unschedulable, cluster.claim().is_true("Initialized")
+
+
+RESERVED: tuple[list[str], bool, bool] = (["gpu-1"], False, False)
+OPEN: tuple[list[str], bool, bool] = ([], False, True)
+
+
+def test_a_node_is_reserved_for_the_pods_of_its_plan(cluster: Cluster) -> None:
+    """Those that wait get the toleration; others do not, nor does one that has a place."""
+    reserved(cluster, pod("p"), pod("q", node="other"), pod("r"), p=[0], q=[1])
+
+    reserved_text = ("Unknown", "Reserved", "Reserved for the pods it was bought for until they are bound")
+    assert reserved_text == cluster.condition("Initialized")
+    assert [("gpu-1",), (), ()] == [cluster.pod(name).reserved_for for name in ("p", "q", "r")]
+    assert RESERVED == state(cluster)
+
+
+def test_the_reservation_begins_in_the_write_that_ends_the_cordon(cluster: Cluster) -> None:
+    """And after the tolerations: no pod is let in that is not of the plan, and none is tried in vain."""
+    reserved(cluster, pod("p"), p=[0])
+
+    seen = [change.obj for change in cluster.api.events if change.obj["kind"] in ("Node", "Pod")]
+    shown = [(obj["kind"], RESERVED_FOR in str(obj["spec"]), obj["spec"].get("unschedulable", False)) for obj in seen]
+    assert ("Node", False, False) not in shown[shown.index(("Node", False, True)) :]
+    assert shown.index(("Pod", True, False)) < shown.index(("Node", True, False))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda cluster: cluster.at(1, lambda: cluster.api.bind("default", "p", "node-1")),
+        lambda cluster: cluster.at(1, lambda: cluster.api.bind("default", "p", "other")),
+        lambda cluster: cluster.remove("Pod", "p"),
+        lambda cluster: cluster.change("Pod", "p", status={"phase": "Failed"}),
+    ],
+    ids=["bound there", "bound elsewhere", "gone", "ended"],
+)
+def test_the_reservation_ends_with_the_last_pod_that_waits(cluster: Cluster, end: Callable[[Cluster], object]) -> None:
+    """At once, by the watch."""
+    reserved(cluster, pod("p"), p=[0])
+    end(cluster)
+
+    assert OPEN == state(cluster)
+
+
+def test_the_reservation_ends_fifteen_seconds_after_the_last_pod_came(cluster: Cluster) -> None:
+    """Longer than kube-scheduler backs off; what hinders the others would hinder them for ever."""
+    reserved(cluster, pod("p"), pod("q"), p=[0], q=[1])
+    cluster.at(10, lambda: cluster.api.bind("default", "p", "node-1"))
+    cluster.at(24)
+    assert RESERVED == state(cluster)
+
+    cluster.at(25)
+    assert OPEN == state(cluster)
+
+
+def test_a_node_without_a_pod_that_waits_is_opened_at_once(cluster: Cluster) -> None:
+    """They found places or went while it was starting."""
+    reserved(cluster, pod("p", node="other"), p=[0], q=[1])
+
+    assert OPEN == state(cluster)
+
+
+def test_a_restart_goes_on_with_a_reservation(cluster: Cluster) -> None:
+    """By the taint alone: its pods, one made again under its name, get what they lack, and the time begins anew."""
+    reserved(cluster, pod("p"), pod("q"), p=[0], q=[1])
+    cluster.at(10)
+    cluster.crash()
+    cluster.remove("Pod", "q")
+    cluster.put(pod("q"))
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
+    assert ("gpu-1",) == cluster.pod("q").reserved_for
+    cluster.at(24)
+    assert RESERVED == state(cluster)
+
+    cluster.at(25)
+    assert OPEN == state(cluster)
+
+
+def test_a_person_s_cordon_of_a_reserved_node_stays(cluster: Cluster) -> None:
+    """Only what is ours ends."""
+    reserved(cluster, pod("p"), p=[0])
+    cluster.change("Node", "node-1", spec={"unschedulable": True})
+    cluster.remove("Pod", "p")
+
+    assert ([], True, True) == state(cluster)
+
+
+def test_a_pod_that_may_have_no_toleration_is_asked_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said on the pod; the others are let in, and the node is open to all in the end."""
+    asked: list[str] = []
+
+    async def tolerate(held: Pod, taint: Taint) -> None:
+        asked.append(held.name)
+        raise Refused("pod tolerations conflict with its namespace whitelist tolerations")
+
+    monkeypatch.setattr(cluster.ports.writer, "tolerate", tolerate)
+    reserved(cluster, pod("p"), p=[0])
+    cluster.at(14)
+    assert (["p"], 1, RESERVED) == (asked, len(cluster.said("NotReserved")), state(cluster))
+
+    cluster.at(15)
+    assert OPEN == state(cluster)
 
 
 # Undone.
@@ -197,23 +312,6 @@ def test_a_pin_from_an_earlier_life_ends_too(cluster: Cluster) -> None:
 
     cluster.at(30)
     assert {} == notes(cluster, "p")
-
-
-def test_a_nomination_ends_with_its_node(cluster: Cluster) -> None:
-    """At once; the pod of a node that stays keeps its own."""
-    cluster.put(pod("q", nominated="node-2"), node_object(a_node("node-2"), START_S))
-    watch_pins(cluster, pod(nominated="node-1"))
-    assert "node-1" == cluster.pod().nominated_node
-
-    cluster.remove("Node", "node-1")
-    assert ["", "node-2"] == [cluster.pod(name).nominated_node for name in ("p", "q")]
-
-
-def test_a_nomination_to_a_node_that_went_while_kerf_was_down_ends(cluster: Cluster) -> None:
-    """Found at the start."""
-    watch_pins(cluster, pod(nominated="gone"))
-
-    assert "" == cluster.pod().nominated_node
 
 
 def test_an_unregistered_node_of_ours_is_not_open_to_pods(cluster: Cluster) -> None:

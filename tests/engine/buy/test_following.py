@@ -1,4 +1,4 @@
-"""How a plan will be followed: replay where every order leads to it, else nomination or pinned cards."""
+"""How a plan will be followed: replay where every order leads to it, else a reserved node or pinned cards."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kerf.engine.buy.options import Options
 from kerf.engine.explain.plan import plan
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import NOMINATE, PIN, REPLAY
+from kerf.model.plan import PIN, REPLAY, RESERVE
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_container, a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, some
@@ -81,11 +81,11 @@ def test_slices_on_different_types_are_pinned() -> None:
     assert [PIN, PIN] == marks(pods, a_hami_pool(), small, G5)
 
 
-def test_whole_cards_on_different_types_are_nominated() -> None:
-    """kube-scheduler counts whole cards itself, so that its nomination holds them."""
+def test_whole_cards_on_different_types_get_reserved_nodes() -> None:
+    """kube-scheduler counts whole cards itself, so it is enough to say who may come."""
     pods = [a_pod("a-one", gpu=1, memory="8Gi"), a_pod("b-four", gpu=4, memory="190Gi")]
 
-    assert [NOMINATE, NOMINATE] == marks(pods, a_pool(), G5, G5_12X)
+    assert [RESERVE, RESERVE] == marks(pods, a_pool(), G5, G5_12X)
 
 
 def test_a_slice_node_leaves_the_others_alone() -> None:
@@ -95,7 +95,7 @@ def test_a_slice_node_leaves_the_others_alone() -> None:
     assert {PIN, REPLAY} == set(marks(pods, a_hami_pool(), PAIR, M5)) or [PIN] == marks(pods, a_hami_pool(), PAIR)
 
 
-@pytest.mark.parametrize("follow, mark", [("off", REPLAY), ("pin", PIN), ("nominate", NOMINATE)])
+@pytest.mark.parametrize("follow, mark", [("off", REPLAY), ("pin", PIN), ("reserve", RESERVE)])
 def test_the_operators_choice_is_taken_as_it_is(follow: str, mark: str) -> None:
     """`--follow` marks every launch."""
     assert [mark] == marks(slices(10240, 10240, 20480), a_hami_pool(), PAIR, follow=follow)

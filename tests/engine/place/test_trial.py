@@ -13,6 +13,7 @@ from kerf.model.constraints import Taint
 from kerf.model.market import Market
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
+    INITIALIZED,
     LAUNCHED,
     PLANNED_OFFERING,
     PLANNED_PODS,
@@ -20,7 +21,7 @@ from kerf.model.nodeclaim import (
     REGISTERED,
     NodeClaim,
 )
-from kerf.model.nodes import CORDONED_BY_KERF
+from kerf.model.nodes import CORDONED_BY_KERF, reservation
 from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Owner
 from kerf.model.promises import devices_text
@@ -85,15 +86,27 @@ def test_a_pod_already_on_the_node_takes_its_part() -> None:
         (a_node(), True),
         (a_node(is_unschedulable=True), False),
         (a_node(is_unschedulable=True, annotations={CORDONED_BY_KERF: "true"}), True),
+        (a_node(taints=(reservation("claim"),)), True),
         (a_node(taints=(DISRUPTED_TAINT,)), False),
         (a_node(is_ready=False), False),
         (a_node(deleted_s=NOON_S), False),
     ],
-    ids=["ready", "cordoned", "cordoned by Kerf", "disrupted", "not ready", "deleting"],
+    ids=["ready", "cordoned", "cordoned by Kerf", "reserved", "disrupted", "not ready", "deleting"],
 )
 def test_which_nodes_take_new_pods(node: Any, usable: bool) -> None:
     """Whatever somebody else cordoned or is taking away is left alone; our own cordon will be lifted."""
     assert usable == is_usable(ClusterNode(node, None))
+
+
+@pytest.mark.parametrize("is_initialized", [True, False])
+def test_a_reservation_keeps_no_pod_off_in_a_plan(is_initialized: bool) -> None:
+    """It ends within seconds; the room that its pods leave is there for others then."""
+    node = a_node(provider_id="i-1", taints=(reservation("claim"), Taint("team")))
+    stages = (LAUNCHED, REGISTERED, *((INITIALIZED,) if is_initialized else ()))
+    claim = a_claim(provider_id="i-1", reached=stages)
+
+    (spot,) = trial_of(seen(node, claim)).spots
+    assert (Taint("team"),) == spot.target.taints
 
 
 def test_a_starting_node_need_not_be_ready() -> None:

@@ -265,6 +265,16 @@ def test_equal_specs_are_one_object() -> None:
     assert first.spec is second.spec
 
 
+def test_a_reservation_is_no_part_of_a_spec() -> None:
+    """What Kerf adds to a pod says where a plan has put it; the pod's own tolerations are what it is."""
+    ours = "{key: kerf.dev/reserved-for, operator: Equal, value: claim-1, effect: NoSchedule}"
+    plain = pod("containers: [{name: a}]\ntolerations: [{key: k}]", "uid: u")
+    planned = pod(f"containers: [{{name: a}}]\ntolerations: [{{key: k}}, {ours}]", "uid: v")
+
+    assert plain.spec is planned.spec
+    assert ((), ("claim-1",)) == (plain.reserved_for, planned.reserved_for)
+
+
 def test_live_pods_share_a_spec_although_token_volumes_differ() -> None:
     """Every live pod has a volume and mounts of its own name, and its node."""
 

@@ -11,7 +11,7 @@ from kerf.model import events as people
 from kerf.model.causes import NotBought
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
-from kerf.model.nodes import Node
+from kerf.model.nodes import Node, reservation
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted, key_of
@@ -234,15 +234,14 @@ def test_an_annotation_never_overwrites_what_must_not_be_there(world: World) -> 
         done(world, writer.annotate_pod(held, pin, unless_present=["nvidia.com/use-gpuuuid"]))
 
 
-def test_a_nomination_is_set_and_cleared(world: World) -> None:
-    """An empty name clears it."""
+def test_a_toleration_is_added_once_and_leaves_the_spec_alone(world: World) -> None:
+    """Repeated it changes nothing; a reader keeps it apart from what the pod's owner wrote."""
     world.api.create(pod())
     writer, held = SimWriter(world.api), read_pod(world)
+    for _ in range(2):
+        done(world, writer.tolerate(held, reservation("claim-1")))
 
-    done(world, writer.nominate(held, "node-a"))
-    assert "node-a" == read_pod(world).nominated_node
-    done(world, writer.nominate(held, ""))
-    assert "nominatedNodeName" not in world.api.list("Pod")[0]["status"]
+    assert (("claim-1",), held.spec) == (read_pod(world).reserved_for, read_pod(world).spec)
 
 
 def test_a_pod_made_again_under_its_name_is_left_alone(world: World) -> None:
@@ -253,7 +252,7 @@ def test_a_pod_made_again_under_its_name_is_left_alone(world: World) -> None:
     world.api.create(pod())
     writer = SimWriter(world.api)
 
-    for call in (writer.evict(held), writer.delete_pod(held, 0), writer.nominate(held, "node-a")):
+    for call in (writer.evict(held), writer.delete_pod(held, 0), writer.tolerate(held, reservation("c"))):
         with pytest.raises(Conflict, match="not the one that was meant"):
             done(world, call)
     assert 1 == len(world.api.list("Pod"))

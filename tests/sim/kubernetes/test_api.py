@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.errors import ApiError
-from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
+from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 from tests.sim.world import World, budget, config_map, node, pod
@@ -356,6 +356,18 @@ def test_an_owner_made_again_is_another_owner(world: World) -> None:
 
 
 # Pods.
+
+
+def test_of_a_pod_tolerations_are_added_and_none_is_taken_away(world: World) -> None:
+    """As the validation of a pod's update has it."""
+    world.api.create(pod())
+    (held,) = world.api.list("Pod")
+    more = [*held["spec"]["tolerations"], {"key": "a", "operator": "Exists"}]
+    world.api.patch("Pod", "default", "web-0", {"spec": {"tolerations": more}})
+
+    with pytest.raises(Refused, match="only additions are allowed"):
+        world.api.patch("Pod", "default", "web-0", {"spec": {"tolerations": more[1:]}})
+    assert more == world.api.list("Pod")[0]["spec"]["tolerations"]
 
 
 def test_binding_sets_node_and_condition_and_clears_the_nomination(world: World) -> None:

@@ -179,7 +179,7 @@ def answer_of(body: bytes) -> Answer:
 
 class _Settings(msgspec.Struct):
     strategy: Literal["cost", "first-fit"] = "cost"
-    follow: Literal["auto", "nominate", "pin", "off"] = "auto"
+    follow: Literal["auto", "reserve", "pin", "off"] = "auto"
     plugin_namespaces: list[str] = msgspec.field(name="pluginNamespaces", default_factory=list)
 
 

@@ -36,7 +36,7 @@ from kerf.engine.study.sizing.compare import compared
 from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
 
-FOLLOWING = ("auto", "nominate", "pin", "off")
+FOLLOWING = ("auto", "reserve", "pin", "off")
 
 
 @click.command()

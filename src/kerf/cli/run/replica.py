@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from kerf.cli.exits import DONE, ClusterUnreachable
@@ -105,8 +104,6 @@ async def main(options: Options, settings: Settings) -> int:
             server = await preflight(client, _needed(options))
             for text in server.degraded:
                 logger("kerf").warning("degraded", detail=text)
-            if settings.follow == "auto" and not server.honours_nominations:
-                settings = replace(settings, follow="pin")
             logger("kerf").info("connected", server=client.server, version=server.version, follow=settings.follow)
             return await Replica(client, options, settings, catalogue).run()
         finally:

@@ -1,60 +1,73 @@
-"""Makes the schedulers follow the plan, and undoes it when it did not work out.
+"""Makes the schedulers follow the plan.
 
-HAMi reserves nothing for a nomination and picks among equal nodes at random, so that a plan its rules would not give by
-themselves is followed by pinning pods to cards (`nvidia.com/use-gpuuuid`, marked `kerf.dev/pinned` as ours). A node
-whose plan needs following is cordoned from its registration until its pods are pinned or nominated.
+A node whose plan needs following is cordoned from its registration until its cards are there. HAMi looks at cards and
+picks among equal nodes at random, so there the pods are pinned to cards (`nvidia.com/use-gpuuuid`, marked
+`kerf.dev/pinned` as ours) and the node is opened. kube-scheduler counts what it gives out itself; what it lacks is who
+may go where. So any other node becomes reserved in the write that ends its cordon: a taint keeps off all pods but those
+of the plan, which get a toleration of it, until they have their places.
 """
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.model import events
-from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.constraints import INSTANCE_TYPE, Taint
 from kerf.model.nodeclaim import FOLLOW, OBSERVED_DEVICES, NodeClaim
-from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, Node
-from kerf.model.plan import NOMINATE, PIN
+from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, RESERVED_FOR, Node, reservation
+from kerf.model.plan import PIN, RESERVE
 from kerf.model.pods import Pod
 from kerf.model.promises import names, read
-from kerf.model.snapshot import Event, Synced, Watched
-from kerf.ports import Conflict, NotFound
+from kerf.model.snapshot import Deleted, Event, Synced, Watched
+from kerf.ports import Conflict, NotFound, Refused
 from kerf.sharing.family import Occupant
 from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin
 from kerf.state import ClusterState, noted_observations
-from kerf.telemetry import PODS_FOLLOWED
+from kerf.telemetry import PODS_FOLLOWED, logger
 
 _LONGEST_S = 10
-"""A node opens after so long, even if somebody keeps clearing the marks of its pods."""
+"""A node of pinned pods opens after so long, even if a person keeps clearing the pins."""
+_RESERVED_S = 15
+"""How long a node stays reserved once it was opened or the last of its pods was bound: kube-scheduler tries a pod again
+at the latest 10 s after it has failed (`podMaxBackoffSeconds` of KubeSchedulerConfiguration)."""
 AS_PLANNED, OTHER_CARDS, OTHER_NODE = "as-planned", "other-cards", "other-node"
 
 
+@dataclass
+class _Opening:
+    """A node that is being opened: since when nothing has changed, the pods that waited then, and those refused.
+
+    Lost at a restart, which only means to wait and to ask again.
+    """
+
+    since_s: float
+    waiting: int
+    refused: set[str] = field(default_factory=set)
+
+
 class Following:
-    """Cordon, pin or nominate, uncordon."""
+    """Cordon, then pin and uncordon, or reserve and release."""
 
     def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
         self._state, self._ports, self._settings = state, ports, settings
-        # Since when a node waits for its marks, by claim; lost at a restart, which only means waiting again.
-        self._began_s: dict[str, float] = {}
-        # One node opens at a time: every opening makes all waiting pods try, and those that fail lose their nomination.
-        self._opening = asyncio.Lock()
+        # By the uid of the claim.
+        self._openings: dict[str, _Opening] = {}
 
     def cordoned(self, claim: NodeClaim, node: Node) -> Node:
         """The node as it must register: cordoned by us when its plan needs following and nobody else cordoned it."""
-        if claim.annotations.get(FOLLOW) not in (PIN, NOMINATE) or node.is_unschedulable:
+        if claim.annotations.get(FOLLOW) not in (PIN, RESERVE) or node.is_unschedulable:
             return node
         return replace(node, is_unschedulable=True, annotations={**node.annotations, CORDONED_BY_KERF: "true"})
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """The claims that wait for a pod's mark, when a mark has come or gone."""
-        if isinstance(event, Synced) or not isinstance(event.value, Pod) or not self._began_s:
+        """The claims that wait for a pod's pin or place, when it has come or the pod is gone."""
+        if isinstance(event, Synced) or not isinstance(event.value, Pod) or not self._openings:
             return ()
-        before = previous if isinstance(previous, Pod) else None
-        if before is None or _mark(before) == _mark(event.value):
+        if not isinstance(previous, Pod) or _standing(previous) == _standing(event.value, isinstance(event, Deleted)):
             return ()
-        waiting = (claim for claim in self._state.claims() if claim.uid in self._began_s)
+        waiting = (claim for claim in self._state.claims() if claim.uid in self._openings)
         return tuple(claim.name for claim in waiting if names(claim.annotations, event.value.key))
 
     async def hold(self, claim: NodeClaim) -> None:
@@ -73,37 +86,77 @@ class Following:
                 continue
 
     async def follow(self, claim: NodeClaim, node: Node) -> bool:
-        """Pin or nominate the pods that the claim was bought for, then lift our own cordon.
-
-        False: the cordon stays until every mark has come back by the watch, so that the schedulers have it as well
-        when the node opens. A nomination that was cleared meanwhile is written again.
-        """
-        async with self._opening:
-            return await self._follow(claim, node)
-
-    async def _follow(self, claim: NodeClaim, node: Node) -> bool:
-        mode = claim.annotations.get(FOLLOW)
-        marked = 0
+        """Lead the pods that the claim was bought for to its node; False while it is not yet open to all others."""
+        mode, is_reserved = claim.annotations.get(FOLLOW), reservation(claim.name) in node.taints
         if mode == PIN:
-            marked = await self._pin(claim, node)
-        elif mode == NOMINATE:
-            marked = await self._nominate(claim, node)
+            is_done = await self._pin(claim, node)
+        elif mode == RESERVE and (is_reserved or CORDONED_BY_KERF in node.annotations):
+            is_done = await self._reserve(claim, node)
+        else:
+            is_done = True
+        if is_done:
+            self._openings.pop(claim.uid, None)
+            await self._open(node)
+        return is_done
+
+    async def _reserve(self, claim: NodeClaim, node: Node) -> bool:
+        """Let the waiting pods in and reserve the node; True once none waits, or none has come for a while.
+
+        The tolerations come first: written after the taint, each pod would be tried in vain and back off. After a crash
+        between two of these writes the next look goes on where they ended, since it goes by the objects alone.
+        """
+        taint, now_s = reservation(claim.name), self._ports.clock.now_s()
+        pods = (self._state.pod(key) for key in sorted(read(claim.annotations).pods))
+        waiting = [pod for pod in pods if pod is not None and pod.is_pending]
+        opening = self._openings.setdefault(claim.uid, _Opening(now_s, len(waiting)))
+        for pod in waiting:
+            if taint.value not in pod.reserved_for and pod.uid not in opening.refused:
+                await self._admit(pod, taint, opening)
+        if taint not in node.taints or len(waiting) < opening.waiting:
+            opening.since_s, opening.waiting = now_s, len(waiting)
+        if not waiting or now_s >= opening.since_s + _RESERVED_S:
+            return True
+        await self._open(node, taint)
+        return False
+
+    async def _admit(self, pod: Pod, taint: Taint, opening: _Opening) -> None:
+        """Give the pod its toleration. One that may have none waits until the node is open to all."""
+        try:
+            await self._ports.writer.tolerate(pod, taint)
+        except (Conflict, NotFound):
+            return
+        except Refused as error:
+            opening.refused.add(pod.uid)
+            logger("following").warning("no toleration", pod=pod.key, error=str(error))
+            self._ports.recorder.record(events.not_reserved(pod.key, taint.value, str(error)))
+
+    async def _open(self, node: Node, taint: Taint | None = None) -> None:
+        """End our own cordon and our reservation, or begin one with the `taint`; a person's cordon stays.
+
+        In one write: in between any pod could take the room.
+        """
+        ours = (CORDON_TAINT,) if CORDONED_BY_KERF in node.annotations else ()
+        kept = tuple(each for each in node.taints if each.key not in (*ours, RESERVED_FOR))
+        opened = replace(
+            node,
+            is_unschedulable=node.is_unschedulable and not ours,
+            annotations={key: text for key, text in node.annotations.items() if key != CORDONED_BY_KERF},
+            taints=kept if taint is None else (*kept, taint),
+        )
+        if opened != node:
+            self._state.note(await self._ports.writer.update_node(opened))
+
+    async def _pin(self, claim: NodeClaim, node: Node) -> bool:
+        """Pin the pods that are not; True once all pins have come back by the watch, so that the scheduler has them."""
+        marked = await self._pinned(claim, node)
         if CORDONED_BY_KERF not in node.annotations:
-            # Somebody else keeps it closed, or has opened it.
+            # A person keeps it closed, or has opened it.
             return True
         now_s = self._ports.clock.now_s()
-        if marked and now_s < self._began_s.setdefault(claim.uid, now_s) + _LONGEST_S:
-            return False
-        self._began_s.pop(claim.uid, None)
-        annotations = {k: v for k, v in node.annotations.items() if k != CORDONED_BY_KERF}
-        # In one write: between the cordon and its taint the pods would be tried, and lose their nominations.
-        taints = tuple(taint for taint in node.taints if taint.key != CORDON_TAINT)
-        opened = replace(node, is_unschedulable=False, annotations=annotations, taints=taints)
-        self._state.note(await self._ports.writer.update_node(opened))
-        return True
+        return not marked or now_s >= self._openings.setdefault(claim.uid, _Opening(now_s, marked)).since_s + _LONGEST_S
 
-    async def _pin(self, claim: NodeClaim, node: Node) -> int:
-        """Pin the pods that are not; how many have been."""
+    async def _pinned(self, claim: NodeClaim, node: Node) -> int:
+        """How many pods had to be pinned."""
         family, marked = self._state.family_of(node, claim), 0
         ids = {device.index: device.id for device in family.inventory(node) or ()}
         for key, cards in sorted(read(claim.annotations).pods.items()):
@@ -122,20 +175,6 @@ class Following:
                 continue
             marked += 1
             self._ports.recorder.record(events.pinned(key, node.name, ", ".join(pinned)))
-        return marked
-
-    async def _nominate(self, claim: NodeClaim, node: Node) -> int:
-        """Nominate the pods that are not; how many have been."""
-        marked = 0
-        for key in sorted(read(claim.annotations).pods):
-            pod = self._state.pod(key)
-            if pod is None or not pod.is_pending or pod.nominated_node:
-                continue
-            try:
-                await self._ports.writer.nominate(pod, node.name)
-            except (Conflict, NotFound):
-                continue
-            marked += 1
         return marked
 
     def observed_change(self, claim: NodeClaim, node: Node | None) -> Mapping[str, str | None] | None:
@@ -204,8 +243,8 @@ class Followed:
         return [device.index for device in devices if device.used_slots]
 
 
-def _mark(pod: Pod) -> tuple[bool, str]:
-    return is_pinned(pod) and not is_held(pod), pod.nominated_node
+def _standing(pod: Pod, is_gone: bool = False) -> tuple[bool, bool]:
+    return is_pinned(pod) and not is_held(pod), pod.is_pending and not is_gone
 
 
 def _is_equal(other: Pod | None, pod: Pod) -> bool:

@@ -191,6 +191,9 @@ class Lifecycle:
             return Result(standing.deadline_s - self._now())
         assert node is not None
         if not await self._following.follow(claim, node):
+            # Of all of them, not of each: every pod that is bound would cost a write.
+            text = "Reserved for the pods it was bought for until they are bound"
+            await self._say(claim, Condition(INITIALIZED, UNKNOWN, "Reserved", text, self._now()))
             return Result(_SOON_S)
         node = self._state.node_of(claim) or node
         if node.labels.get(INITIALIZED_LABEL) != "true":

@@ -1,4 +1,4 @@
-"""How a plan will be followed: by the scheduler's own rules, by nomination, or by pinned cards.
+"""How a plan will be followed: by the scheduler's own rules, on reserved nodes, or by pinned cards.
 
 A plan that the scheduler will not follow is no plan. Nodes come up in any order and pods take the first place that the
 scheduler likes, so that `replay` is promised only where every order leads to an equal result.
@@ -16,10 +16,8 @@ from kerf.engine.place.target import Room
 from kerf.engine.supply.offered import Candidate
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.groups import group_of
-from kerf.model.nodes import Node
-from kerf.model.plan import NOMINATE, PIN, REPLAY, Launch
+from kerf.model.plan import PIN, REPLAY, RESERVE, Launch
 from kerf.model.pods import Pod
-from kerf.model.quantities import PODS
 
 _MOST_TRIES, _FIT_TRIES = 10_000, 10
 """Looks at a node that going through all orders may take, and what a first look costs; beyond, slices are pinned."""
@@ -31,16 +29,6 @@ class Bought:
 
     load: Load
     pods: tuple[Pod, ...]
-
-
-def leaves_room(node: Node, bound: Sequence[Pod], pod: Pod) -> bool:
-    """Whether the pods that are `bound` to the node leave the pod its place; others may have been quicker."""
-    if len(bound) >= node.allocatable.get(PODS, len(bound) + 1):
-        return False
-    return all(
-        node.allocatable.get(name, 0) >= amount + sum(other.spec.requests.get(name, 0) for other in bound)
-        for name, amount in pod.spec.requests.items()
-    )
 
 
 def with_follow(
@@ -61,17 +49,17 @@ def with_follow(
     sliced = frozenset(slices)
     others = [i for i in range(len(bought)) if i not in sliced]
     marks = dict.fromkeys(slices, PIN) if PIN in coming or not _replays(slices, bought, shapes) else {}
-    if NOMINATE in coming or _crossing(others, bought):
-        marks.update(dict.fromkeys(others, NOMINATE))
-    marks.update((i, NOMINATE) for i in others if _is_shown_whole_first(bought[i]))
+    if RESERVE in coming or _crossing(others, bought):
+        marks.update(dict.fromkeys(others, RESERVE))
+    marks.update((i, RESERVE) for i in others if _is_shown_whole_first(bought[i]))
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
     together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
-    marks.update((i, PIN if i in sliced else NOMINATE) for i in together)
+    marks.update((i, PIN if i in sliced else RESERVE) for i in together)
     return tuple(replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
 
 
 def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:
-    """Whether the node's cards are given out by the family's own scheduler, which no nomination binds."""
+    """Whether the family's own scheduler gives out the node's cards: a reserved node binds no pod to a card."""
     target = node.load.candidate.target
     members = [shapes[number] for number, count in enumerate(node.load.counts) if count]
     return bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)

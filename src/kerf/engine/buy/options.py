@@ -8,7 +8,7 @@ STRATEGIES = (COST, FIRST_FIT)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to plan. `follow` is `auto`, or forces `nominate`, `pin` or `off` on every launch."""
+    """How to plan. `follow` is `auto`, or forces `reserve`, `pin` or `off` on every launch."""
 
     strategy: str = COST
     follow: str = "auto"

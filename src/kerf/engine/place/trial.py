@@ -20,7 +20,7 @@ from kerf.model.constraints import HOSTNAME, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
-from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, is_ephemeral
+from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, RESERVED_FOR, is_ephemeral
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
 from kerf.model.pods import HostPort, Pod
 from kerf.model.quantities import CPU, MEMORY, Resources
@@ -320,8 +320,9 @@ def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
     claimed = node.claim.taints if node.claim is not None else ()
     if node.node is None:
         return claimed
-    # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself.
-    taints = tuple(taint for taint in node.node.taints if taint.key != CORDON_TAINT)
+    # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself. A
+    # reservation ends within seconds, and the promises of the node's claim say for whom the room is.
+    taints = tuple(taint for taint in node.node.taints if taint.key not in (CORDON_TAINT, RESERVED_FOR))
     if node.is_initialized:
         return taints
     if not node.is_registered:

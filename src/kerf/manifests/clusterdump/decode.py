@@ -39,7 +39,7 @@ CLUSTER_DUMP = Record(
         "settings": Record(
             {
                 "strategy": one_of("cost", "first-fit"),
-                "follow": one_of("auto", "nominate", "pin", "off"),
+                "follow": one_of("auto", "reserve", "pin", "off"),
                 "pluginNamespaces": ListOf(FILLED),
             }
         ),

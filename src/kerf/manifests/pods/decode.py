@@ -1,8 +1,10 @@
 """Pods to model values.
 
 A workload's pods differ in their names only, so a spec is decoded once for all pods whose relevant parts are the same
-bytes; they then share one PodSpec. For a pod that no API server has seen, what the server would add is added here:
-requests from limits, LimitRange defaults, priority from its class; and what it would refuse is said in `invalid`.
+bytes; they then share one PodSpec. The tolerations that Kerf adds to pods are left out of it (`Pod.reserved_for` has
+them), else the pods of one workload would differ once they are planned. For a pod that no API server has seen, what the
+server would add is added here: requests from limits, LimitRange defaults, priority from its class; and what it would
+refuse is said in `invalid`.
 """
 
 import json
@@ -19,6 +21,7 @@ from kerf.manifests.metadata import Meta, instant, shared_text
 from kerf.manifests.rules import check_requirement
 from kerf.manifests.schema import Path, Problem, Report, Unknown
 from kerf.model.constraints import ANYTHING, Requirement, Requirements, Toleration
+from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
 from kerf.model.quantities import Resources, quantity
 
@@ -54,12 +57,13 @@ _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class SpecReading:
-    """A decoded spec, or what is wrong with it; paths count from the spec."""
+    """A decoded spec, or what is wrong with it; paths count from the spec. `reserved_for` is the pod's."""
 
     spec: PodSpec | None
     invalid: str = ""
     problems: tuple[Problem, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    reserved_for: tuple[str, ...] = ()
 
 
 def read_spec(raw: Any, defaults: Defaults | None) -> SpecReading:
@@ -110,10 +114,11 @@ def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
     if report.problems:
         return SpecReading(None, problems=tuple(report.problems), unknown=unknown)
     spec = _same(_spec(raw, defaults))
+    reserved_for = tuple(t.get("value") or "" for t in raw.get("tolerations") or () if _is_reservation(t))
     if defaults is None:
-        return SpecReading(spec)
+        return SpecReading(spec, reserved_for=reserved_for)
     ranges = (defaults.out_of_range(container) for container in (*spec.init_containers, *spec.containers))
-    return SpecReading(spec, _refusal(raw) or next(filter(None, ranges), ""), unknown=unknown)
+    return SpecReading(spec, _refusal(raw) or next(filter(None, ranges), ""), (), unknown, reserved_for)
 
 
 @lru_cache(maxsize=16384)
@@ -133,7 +138,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         node_selector=Requirements.of_labels(raw.get("nodeSelector") or {}),
         affinity=affinity,
         preferred=preferred,
-        tolerations=tuple(_toleration(t) for t in raw.get("tolerations") or ()),
+        tolerations=tuple(_toleration(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),
         scheduler_name=raw.get("schedulerName") or DEFAULT_SCHEDULER,
         priority=(raw.get("priority") or 0) if defaults is None else defaults.priority_of(class_name),
         priority_class=class_name,
@@ -178,6 +183,10 @@ def _toleration(raw: dict[str, Any]) -> Toleration:
     return Toleration(
         raw.get("key") or "", raw.get("operator") or "Equal", raw.get("value") or "", raw.get("effect") or ""
     )
+
+
+def _is_reservation(toleration: dict[str, Any]) -> bool:
+    return toleration.get("key") == RESERVED_FOR
 
 
 def _claims(raw: dict[str, Any]) -> Iterator[str]:
@@ -287,15 +296,18 @@ def _is_extended(name: str) -> bool:
 _NO_SPEC = PodSpec(())
 
 
-def spec_at(raw: Any, path: Path, report: Report, admission: Admission | None, namespace: str) -> tuple[PodSpec, str]:
-    """(spec, why the API server would refuse it) of the spec at `path`. What is wrong is noted in `report`.
+def spec_at(raw: Any, path: Path, report: Report, admission: Admission, namespace: str) -> tuple[PodSpec, str]:
+    """(spec, why the API server would refuse it) of the spec at `path`. What is wrong is noted in `report`."""
+    reading = _reading_at(raw, path, report, admission.defaults(namespace))
+    return reading.spec or _NO_SPEC, reading.invalid
 
-    `admission` None for a pod that an API server has completed already.
-    """
-    reading = read_spec(raw, None if admission is None else admission.defaults(namespace))
+
+def _reading_at(raw: Any, path: Path, report: Report, defaults: Defaults | None) -> SpecReading:
+    """The spec at `path`; `defaults` None for a pod that an API server has completed already."""
+    reading = read_spec(raw, defaults)
     report.problems += [Problem((*path, *p.path), p.expected, p.got, p.hint, p.is_unquoted) for p in reading.problems]
     report.unknown += [Unknown((*path, *u.path), u.nearest) for u in reading.unknown]
-    return reading.spec or _NO_SPEC, reading.invalid
+    return reading
 
 
 def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> Pod:
@@ -303,7 +315,8 @@ def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: st
     meta = Meta.of(raw, is_namespaced=True)
     status = raw.get("status") or {}
     spec = raw.get("spec")
-    decoded, invalid = spec_at(spec, ("spec",), report, None if meta.uid else admission, meta.namespace)
+    reading = _reading_at(spec, ("spec",), report, None if meta.uid else admission.defaults(meta.namespace))
+    decoded = reading.spec or _NO_SPEC
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
     return Pod(
@@ -322,9 +335,10 @@ def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: st
         phase=status.get("phase") or PENDING,
         owner=meta.owner,
         unschedulable=(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
-        invalid="" if meta.uid else invalid,
+        invalid="" if meta.uid else reading.invalid,
         initialised=is_initialised(decoded, status.get("initContainerStatuses") or ()),
         source=source,
+        reserved_for=reading.reserved_for,
     )
 
 

@@ -144,6 +144,7 @@ def live_pod(raw: bytes | Raw) -> Pod:
             owner=_owner(_bytes(meta.owner_references)),
             unschedulable=_unschedulable(status.conditions or ()),
             initialised=_is_initialised(reading.spec, status),
+            reserved_for=reading.reserved_for,
         )
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unusual from error

@@ -16,8 +16,10 @@ from kerf.manifests.encode import (
     node_claim_status,
     node_merged,
     node_pool_status_merged,
+    toleration_object,
 )
 from kerf.manifests.windows.encode import window_status
+from kerf.model.constraints import Taint
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
@@ -242,12 +244,12 @@ class SimWriter:
             raise Conflict(f"pod {pod.key} has the annotation {present[0]} already")
         self._api.patch("Pod", pod.namespace, pod.name, {"metadata": {"annotations": dict(annotations)}})
 
-    async def nominate(self, pod: Pod, node_name: str) -> None:
-        """Set `status.nominatedNodeName`; an empty name clears it."""
+    async def tolerate(self, pod: Pod, taint: Taint) -> None:
+        """Add a toleration of exactly this taint, unless the pod has it."""
         await asyncio.sleep(0)
-        self._pod(pod)
-        status = {"nominatedNodeName": node_name or None}
-        self._api.patch("Pod", pod.namespace, pod.name, {"status": status}, subresource="status")
+        held, new = self._pod(pod)["spec"].get("tolerations") or [], toleration_object(taint)
+        if new not in held:
+            self._api.patch("Pod", pod.namespace, pod.name, {"spec": {"tolerations": [*held, new]}})
 
     async def evict(self, pod: Pod) -> None:
         """Evict. Raises EvictionBlocked while a budget forbids it."""

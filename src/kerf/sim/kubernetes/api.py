@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kerf.errors import ApiError
 from kerf.model.times import instant_s, instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
-from kerf.sim.kubernetes.admission import Admission, limit_ranges, priority, tolerate_ill_nodes
+from kerf.sim.kubernetes.admission import Admission, limit_ranges, priority, refuse_lost_tolerations, tolerate_ill_nodes
 from kerf.sim.kubernetes.budgets import check_eviction
 from kerf.sim.kubernetes.garbage import OwnerIndex
 from kerf.sim.kubernetes.gates import gate_pods, refuse_important
@@ -302,6 +302,7 @@ class InMemoryApi:
             return old
         if any(new.get(field) != old.get(field) for field in {**old, **new} if field not in ("metadata", STATUS)):
             metadata["generation"] = old["metadata"]["generation"] + 1
+            refuse_lost_tolerations(old, new)
         if is_deleting(old):
             added = set(metadata.get("finalizers") or ()) - set(old["metadata"].get("finalizers") or ())
             if added:

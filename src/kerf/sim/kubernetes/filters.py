@@ -7,8 +7,8 @@ speaks for the node, save that NodeResourcesFit names every resource that is sho
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kerf.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, untolerated
-from kerf.model.nodes import Node
+from kerf.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, untolerated
+from kerf.model.nodes import RESERVED_FOR, Node
 from kerf.model.pods import Container, Pod
 from kerf.model.quantities import CPU, MEMORY, MIB, NOTHING, PODS, Resources
 
@@ -73,7 +73,7 @@ def refusal(attempt: Attempt, room: Room, nominated: Iterable[Pod] = ()) -> Refu
     pod, node = attempt.pod, room.node
     if _is_closed(pod, node):
         return Refusal(UNSCHEDULABLE, ("node(s) were unschedulable",))
-    if untolerated(node.taints, pod.spec.tolerations) is not None:
+    if not _is_tolerated(pod, node):
         return Refusal(TAINTS, ("node(s) had untolerated taint(s)",))
     if not _is_wanted(attempt, node):
         return Refusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",))
@@ -111,12 +111,23 @@ def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, ne
     return any(hints[plugin]() for plugin in refused_by)
 
 
+def tolerations_of(pod: Pod) -> tuple[Toleration, ...]:
+    """All of them: decoded, a pod keeps those that Kerf has added apart from its spec."""
+    added = (Toleration(RESERVED_FOR, "Equal", value, NO_SCHEDULE) for value in pod.reserved_for)
+    return (*pod.spec.tolerations, *added)
+
+
+def bears_cordons(pod: Pod) -> bool:
+    """Whether a cordon does not keep it off."""
+    return any(t.tolerates(_UNSCHEDULABLE) for t in pod.spec.tolerations)
+
+
 def _is_closed(pod: Pod, node: Node) -> bool:
-    return node.is_unschedulable and not any(t.tolerates(_UNSCHEDULABLE) for t in pod.spec.tolerations)
+    return node.is_unschedulable and not bears_cordons(pod)
 
 
 def _is_tolerated(pod: Pod, node: Node) -> bool:
-    return untolerated(node.taints, pod.spec.tolerations) is None
+    return untolerated(node.taints, tolerations_of(pod)) is None
 
 
 def _is_wanted(attempt: Attempt, node: Node) -> bool:

@@ -19,8 +19,10 @@ from kerf.sim.kubernetes.filters import (
     TAINTS,
     UNSCHEDULABLE,
     Attempt,
+    bears_cordons,
     has_common_port,
     may_help,
+    tolerations_of,
 )
 
 _FIRST_BACK_OFF_S, _LAST_BACK_OFF_S = 1, 10
@@ -90,8 +92,8 @@ class SchedulingQueue:
             self._unreserved(old)
         # A nomination alone is no reason to try it, nor is any other change of the pod's own but these.
         reasons = set()
-        if old.spec.tolerations != pod.spec.tolerations:
-            reasons = {UNSCHEDULABLE, TAINTS, EXTENDER}
+        if tolerations_of(old) != tolerations_of(pod):
+            reasons = {TAINTS, EXTENDER} | ({UNSCHEDULABLE} if bears_cordons(pod) else set())
         elif (old.labels, old.annotations) != (pod.labels, pod.annotations):
             reasons = {EXTENDER}
         if held.refused_by & reasons:

@@ -262,7 +262,8 @@ def _what_counts(node: Node) -> tuple[object, ...]:
 def _alike(waiting: Waiting) -> object:
     """Pods of one value fail alike within one cycle, since binding others only takes room away."""
     pod = waiting.pod
-    return id(pod.spec), pod.namespace, waiting.only_nodes, tuple(sorted(pod.annotations.items())), pod.nominated_node
+    marks = (tuple(sorted(pod.annotations.items())), pod.nominated_node, pod.reserved_for)
+    return id(pod.spec), pod.namespace, waiting.only_nodes, marks
 
 
 def _only_nodes(spec: Json) -> frozenset[str] | None:
