@@ -71,7 +71,7 @@ def test_a_group_that_fits_is_bought_at_once() -> None:
 
 def test_the_room_of_a_group_is_kept_for_it() -> None:
     """By nomination: a pod that comes later would leave all of the group without use. Single pods need none."""
-    assert {"nominate"} == {launch.follow for launch in planned(members(8)).launches}
+    assert {"reserve"} == {launch.follow for launch in planned(members(8)).launches}
     assert {"replay"} == {launch.follow for launch in planned([a_pod("single", cpu=3)]).launches}
 
 

@@ -148,7 +148,7 @@ def test_a_card_without_mig_in_a_pool_with_layouts_stays_whole() -> None:
     ]
 
 
-@pytest.mark.parametrize(("resource", "expected"), [("gpu", "nominate"), ("mig-1g.5gb", "replay")])
+@pytest.mark.parametrize(("resource", "expected"), [("gpu", "reserve"), ("mig-1g.5gb", "replay")])
 def test_a_card_that_is_shown_whole_before_it_is_cut_is_kept_closed(resource: str, expected: str) -> None:
     """With `single` an instance and a whole card have one name: a pod would take the card (gpu-operator#2670)."""
     decided = planned(pods({resource: 2}), [a_pool(labels={LAYOUT: "all-1g.5gb"})], [LONE])
