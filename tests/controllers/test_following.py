@@ -210,14 +210,14 @@ def test_the_reservation_ends_with_the_last_pod_that_waits(cluster: Cluster, end
     assert OPEN == state(cluster)
 
 
-def test_a_reservation_ends_a_minute_after_the_last_pod_came_to_its_place(cluster: Cluster) -> None:
+def test_a_reservation_ends_two_minutes_after_the_last_pod_came_to_its_place(cluster: Cluster) -> None:
     """What stops the scheduler then must not keep the others off for ever."""
     reserved(cluster, pod("p"), pod("q"), p=[0], q=[1])
     cluster.at(50, lambda: cluster.api.bind("default", "p", "node-1"))
-    cluster.at(109)
+    cluster.at(169)
     assert RESERVED == state(cluster)
 
-    cluster.at(110)
+    cluster.at(170)
     assert OPEN == state(cluster)
 
 
@@ -249,10 +249,10 @@ def test_a_restart_goes_on_with_a_reservation(cluster: Cluster) -> None:
     cluster.put(pod("q"))
     cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
     assert ("gpu-1",) == cluster.pod("q").reserved_for
-    cluster.at(69)
+    cluster.at(129)
     assert RESERVED == state(cluster)
 
-    cluster.at(70)
+    cluster.at(130)
     assert OPEN == state(cluster)
 
 

@@ -29,15 +29,8 @@ from kerf.telemetry import PODS_FOLLOWED, logger
 
 _LONGEST_S = 10
 """A node of pinned pods opens after so long, even if a person keeps clearing the pins."""
-_IDLE_S = 60
-"""A reservation ends when no pod of any has been bound for so long: then its own pods are stuck, and not just waiting.
-
-kube-scheduler tries a pod again at the latest 10 s after it has failed (`podMaxBackoffSeconds` of its configuration).
-But each node that opens makes it try all waiting pods, and it makes 50 calls a second (`clientConnection.qps`): one of
-1,000 waits for its turn for half a minute. With 15 s for each node 840 of 1,000 lost their places.
-"""
 _MOST_S = 600
-"""A node is open to all after so long, however busy the scheduler is with others."""
+"""A reserved node is open to all after so long, however busy the scheduler is with other planned pods."""
 _AGAIN_S = 1.0
 AS_PLANNED, OTHER_CARDS, OTHER_NODE = "as-planned", "other-cards", "other-node"
 
@@ -112,7 +105,11 @@ class Following:
         return again_s
 
     async def _reserve(self, claim: NodeClaim, node: Node) -> float | None:
-        """Let the waiting pods in and reserve the node; None once none waits, or waits in vain.
+        """Let the waiting pods in and reserve the node; None once none waits, or they wait in vain.
+
+        They do when no pod of any reservation has come for as long as a pin may wait. kube-scheduler backs off for 10 s
+        at most (its `podMaxBackoffSeconds`), but each node that opens makes it try every waiting pod: of 1,000 one
+        waited a minute for its turn on a slow machine, and with 15 s for each node 840 lost their places.
 
         The tolerations come first: written after the taint, each pod would be tried in vain and back off. After a crash
         between two of these writes the next look goes on where they ended, since it goes by the objects alone.
@@ -129,7 +126,7 @@ class Following:
         if len(waiting) < opening.waiting:
             self._progress_s = now_s
         opening.waiting = len(waiting)
-        until_s = min(max(opening.since_s, self._progress_s) + _IDLE_S, opening.since_s + _MOST_S)
+        until_s = min(max(opening.since_s, self._progress_s) + self._settings.pin_deadline_s, opening.since_s + _MOST_S)
         # The others must not wait for a pod that can come only when the node is open to all.
         if now_s >= until_s or all(pod.uid in opening.refused for pod in waiting):
             return None
