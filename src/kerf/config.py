@@ -38,7 +38,9 @@ class Settings:
     disruption_poll_s: float = _setting(10, "Look for nodes that can go.")
     validation_s: float = _setting(15, "A decision to remove a node must come out the same again after so long.")
     settled_s: float = _setting(5 * 60, "Look again at an unchanged cluster.")
-    pin_deadline_s: float = _setting(2 * 60, "Take a pin away whose pod still waits.")
+    pin_deadline_s: float = _setting(
+        2 * 60, "Take a pin away whose pod still waits; end a reservation that no pod comes to."
+    )
     instance_poll_s: float = _setting(30, "Compare claims with the cloud's instances.")
     orphan_age_s: float = _setting(30, "Terminate an instance without a claim once it is so old.")
     drain_poll_s: float = _setting(5, "Look again at a node that is being drained.")

@@ -29,15 +29,15 @@ from kerf.telemetry import PODS_FOLLOWED, logger
 
 _LONGEST_S = 10
 """A node of pinned pods opens after so long, even if a person keeps clearing the pins."""
-_RESERVED_S = 15
-"""How long a node stays reserved once it was opened or the last of its pods was bound: kube-scheduler tries a pod again
-at the latest 10 s after it has failed (`podMaxBackoffSeconds` of KubeSchedulerConfiguration)."""
+_MOST_S = 600
+"""A reserved node is open to all after so long, however busy the scheduler is with other planned pods."""
+_AGAIN_S = 1.0
 AS_PLANNED, OTHER_CARDS, OTHER_NODE = "as-planned", "other-cards", "other-node"
 
 
 @dataclass
 class _Opening:
-    """A node that is being opened: since when nothing has changed, the pods that waited then, and those refused.
+    """A node that is being opened: since when, the pods that waited when it was looked at last, and those refused.
 
     Lost at a restart, which only means to wait and to ask again.
     """
@@ -54,6 +54,8 @@ class Following:
         self._state, self._ports, self._settings = state, ports, settings
         # By the uid of the claim.
         self._openings: dict[str, _Opening] = {}
+        # When a pod of any reservation came to its place.
+        self._progress_s = 0.0
 
     def cordoned(self, claim: NodeClaim, node: Node) -> Node:
         """The node as it must register: cordoned by us when its plan needs following and nobody else cordoned it."""
@@ -62,10 +64,11 @@ class Following:
         return replace(node, is_unschedulable=True, annotations={**node.annotations, CORDONED_BY_KERF: "true"})
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """The claims that wait for a pod's pin or place, when it has come or the pod is gone."""
+        """The claims that wait for a pod's pin or place, when it has come, or the pod is gone or made again."""
         if isinstance(event, Synced) or not isinstance(event.value, Pod) or not self._openings:
             return ()
-        if not isinstance(previous, Pod) or _standing(previous) == _standing(event.value, isinstance(event, Deleted)):
+        before = _standing(previous) if isinstance(previous, Pod) else (False, False)
+        if before == ((False, False) if isinstance(event, Deleted) else _standing(event.value)):
             return ()
         waiting = (claim for claim in self._state.claims() if claim.uid in self._openings)
         return tuple(claim.name for claim in waiting if names(claim.annotations, event.value.key))
@@ -85,22 +88,28 @@ class Following:
                 # The user's own wish stands, or the pod is gone.
                 continue
 
-    async def follow(self, claim: NodeClaim, node: Node) -> bool:
-        """Lead the pods that the claim was bought for to its node; False while it is not yet open to all others."""
+    async def follow(self, claim: NodeClaim, node: Node) -> float | None:
+        """Lead the pods that the claim was bought for to its node.
+
+        None once it is open to all others; else in how many seconds to look again, where no pod's event comes before.
+        """
         mode, is_reserved = claim.annotations.get(FOLLOW), reservation(claim.name) in node.taints
+        again_s = None
         if mode == PIN:
-            is_done = await self._pin(claim, node)
+            again_s = await self._pin(claim, node)
         elif mode == RESERVE and (is_reserved or CORDONED_BY_KERF in node.annotations):
-            is_done = await self._reserve(claim, node)
-        else:
-            is_done = True
-        if is_done:
+            again_s = await self._reserve(claim, node)
+        if again_s is None:
             self._openings.pop(claim.uid, None)
             await self._open(node)
-        return is_done
+        return again_s
 
-    async def _reserve(self, claim: NodeClaim, node: Node) -> bool:
-        """Let the waiting pods in and reserve the node; True once none waits, or none has come for a while.
+    async def _reserve(self, claim: NodeClaim, node: Node) -> float | None:
+        """Let the waiting pods in and reserve the node; None once none waits, or they wait in vain.
+
+        They do when no pod of any reservation has come for as long as a pin may wait. kube-scheduler backs off for 10 s
+        at most (its `podMaxBackoffSeconds`), but each node that opens makes it try every waiting pod: of 1,000 one
+        waited a minute for its turn on a slow machine, and with 15 s for each node 840 lost their places.
 
         The tolerations come first: written after the taint, each pod would be tried in vain and back off. After a crash
         between two of these writes the next look goes on where they ended, since it goes by the objects alone.
@@ -112,12 +121,17 @@ class Following:
         for pod in waiting:
             if taint.value not in pod.reserved_for and pod.uid not in opening.refused:
                 await self._admit(pod, taint, opening)
-        if taint not in node.taints or len(waiting) < opening.waiting:
-            opening.since_s, opening.waiting = now_s, len(waiting)
-        if not waiting or now_s >= opening.since_s + _RESERVED_S:
-            return True
+        if taint not in node.taints:
+            opening.since_s = now_s
+        if len(waiting) < opening.waiting:
+            self._progress_s = now_s
+        opening.waiting = len(waiting)
+        until_s = min(max(opening.since_s, self._progress_s) + self._settings.pin_deadline_s, opening.since_s + _MOST_S)
+        # The others must not wait for a pod that can come only when the node is open to all.
+        if now_s >= until_s or all(pod.uid in opening.refused for pod in waiting):
+            return None
         await self._open(node, taint)
-        return False
+        return until_s - now_s
 
     async def _admit(self, pod: Pod, taint: Taint, opening: _Opening) -> None:
         """Give the pod its toleration. One that may have none waits until the node is open to all."""
@@ -146,14 +160,15 @@ class Following:
         if opened != node:
             self._state.note(await self._ports.writer.update_node(opened))
 
-    async def _pin(self, claim: NodeClaim, node: Node) -> bool:
-        """Pin the pods that are not; True once all pins have come back by the watch, so that the scheduler has them."""
+    async def _pin(self, claim: NodeClaim, node: Node) -> float | None:
+        """Pin the pods that are not; None once all pins have come back by the watch, so the scheduler has them."""
         marked = await self._pinned(claim, node)
         if CORDONED_BY_KERF not in node.annotations:
             # A person keeps it closed, or has opened it.
-            return True
+            return None
         now_s = self._ports.clock.now_s()
-        return not marked or now_s >= self._openings.setdefault(claim.uid, _Opening(now_s, marked)).since_s + _LONGEST_S
+        opening = self._openings.setdefault(claim.uid, _Opening(now_s, marked))
+        return _AGAIN_S if marked and now_s < opening.since_s + _LONGEST_S else None
 
     async def _pinned(self, claim: NodeClaim, node: Node) -> int:
         """How many pods had to be pinned."""
@@ -243,8 +258,8 @@ class Followed:
         return [device.index for device in devices if device.used_slots]
 
 
-def _standing(pod: Pod, is_gone: bool = False) -> tuple[bool, bool]:
-    return is_pinned(pod) and not is_held(pod), pod.is_pending and not is_gone
+def _standing(pod: Pod) -> tuple[bool, bool]:
+    return is_pinned(pod) and not is_held(pod), pod.is_pending
 
 
 def _is_equal(other: Pod | None, pod: Pod) -> bool:

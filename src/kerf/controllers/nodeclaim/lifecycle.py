@@ -190,11 +190,12 @@ class Lifecycle:
             await self._say(claim, waiting_condition(standing, self._now()))
             return Result(standing.deadline_s - self._now())
         assert node is not None
-        if not await self._following.follow(claim, node):
+        again_s = await self._following.follow(claim, node)
+        if again_s is not None:
             # Of all of them, not of each: every pod that is bound would cost a write.
             text = "Reserved for the pods it was bought for until they are bound"
             await self._say(claim, Condition(INITIALIZED, UNKNOWN, "Reserved", text, self._now()))
-            return Result(_SOON_S)
+            return Result(again_s)
         node = self._state.node_of(claim) or node
         if node.labels.get(INITIALIZED_LABEL) != "true":
             await self._ports.writer.update_node(replace(node, labels={**node.labels, INITIALIZED_LABEL: "true"}))
