@@ -9,6 +9,7 @@ import pytest
 from kerf.engine.buy.limits import usage
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.supply.caps import excess
+from kerf.engine.world import World
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
@@ -83,7 +84,8 @@ def test_overlays_correct_prices_before_they_are_capped() -> None:
     high = a_snapshot(**given, overlays=(replace(overlay, price="1.12"),))
 
     assert 700_000 == offer(pool, G5, overlays=(overlay,)).price_micro
-    assert [None, OverPriceCap(1_120_000, 900_000)] == [excess(seen.nodes[0], seen, market) for seen in (low, high)]
+    found = [excess(seen.nodes[0], pool, World(seen, market).supply) for seen in (low, high)]
+    assert [None, OverPriceCap(1_120_000, 900_000)] == found
 
 
 @pytest.mark.parametrize("key", [MAX_PRICE, MAX_GPU_PRICE])
@@ -119,7 +121,7 @@ def test_what_runs_counts_at_its_present_price() -> None:
     """Where the pool limits the cost, and nowhere else."""
     claims = [a_claim("a", pool="priced"), a_claim("b", pool="other")]
     pools = [a_pool("priced", limits={COST: 1}), a_pool("other", limits={"cpu": 9})]
-    used = usage(a_snapshot(pools=pools, claims=claims), a_market(M5))
+    used = usage(World(a_snapshot(pools=pools, claims=claims), a_market(M5)))
 
     assert (192_000, False) == (used["priced"][COST], COST in used["other"])
 

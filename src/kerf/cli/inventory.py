@@ -122,7 +122,7 @@ def _node_object(node: ClusterNode, world: World) -> Json:
         "gpus": len(node.devices),
         "gpusAllocated": cards_number(sum(device.allocated_percent_points for device in node.devices)),
         "pods": [pod.key for pod in node.pods],
-        "perHour": price_number(present_price(node, world.snapshot, world.market)),
+        "perHour": price_number(present_price(node, world.world.supply)),
     }
 
 
@@ -140,7 +140,7 @@ def _node_lines(world: World, is_wide: bool) -> list[str]:
     wide = ("NODECLAIM",) if is_wide else ()
     money = f"{world.market.currency}/H"
     headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
-    total = sum(present_price(node, world.snapshot, world.market) for node in world.snapshot.nodes)
+    total = sum(present_price(node, world.world.supply) for node in world.snapshot.nodes)
     return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {world.market.currency}/h"]
 
 
@@ -149,7 +149,7 @@ def _node_row(node: ClusterNode, world: World, is_wide: bool) -> tuple[str, ...]
     wide = (node.claim.name if node.claim is not None else "-",) if is_wide else ()
     labels = [node.labels.get(key) or "-" for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE)]
     age = age_text(world.snapshot.taken_at_s - created_s(node))
-    price = price_text(present_price(node, world.snapshot, world.market))
+    price = price_text(present_price(node, world.world.supply))
     counts = (_gpus_text(node), str(len(node.pods)), price)
     return (name, *wide, pool_of(node) or "-", *labels, stage_of(node), age, *counts)
 

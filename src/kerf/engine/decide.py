@@ -71,12 +71,12 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     early, shapes = refused_early(group(waiting.pods, _quota_namespaces(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families)
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
-    changed = relabelled(places.left, trial, snapshot, world.market, supply.families)
+    changed = relabelled(places.left, trial, world)
     places.left = changed.left
     none_bought = unbought(trial, places.unbought)
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
     buy = cheapest_nodes if options.strategy == COST else first_fit
-    made = Outcome(world, trial, waiting, buy, Ledger.of(snapshot, world.market), places, promised)
+    made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)
     made.planned_for, made.turned_away = shapes, (*waiting.held, *early, *over_quota)
     made.relabels = changed.relabels
     made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
@@ -138,7 +138,7 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
     paid, allocated = pricing.cards_in_use(world.snapshot, decision.placements, made.promised)
     paid += sum(len(launch.devices) for launch in launches)
     allocated += sum(launch.allocated for launch in launches)
-    before = pricing.cluster_price(world.snapshot, world.market)
+    before = pricing.cluster_price(world.snapshot.nodes, world.supply)
     cost = Cost(world.market.currency, before, before + sum(launch.price_micro for launch in launches))
     return replace(decision, cost=cost, gpus=GpuUse(paid, allocated))
 

@@ -29,7 +29,7 @@ def answers(snapshot: ClusterSnapshot, market: Market, plan: Plan) -> PodAnswers
 def test_a_node_above_its_cap_names_its_successor_and_so_does_the_pool() -> None:
     """The node goes once its pods have moved."""
     snapshot = caps.with_pods(caps.capped())
-    (command, *_) = propose(snapshot, MARKET, may_go(snapshot))
+    (command, *_) = propose(engine.World(snapshot, MARKET), may_go(snapshot))
     plan = explained(command)
     known = answers(snapshot, MARKET, plan)
 

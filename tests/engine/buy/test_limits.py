@@ -3,6 +3,7 @@
 from typing import Any
 
 from kerf.engine.buy.limits import Ledger, usage
+from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
 from kerf.model.plan import Stage
@@ -55,7 +56,7 @@ def test_claims_in_flight_count_as_the_type_they_are_planned_as() -> None:
     )
     stated = a_claim("b", reached=(LAUNCHED,), capacity=resources(cpu=6))
 
-    used = usage(a_snapshot(claims=[planned_as, stated]), a_market(M5_2X))
+    used = usage(World(a_snapshot(claims=[planned_as, stated]), a_market(M5_2X)))
 
     assert (14000, 2) == (used["pool"]["cpu"], used["pool"]["nodes"])
 
@@ -64,7 +65,7 @@ def test_a_node_of_ours_counts_what_it_shows_where_the_type_is_unknown() -> None
     """A type that the market lost still counts; a node without claim never does."""
     snapshot = a_snapshot(nodes=[a_node("mine"), a_node("foreign")], claims=[a_claim(node_name="mine")])
 
-    assert {"pool": resources(cpu=4, memory="16Gi", pods=58, nodes=1)} == usage(snapshot, a_market())
+    assert {"pool": resources(cpu=4, memory="16Gi", pods=58, nodes=1)} == usage(World(snapshot, a_market()))
 
 
 def test_the_limit_is_charged_for_what_is_bought() -> None:

@@ -55,8 +55,8 @@ def instance_types(workloads: tuple[str, ...], **flags: Any) -> int:
         pods = [pod for pod in world.snapshot.pending if namespace in (None, pod.namespace)]
     with progress(f"comparing families for {counted(len(pods), 'pod')}"):
         new = _as_new(pods)
-        today = cost_today(new, world.snapshot, world.market)
-        found = costs_by_family(new, world.snapshot, world.market)
+        today = cost_today(new, world.world)
+        found = costs_by_family(new, world.world)
     data = {
         "apiVersion": API_VERSION,
         "kind": "FamilyCosts",

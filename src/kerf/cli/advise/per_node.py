@@ -12,7 +12,7 @@ from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.sizing.assortment import ANY_POOL, any_pool, candidates_of
 from kerf.engine.study.sizing.density import Breakdown, Division, by_density
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import Candidate
 from kerf.errors import InputError
 from kerf.kube.client import NoCluster
 from kerf.model.instancetypes import price_number, price_text
@@ -66,18 +66,18 @@ def _candidates(world: World, instance_type: str | None, nodepool: str | None) -
         if not pools:
             raise InputError(f"the {world.place} has no NodePool: give --instance-type TYPE")
         names = {pool.name for pool in pools}
-        return [c for c in supply(snapshot, market).candidates if c.pool.name in names]
+        return [c for c in world.world.supply.candidates if c.pool.name in names]
     kind = market.find(instance_type)
     if kind is None:
         close = difflib.get_close_matches(instance_type.lower(), [each.name for each in market.types], 3)
         nearest = f"; nearest known: {', '.join(close)}" if close else ""
         raise InputError(f"--instance-type {instance_type}: not sold in {market.region or 'the catalogue'}{nearest}")
-    offered = [c for c in supply(snapshot, market).candidates if c.pool in pools and c.kind.name == instance_type]
+    offered = [c for c in world.world.supply.candidates if c.pool in pools and c.kind.name == instance_type]
     if offered:
         return offered
     if pools:
         click.echo(f"note: no NodePool of the {world.place} allows {instance_type}; as if one did", err=True)
-    return candidates_of(kind, pools, snapshot, market) or candidates_of(kind, [any_pool()], snapshot, market)
+    return candidates_of(kind, pools, world.world) or candidates_of(kind, [any_pool()], world.world)
 
 
 def _object(division: Division, currency: str) -> Json:

@@ -31,7 +31,7 @@ def pool(name: str, **flags: Any) -> int:
     pools = {each.name: each for each in world.snapshot.node_pools}
     found = pools[key_of(Wanted("nodepool", name.removeprefix("nodepool/")), pools, world)]
     _, plan = decided(world, Options(with_bound=False))
-    review = reviewed(found, plan, world.snapshot, world.market, world.usage)
+    review = reviewed(found, plan, world.world, world.usage)
     currency = world.market.currency
     emit(flags["output"], lambda: _object(review, currency), lambda: _lines(review, currency))
     return DONE

@@ -31,7 +31,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
     world = answers.world
     future, load = prospect(node, answers.fates), load_of(node, world.usage)
     coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
-    dear = excess(node, world.snapshot, world.market)
+    dear = excess(node, world.snapshot.pool(pool_of(node)), world.world.supply)
     name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
     data: Json = {
         "kind": kind,
@@ -42,7 +42,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "instanceType": node.labels.get(INSTANCE_TYPE, ""),
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
-        "perHour": price_number(present_price(node, world.snapshot, world.market)),
+        "perHour": price_number(present_price(node, world.world.supply)),
         "priceCap": None if dear is None else cause_text(dear),
         "stage": stage_of(node),
         "missing": _missing(node, world),
@@ -92,11 +92,11 @@ def _budgets(node: ClusterNode, world: World) -> dict[str, int | None]:
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
     world = answers.world
     labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
-    price = f"{price_text(present_price(node, world.snapshot, world.market))} {world.market.currency}/h"
+    price = f"{price_text(present_price(node, world.world.supply))} {world.market.currency}/h"
     age = age_text(world.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
-    dear = excess(node, world.snapshot, world.market)
+    dear = excess(node, world.snapshot.pool(pool_of(node)), world.world.supply)
     if dear is not None:
         kept = "this one is kept until its pods have a cheaper place"
         yield f"  {cause_text(dear)}: no further node is bought at it, and {kept}"

@@ -38,7 +38,7 @@ class PodAnswers:
     @cached_property
     def fates(self) -> Fates:
         """What becomes of the nodes."""
-        return Fates(self.world.snapshot, self.world.market, self.plan)
+        return Fates(self.world.world, self.plan)
 
     @cached_property
     def launches(self) -> dict[str, Launch]:

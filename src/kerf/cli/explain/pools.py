@@ -11,7 +11,7 @@ from kerf.cli.render import counted, table
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.supply.offered import Candidate, Supply, pool_problem, supply
+from kerf.engine.supply.offered import Candidate, pool_problem
 from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
@@ -39,16 +39,13 @@ class _Pool:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        return self._wares.by_pool.get(self.pool.name, ())
-
-    @cached_property
-    def _wares(self) -> Supply:
-        return supply(self.world.snapshot, self.world.market)
+        return self.world.world.supply.by_pool.get(self.pool.name, ())
 
     @cached_property
     def too_dear(self) -> list[Candidate]:
         """Types of which a price cap leaves offerings out, the cheapest of those first."""
-        mine = [c for c in (*self._wares.candidates, *self._wares.unavailable) if c.pool.name == self.pool.name]
+        supply = self.world.world.supply
+        mine = [c for c in (*supply.candidates, *supply.unavailable) if c.pool.name == self.pool.name]
         return sorted((c for c in mine if c.too_dear), key=lambda c: (c.too_dear[0].price_micro, c.kind.name))
 
     @cached_property
@@ -63,7 +60,7 @@ class _Pool:
     @cached_property
     def limits(self) -> list[tuple[str, int, int, int]]:
         """Resource, limit, in use, added by the plan: as the ledger counts, by which launches are refused."""
-        ledger = Ledger.of(self.world.snapshot, self.world.market)
+        ledger = Ledger.of(self.world.world)
         used, limits = ledger.used(self.pool.name), ledger.limit(self.pool.name) or NOTHING
         for launch in self.plan.launches:
             ledger.charge(launch.node_pool, launch.charge)
@@ -75,7 +72,7 @@ class _Pool:
         """Nodes of the pool and those on their way, with their prices."""
         held = self.world.snapshot.nodes
         mine = [node for node in held if node.claim is not None and node.claim.node_pool == self.pool.name]
-        return [(node.name, present_price(node, self.world.snapshot, self.world.market)) for node in mine]
+        return [(node.name, present_price(node, self.world.world.supply)) for node in mine]
 
     @cached_property
     def relabels(self) -> list[Repartition]:

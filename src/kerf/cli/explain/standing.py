@@ -34,8 +34,8 @@ def standing_of(pods: Sequence[Pod], world: World) -> tuple[Json, list[str]]:
     if not stand.pods:
         return {}, []
     running = [pod for pod in pods if pod.node_name and not pod.is_ended]
-    fit = fitting(running, stand, world.snapshot, world.market, world.usage)
-    found = openings(running[0], fit.requests if fit is not None else NOTHING, world.snapshot, world.market)
+    fit = fitting(running, stand, world.world, world.usage)
+    found = openings(running[0], fit.requests if fit is not None else NOTHING, world.world)
     patch = None if fit is None else _patch(running[0], fit.requests)
     waits = any(pod.is_pending for pod in pods)
     data: Json = {

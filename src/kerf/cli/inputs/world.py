@@ -24,6 +24,7 @@ from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.config import settings_of
+from kerf.engine import world as engine
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.engine.study.usage.samples import Fault, joined
@@ -214,6 +215,11 @@ class World(Large):
     place: str = "input"
     namespace: str = "default"
     usage: Usage = NO_USAGE
+
+    @cached_property
+    def world(self) -> engine.World:
+        """What decisions are made from; what is for sale is worked out once."""
+        return engine.World(self.snapshot, self.market)
 
     @cached_property
     def pods_by_key(self) -> dict[str, Pod]:

@@ -34,7 +34,7 @@ def span_s(_context: click.Context, parameter: click.Parameter, text: str | None
 
 def calendar_of(world: World, seconds: float) -> tuple[Entry, ...]:
     """The openings from the moment of the input on."""
-    return calendar(world.snapshot, world.market, world.snapshot.taken_at_s + seconds)
+    return calendar(world.world, world.snapshot.taken_at_s + seconds)
 
 
 def calendar_object(entries: tuple[Entry, ...], world: World) -> Json:

@@ -115,7 +115,7 @@ def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
     """Print one row for the requests as they are and for each that was given."""
     pending = world.snapshot.pending
     with progress(f"planning {counted(len(pending), 'pod')}"):
-        variants = compared(world.snapshot, world.market, options, flags["compare"])
+        variants = compared(world.world, options, flags["compare"])
     if not pending:
         click.echo(f"note: no pod of the {world.place} waits for a node, so that there is nothing to compare", err=True)
         running = sum(1 for pod in world.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
@@ -161,15 +161,15 @@ def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan
     room, too.
     """
     everything = whole or world
-    snapshot, market = everything.snapshot, everything.market
+    snapshot = everything.snapshot
 
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == world.snapshot.pending:
             return made.placements
-        others = decide(engine.World(snapshot, market), Options(made.strategy, with_bound=False))
+        others = decide(everything.world, Options(made.strategy, with_bound=False))
         return (*made.placements, *others.placements)
 
-    command, _ = first_command(snapshot, market, candidates(snapshot)[0], placements)
+    command, _ = first_command(everything.world, candidates(snapshot)[0], placements)
     if command is None:
         return made
     first = command_explained(command)

@@ -35,13 +35,13 @@ MOST_ALTERNATIVES = 59
 def launches_of(
     purchase: Purchase,
     shapes: Sequence[Shape],
-    world: tuple[Supply, Ledger],
+    available: tuple[Supply, Ledger],
     options: Options,
     coming: Collection[str],
     first: int,
 ) -> tuple[tuple[Launch, ...], list[Bought]]:
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
-    wares, ledger = world
+    wares, ledger = available
     queues = [iter(shape.pods) for shape in shapes]
     filler = Filler(shapes)
     launches: list[Launch] = []

@@ -13,16 +13,15 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import NodeRoom, Trial
 from kerf.engine.supply.offered import Candidate
+from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.gpu import DeviceShape
 from kerf.model.instancetypes import Offering
-from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import NodePlacement, Repartition
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ClusterSnapshot
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import label_choices
 from kerf.sharing.registry import double_booked, owner_of
@@ -55,14 +54,12 @@ class _Option:
     candidate: Candidate
 
 
-def relabelled(
-    shapes: Sequence[Shape], trial: Trial, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]
-) -> Relabelling:
+def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelling:
     """The node and configuration that serve most pods, then the next, until no idle node helps. `trial` stays as it is.
 
     Cost: idle nodes of pools with a choice x configurations x shapes.
     """
-    options = list(_options(trial, snapshot, market, families))
+    options = list(_options(trial, world))
     if not options or not shapes:
         return Relabelling(left=tuple(shapes))
     filler = Filler(shapes)
@@ -100,14 +97,12 @@ def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], sh
     )
 
 
-def _options(
-    trial: Trial, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]
-) -> Iterator[_Option]:
-    pools = {pool.name: pool for pool in snapshot.node_pools}
+def _options(trial: Trial, world: World) -> Iterator[_Option]:
+    pools, families = {pool.name: pool for pool in world.snapshot.node_pools}, world.supply.families
     for spot, room in zip(trial.spots, trial.rooms, strict=True):
         node = spot.cluster_node
         pool = pools.get(node.claim.node_pool) if node.claim is not None else None
-        kind = market.find(node.claim.instance_type) if node.claim is not None else None
+        kind = world.market.find(node.claim.instance_type) if node.claim is not None else None
         is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
         if pool is None or kind is None or node.node is None or not node.is_initialized or not is_idle:
             continue

@@ -4,13 +4,13 @@ An offering above its pool's cap is never asked for. A node that is paid already
 is marked, and it goes when its pods have another place.
 """
 
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import Candidate, Supply
 from kerf.engine.supply.pricing import present_price, present_type
 from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import ZONE, Requirement, Requirements
 from kerf.model.instancetypes import Offering
-from kerf.model.market import Market
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.nodepool import NodePool
+from kerf.model.snapshot import ClusterNode
 
 
 def within_cap(candidate: Candidate, offering: Offering) -> Requirements:
@@ -32,10 +32,9 @@ def leaks(candidate: Candidate, capacity_type: str, zones: Requirements) -> bool
     return any(allowed is None or allowed.has(zone) for zone in dear)
 
 
-def excess(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> OverPriceCap | None:
-    """Which cap a node that was bought exceeds by now; None when it is not."""
-    pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
+def excess(node: ClusterNode, pool: NodePool | None, supply: Supply) -> OverPriceCap | None:
+    """Which cap of its pool a node that was bought exceeds by now; None for none, and without a pool."""
     if pool is None or not pool.bounds.has_cap:
         return None
-    kind = present_type(node, snapshot, market)
-    return None if kind is None else pool.bounds.excess(kind, present_price(node, snapshot, market))
+    kind = present_type(node, supply)
+    return None if kind is None else pool.bounds.excess(kind, present_price(node, supply))

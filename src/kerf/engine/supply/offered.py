@@ -4,7 +4,7 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -105,12 +105,13 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Supply(Large):
-    """Everything that could be bought: candidates of all pools, and what a plan should tell of them.
+    """Everything that could be bought on a market: candidates of all pools, and what a plan should tell of them.
 
     `pool_problems` are why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave
     nodes without a GPU; both by the pool's name.
     """
 
+    market: Market
     candidates: tuple[Candidate, ...]
     unavailable: tuple[Candidate, ...] = ()
     families: tuple[Family, ...] = ()
@@ -125,6 +126,11 @@ class Supply(Large):
         for candidate in self.candidates:
             found.setdefault(candidate.pool.name, []).append(candidate)
         return {name: tuple(held) for name, held in found.items()}
+
+    @cached_property
+    def types_in_pools(self) -> Mapping[tuple[str, str], InstanceType]:
+        """Types as NodeOverlays correct them, by pool and name of the type; also those that cannot be had now."""
+        return {(each.pool.name, each.kind.name): each.kind for each in (*self.unavailable, *self.candidates)}
 
 
 @dataclass
@@ -151,12 +157,14 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
-    kept: dict[object, Supply] = market.__dict__.setdefault("_supply", {})
-    if key not in kept:
-        if len(kept) >= _KEPT:
-            kept.pop(next(iter(kept)))
-        kept[key] = _supply(snapshot, market)
-    return kept[key]
+    kept = market.supplies
+    known = kept.get(key)
+    if isinstance(known, Supply):
+        return known
+    if len(kept) >= _KEPT:
+        kept.pop(next(iter(kept)))
+    found = kept[key] = _supply(snapshot, market)
+    return found
 
 
 def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
@@ -181,6 +189,7 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
             for variant in among:
                 _offer(variant, kind, (snapshot, market, families), collected)
     return Supply(
+        market,
         tuple(sorted(collected.candidates, key=lambda c: c.order)),
         tuple(collected.unavailable),
         families,
@@ -259,10 +268,10 @@ def _names_fraction(pool: NodePool, kind: InstanceType) -> bool:
 
 
 def _offer(
-    pool: NodePool, kind: InstanceType, world: tuple[ClusterSnapshot, Market, tuple[Family, ...]], out: _Collected
+    pool: NodePool, kind: InstanceType, given: tuple[ClusterSnapshot, Market, tuple[Family, ...]], out: _Collected
 ) -> None:
     """Add one type of one pool to `out`, as available or with the reason why it is not."""
-    snapshot, market, families = world
+    snapshot, market, families = given
     requirements = pool.template_requirements().intersect(kind.requirements)
     offered = offerings_of(pool, kind, requirements, market)
     family = owner_of(pool.labels, pool.stated_annotations, families)

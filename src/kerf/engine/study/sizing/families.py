@@ -10,12 +10,10 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.study.sizing.assortment import any_pool, offered_by, opened
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import Candidate
+from kerf.engine.world import World
 from kerf.model.constraints import ARCH
-from kerf.model.market import Market
-from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,15 @@ TODAY = "as allowed"
 """In the place of a family's name: what the NodePools allow today, limits aside."""
 
 
-def cost_today(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Market) -> FamilyCost | None:
+def cost_today(pods: Iterable[Pod], world: World) -> FamilyCost | None:
     """The same pods on the types that the NodePools allow; None where there is none, or no pod."""
-    shapes, candidates = group(pods), supply(snapshot, market).candidates
+    shapes, candidates = group(pods), world.supply.candidates
     if not shapes or not candidates:
         return None
     return _cost(TODAY, shapes, candidates, frozenset((c.pool.name, c.kind.name) for c in candidates))
 
 
-def costs_by_family(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Market) -> tuple[FamilyCost, ...]:
+def costs_by_family(pods: Iterable[Pod], world: World) -> tuple[FamilyCost, ...]:
     """Each family that holds one of the pods, those that hold all first, then by price and name.
 
     NodePools count with all they ask but types and limits; where there is none, every type on demand. Cost: one search
@@ -63,9 +61,9 @@ def costs_by_family(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Mark
     shapes = group(pods)
     if not shapes:
         return ()
-    allowed = frozenset((c.pool.name, c.kind.name) for c in supply(snapshot, market).candidates)
+    allowed = frozenset((c.pool.name, c.kind.name) for c in world.supply.candidates)
     by_family: dict[str, list[Candidate]] = {}
-    for candidate in _everything(snapshot.node_pools, snapshot, market):
+    for candidate in _everything(world):
         by_family.setdefault(candidate.kind.family or candidate.kind.name, []).append(candidate)
     found = (_cost(family, shapes, candidates, allowed) for family, candidates in sorted(by_family.items()))
     return tuple(
@@ -73,10 +71,10 @@ def costs_by_family(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Mark
     )
 
 
-def _everything(pools: Sequence[NodePool], snapshot: ClusterSnapshot, market: Market) -> list[Candidate]:
+def _everything(world: World) -> list[Candidate]:
     # Equal weights: it is the price that is asked for here.
-    wanted = [replace(opened(pool), weight=0) for pool in pools] or [any_pool()]
-    return [candidate for pool in wanted for candidate in offered_by(pool, snapshot, market)]
+    wanted = [replace(opened(pool), weight=0) for pool in world.snapshot.node_pools] or [any_pool()]
+    return [candidate for pool in wanted for candidate in offered_by(pool, world)]
 
 
 def _cost(

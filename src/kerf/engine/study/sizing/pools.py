@@ -9,15 +9,15 @@ from kerf.engine.buy.limits import usage
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.shapes import group
 from kerf.engine.study.usage.overload import requested_by
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import Candidate
+from kerf.engine.world import World
 from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, NODES, PODS, Resources
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode
 from kerf.model.usage import Usage
 
 
@@ -92,9 +92,10 @@ class PoolReview:
     types: tuple[TypeReview, ...]
 
 
-def reviewed(pool: NodePool, plan: Plan, snapshot: ClusterSnapshot, market: Market, seen: Usage) -> PoolReview:
+def reviewed(pool: NodePool, plan: Plan, world: World, seen: Usage) -> PoolReview:
     """The pool with what runs on it, what the plan adds to it, and what was measured."""
-    candidates = supply(snapshot, market).by_pool.get(pool.name, ())
+    snapshot = world.snapshot
+    candidates = world.supply.by_pool.get(pool.name, ())
     nodes = [node for node in snapshot.nodes if node.claim is not None and node.claim.node_pool == pool.name]
     waiting = [pod for pod in snapshot.pending if not is_virtual(pod.key)]
     pods = [pod for node in nodes for pod in node.pods if not pod.is_daemon and not pod.is_ended] + waiting
@@ -102,7 +103,7 @@ def reviewed(pool: NodePool, plan: Plan, snapshot: ClusterSnapshot, market: Mark
     return PoolReview(
         pool,
         len(pods),
-        _limits(pool, plan, (snapshot, market), candidates, (requested, _measured(nodes, seen))),
+        _limits(pool, plan, world, candidates, (requested, _measured(nodes, seen))),
         _types(candidates, nodes, plan, pods),
     )
 
@@ -118,16 +119,16 @@ def _measured(nodes: Sequence[ClusterNode], seen: Usage) -> Mapping[str, int]:
 def _limits(
     pool: NodePool,
     plan: Plan,
-    world: tuple[ClusterSnapshot, Market],
+    world: World,
     candidates: Sequence[Candidate],
     pods: tuple[Mapping[str, int], Mapping[str, int]],
 ) -> tuple[LimitReview, ...]:
     """`pods`: what they ask, and what was measured."""
-    (snapshot, market), (requested, measured) = world, pods
-    used = usage(snapshot, market).get(pool.name, Resources())
+    requested, measured = pods
+    used = usage(world).get(pool.name, Resources())
     planned = Resources()
     for launch in plan.launches:
-        kind = market.find(launch.offering.instance_type)
+        kind = world.market.find(launch.offering.instance_type)
         if launch.node_pool == pool.name and kind is not None:
             planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
     found = []
