@@ -17,7 +17,7 @@ from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay, Offering
 from kerf.model.nodepool import EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import Stage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
-from tests.engine.worlds import G5, G5_12X, M5, bought, offer, only_unplaced, planned, some, wares
+from tests.engine.worlds import G5, G5_12X, M5, bought, offer, only_unplaced, planned, some, supply_of
 
 COST = "kerf.dev/cost-per-hour"
 G6 = an_instance_type("g6.xlarge", devices=cards(1, 23034, "L4"), price="0.8048")
@@ -185,4 +185,4 @@ def test_a_cap_of_cards_a_node_is_a_requirement() -> None:
     eight = an_instance_type("eight", devices=cards(8), labels={key: "8"}, price="0.5")
     pool = a_pool(requirements=Requirements([Requirement.of(key, "Lt", ("5",))]))
 
-    assert ["four"] == [c.kind.name for c in wares(pool, types=[four, eight]).candidates]
+    assert ["four"] == [c.kind.name for c in supply_of(pool, types=[four, eight]).available]

@@ -29,7 +29,7 @@ from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.state import ClusterState
 
 
-class Disruption:
+class DisruptionController:
     """One pass over all nodes, every ten seconds and when the time of a node's consolidateAfter is over."""
 
     name = "disruption"

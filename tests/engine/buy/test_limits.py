@@ -128,19 +128,19 @@ def test_a_node_for_a_floor_is_charged_too() -> None:
 def test_a_search_spends_its_own_copy() -> None:
     """Charging a copy leaves the ledger; room is counted in whole nodes."""
     ledger = Ledger([a_pool(limits={"cpu": 10})], {})
-    candidate = offer(a_pool(), M5)
+    offered = offer(a_pool(), M5)
     other = ledger.copy()
 
-    other.charge("pool", candidate.capacity, 2)
+    other.charge("pool", offered.capacity, 2)
 
-    assert (2, 0) == (ledger.room_for(candidate), other.room_for(candidate))
-    assert () == ledger.exceeded_by(candidate)
-    assert ("cpu",) == other.exceeded_by(candidate)
+    assert (2, 0) == (ledger.room_for(offered), other.room_for(offered))
+    assert () == ledger.exceeded_by(offered)
+    assert ("cpu",) == other.exceeded_by(offered)
 
 
 def test_no_limits_mean_any_number() -> None:
     """None stands for no limit, of a pool or of a resource."""
-    candidate = offer(a_pool(), M5)
+    offered = offer(a_pool(), M5)
 
-    assert Ledger([a_pool()], {}).room_for(candidate) is None
-    assert Ledger([a_pool(limits={"nvidia.com/gpu": 4})], {}).room_for(candidate) is None
+    assert Ledger([a_pool()], {}).room_for(offered) is None
+    assert Ledger([a_pool(limits={"nvidia.com/gpu": 4})], {}).room_for(offered) is None

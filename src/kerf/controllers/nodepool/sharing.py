@@ -12,7 +12,7 @@ from kerf.model.snapshot import ConfigMap, Event, Synced, Watched
 from kerf.sharing.registry import unreadable_for
 from kerf.state import ClusterState
 
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 """Problems in one message."""
 
 
@@ -57,5 +57,5 @@ class SharingStatus:
 
 
 def _message(problems: tuple[str, ...]) -> str:
-    more = len(problems) - _MOST_TOLD
-    return "; ".join((*problems[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])))
+    more = len(problems) - _MOST_SHOWN
+    return "; ".join((*problems[:_MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])))

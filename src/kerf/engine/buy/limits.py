@@ -6,7 +6,7 @@ offer never excludes it, and an over-full resource blocks only types that would 
 
 from collections.abc import Iterable, Mapping
 
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.market import Market
@@ -70,12 +70,12 @@ class Ledger:
         """The pool's limits; None when it has none."""
         return self._limits.get(pool)
 
-    def room_for(self, candidate: Candidate, charge: Mapping[str, int] | None = None) -> int | None:
-        """How many more nodes of the candidate the limits allow; None means any number."""
-        limits = self._limits.get(candidate.pool.name)
+    def room_for(self, offered: OfferedType, charge: Mapping[str, int] | None = None) -> int | None:
+        """How many more nodes of the offered type the limits allow; None means any number."""
+        limits = self._limits.get(offered.pool.name)
         if limits is None:
             return None
-        used, charge = self.used(candidate.pool.name), candidate.capacity if charge is None else charge
+        used, charge = self.used(offered.pool.name), offered.capacity if charge is None else charge
         counts = [
             max(0, limit - used.get(name, 0)) // charge[name]
             for name, limit in limits.items()
@@ -87,14 +87,14 @@ class Ledger:
         """Count launches."""
         self._used[pool] = self.used(pool) + Resources(amount) * times
 
-    def exceeded_by(self, candidate: Candidate) -> tuple[str, ...]:
-        """The limited resources, by name, that one more node of the candidate would exceed."""
-        limits = self._limits.get(candidate.pool.name) or Resources()
-        used = self.used(candidate.pool.name)
+    def exceeded_by(self, offered: OfferedType) -> tuple[str, ...]:
+        """The limited resources, by name, that one more node of the type would exceed."""
+        limits = self._limits.get(offered.pool.name) or Resources()
+        used = self.used(offered.pool.name)
         return tuple(
             sorted(
                 name
                 for name, limit in limits.items()
-                if candidate.capacity.get(name, 0) > 0 and used.get(name, 0) + candidate.capacity[name] > limit
+                if offered.capacity.get(name, 0) > 0 and used.get(name, 0) + offered.capacity[name] > limit
             )
         )

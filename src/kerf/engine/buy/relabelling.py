@@ -12,7 +12,7 @@ from kerf.engine.place.devices import asks_devices, with_parts
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import NodeRoom, Trial
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
@@ -51,7 +51,7 @@ class _Option:
 
     spot: NodeRoom
     labels: Mapping[str, str]
-    candidate: Candidate
+    offered: OfferedType
 
 
 def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelling:
@@ -82,18 +82,18 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelli
 def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> Load | None:
     """What the node would hold; None where no pod among them asks for a GPU: others are no reason to change it."""
     asking = [
-        len(queue) if queue and asks_devices(shape, option.candidate.target) else 0
+        len(queue) if queue and asks_devices(shape, option.offered.target) else 0
         for shape, queue in zip(filler.shapes, queues, strict=True)
     ]
-    return filler.fill(option.candidate, asking)
+    return filler.fill(option.offered, asking)
 
 
 def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Repartition:
-    node, candidate = option.spot.cluster_node, option.candidate
+    node, offered = option.spot.cluster_node, option.offered
     cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
     claim = node.claim.name if node.claim is not None else ""
     return Repartition(
-        node.name, claim, candidate.pool.name, option.labels, candidate.kind.devices, named(load, members), cause=cause
+        node.name, claim, offered.pool.name, option.labels, offered.kind.devices, named(load, members), cause=cause
     )
 
 
@@ -115,7 +115,7 @@ def _options(trial: Trial, world: World) -> Iterator[_Option]:
             if not devices or double_booked(changed, pool.stated_annotations, families):
                 continue
             target = _target(spot, changed, family)
-            candidate = Candidate(
+            offered = OfferedType(
                 target,
                 pool,
                 kind,
@@ -123,7 +123,7 @@ def _options(trial: Trial, world: World) -> Iterator[_Option]:
                 replace(room, free=with_parts(free, family, devices), devices=devices),
                 Resources(),
             )
-            yield _Option(spot, labels, candidate)
+            yield _Option(spot, labels, offered)
 
 
 def _other_labels(

@@ -6,7 +6,7 @@ from functools import cached_property
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import candidate_of, moving
 from kerf.engine.disruption.causes import (
-    Deleted,
+    DeletedByPlan,
     Going,
     Keeping,
     Leaving,
@@ -52,7 +52,7 @@ class Fates:
         """What takes the node away; None for a node that stays."""
         deletion = self._deletions.get(node.name)
         if deletion is not None:
-            return Deleted(deletion)
+            return DeletedByPlan(deletion)
         if node.is_deleting:
             return Leaving()
         claim = node.claim.name if node.claim is not None else ""

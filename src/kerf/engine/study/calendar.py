@@ -16,7 +16,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Entry:
+class CalendarEntry:
     """One opening. `kept` is the plan for what is ready from `lead_s` before it to its end; `cost_micro` what that is.
 
     It is reckoned as if there were no nodes: capacity that windows share, or that is there already, costs less.
@@ -40,14 +40,14 @@ class Entry:
         return per_hour * int(self.closes_s - self.opens_s + self.lead_s) // 3600
 
 
-def calendar(world: World, until_s: float) -> tuple[Entry, ...]:
+def calendar(world: World, until_s: float) -> tuple[CalendarEntry, ...]:
     """Openings that are, or begin before `until_s`, by time, then by window. A window that is invalid has none."""
     found = []
     for window in world.snapshot.windows:
         kept: Decision | None = None
         for opens_s, closes_s in _openings(window, world.snapshot.taken_at_s, until_s):
             kept = kept or _kept(window, world, opens_s)
-            found.append(Entry(window, opens_s, closes_s, window.lead_s, kept))
+            found.append(CalendarEntry(window, opens_s, closes_s, window.lead_s, kept))
     return tuple(sorted(found, key=lambda entry: (entry.opens_s, entry.window.name)))
 
 
@@ -76,6 +76,6 @@ def _kept(window: CapacityWindow, world: World, opens_s: float) -> Decision:
     return decide(World(alone, world.market), Options(with_bound=False))
 
 
-def total_micro(entries: Iterable[Entry]) -> int:
+def total_micro(entries: Iterable[CalendarEntry]) -> int:
     """What all of it costs, each for itself."""
     return sum(entry.cost_micro for entry in entries)

@@ -4,7 +4,7 @@ An offering above its pool's cap is never asked for. A node that is paid already
 is marked, and it goes when its pods have another place.
 """
 
-from kerf.engine.supply.offered import Candidate, Supply
+from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.supply.pricing import present_price, present_type
 from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import ZONE, Requirement, Requirements
@@ -13,22 +13,22 @@ from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import ClusterNode
 
 
-def within_cap(candidate: Candidate, offering: Offering) -> Requirements:
+def within_cap(offered: OfferedType, offering: Offering) -> Requirements:
     """The zones that a claim for the offering may name, where the cap leaves some out; nothing to require elsewhere.
 
     Whoever launches the claim knows its requirements, and not the cap.
     """
-    if not leaks(candidate, offering.capacity_type, Requirements()):
+    if not leaks(offered, offering.capacity_type, Requirements()):
         return Requirements()
-    dear = {o.zone for o in candidate.too_dear if o.capacity_type == offering.capacity_type}
-    zones = {o.zone for o in candidate.offerings if o.capacity_type == offering.capacity_type} - dear
+    dear = {o.zone for o in offered.over_price_cap if o.capacity_type == offering.capacity_type}
+    zones = {o.zone for o in offered.offerings if o.capacity_type == offering.capacity_type} - dear
     return Requirements([Requirement.of(ZONE, "In", sorted(zones))])
 
 
-def leaks(candidate: Candidate, capacity_type: str, zones: Requirements) -> bool:
-    """Whether a claim that allows the candidate in these zones could be launched above the cap."""
+def leaks(offered: OfferedType, capacity_type: str, zones: Requirements) -> bool:
+    """Whether a claim that allows the type in these zones could be launched above the cap."""
     allowed = zones.get(ZONE)
-    dear = [o.zone for o in candidate.too_dear if o.capacity_type == capacity_type]
+    dear = [o.zone for o in offered.over_price_cap if o.capacity_type == capacity_type]
     return any(allowed is None or allowed.has(zone) for zone in dear)
 
 

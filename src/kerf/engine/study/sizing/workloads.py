@@ -15,7 +15,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import daemons_of
 from kerf.engine.study.sizing.compare import Variant, changed_spec, compared
 from kerf.engine.study.usage.overload import NodeLoad, node_loads, requested_by, used_by
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod
@@ -168,18 +168,18 @@ def openings(pod: Pod, requests: Resources, world: World) -> tuple[Opening, ...]
     )
 
 
-def _opening(pool: str, candidates: Sequence[Candidate], shape: Shape, ledger: Ledger) -> Opening:
-    misfits, takers = list[Misfit](), list[Candidate]()
-    for candidate in candidates:
-        result = fit(candidate.target, candidate.room, shape)
+def _opening(pool: str, offered_types: Sequence[OfferedType], shape: Shape, ledger: Ledger) -> Opening:
+    misfits, takers = list[Misfit](), list[OfferedType]()
+    for offered in offered_types:
+        result = fit(offered.target, offered.room, shape)
         if isinstance(result, Misfit):
             misfits.append(result)
         else:
-            takers.append(candidate)
+            takers.append(offered)
     if not takers:
         return Opening(pool, nearest(misfits) if misfits else None)
     largest = max(takers, key=lambda c: (c.room.free.get(CPU, 0), c.room.free.get(MEMORY, 0), c.kind.name))
-    rooms = [ledger.room_for(candidate) for candidate in takers]
+    rooms = [ledger.room_for(offered) for offered in takers]
     room = None if None in rooms else max(each for each in rooms if each is not None)
     free = Resources({name: largest.room.free.get(name, 0) for name in (CPU, MEMORY)})
     return Opening(pool, None, largest.kind.name, free, room, ledger.limit(pool) or Resources())
