@@ -16,6 +16,7 @@ from kerf.engine.buy.options import Options
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan as provisioned
+from kerf.engine.world import World
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]
@@ -28,7 +29,8 @@ _OPTIONS = Options(with_bound=False)
 def disruption(snapshot: ClusterSnapshot) -> None:
     """One pass over all nodes: each method is asked, and none has a plan."""
     found, _ = candidates(snapshot)
-    plan = next((plan for method in _METHODS for plan in method(snapshot, clusters.MARKET, found)), None)
+    world = World(snapshot, clusters.MARKET)
+    plan = next((plan for method in _METHODS for plan in method(world, found)), None)
     assert plan is None, "a cluster that is not settled measures the way to its first plan only"
 
 

@@ -121,11 +121,11 @@ def configure(form: Literal["text", "json"], level: str) -> None:
     # What libraries say goes the same way: a line that is no JSON among others breaks whoever reads them.
     logging.basicConfig(handlers=[_Forwarding()], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
-    for name in _TOLD_BY_US:
+    for name in _REPORTED_BY_US:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-_TOLD_BY_US = ("kubernetes.aio.leaderelection",)
+_REPORTED_BY_US = ("kubernetes.aio.leaderelection",)
 """Loggers that repeat every two seconds what Kerf says once."""
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.cli.inputs.world import _lasting
+from kerf.cli.inputs.input import _lasting
 from tests.cli.program import CLUSTER, ROOT
 from tests.cli.watching import watching
 

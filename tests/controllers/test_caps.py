@@ -3,7 +3,7 @@
 import pytest
 
 from kerf.controllers.conditions import PoolStatus
-from kerf.controllers.disruption import Disruption
+from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
 from kerf.controllers.provisioning import Provisioning
 from kerf.sim.objects import Json
@@ -31,7 +31,7 @@ def start_caps(cluster: Cluster) -> None:
 def start_floors(cluster: Cluster) -> None:
     """The controllers that buy and take away."""
     parts = (cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
-    cluster.start(Provisioning(*parts), Disruption(*parts))
+    cluster.start(Provisioning(*parts), DisruptionController(*parts))
 
 
 def staying(cluster: Cluster) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kerf.clouds.fake import FakeCloud
-from kerf.controllers.disruption import Disruption
+from kerf.controllers.disruption import DisruptionController
 from kerf.manifests.encode import node_claim_status
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodeclaim import DISRUPTED_TAINT, Condition
@@ -28,7 +28,7 @@ def start(cluster: Cluster, *, idle: Sequence[int] = (), **disruption: Any) -> N
 def begin(cluster: Cluster) -> None:
     """The controller, also in a second life."""
     parts = (cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
-    cluster.start(Disruption(*parts))
+    cluster.start(DisruptionController(*parts))
 
 
 def going(cluster: Cluster) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kerf.controllers.disruption import Disruption
+from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.provisioning import Provisioning
 from kerf.engine.decide import decide
 from kerf.engine.disruption.first import first_command
@@ -116,7 +116,7 @@ def test_what_changes_while_a_node_is_looked_at_is_looked_at_again(cluster: Clus
     change = {"metadata": {"labels": {"a": "b"}}}
     deciding = Meanwhile(first_command, lambda: cluster.api.patch("Pod", "default", "p", change))
     ports = replace(cluster.ports, deciding=deciding)
-    cluster.start(Disruption(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
+    cluster.start(DisruptionController(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
     cluster.at(35)
 
     assert 2 == deciding.asked

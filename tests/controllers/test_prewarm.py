@@ -3,7 +3,7 @@
 import json
 from functools import partial
 
-from kerf.controllers.disruption import Disruption
+from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
 from kerf.sim.objects import Json
@@ -22,7 +22,7 @@ def cron_job(prewarm: str = "auto") -> Json:
 def start(cluster: Cluster) -> None:
     """The controllers of this room, also in a second life."""
     parts = (cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
-    cluster.start(Prewarm(cluster.state, cluster.ports), Provisioning(*parts), Disruption(*parts))
+    cluster.start(Prewarm(cluster.state, cluster.ports), Provisioning(*parts), DisruptionController(*parts))
 
 
 def bought_at(cluster: Cluster) -> list[float]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from kerf.kube.client import Forbidden, KubeClient, Target
+from kerf.kube.client import ClusterTarget, Forbidden, KubeClient
 from kerf.kube.rbac import roles
 from kerf.kube.writer import GET_POOL, KubeWriter
 from kerf.manifests.decode import decode_object
@@ -46,7 +46,7 @@ class Site:
         """What `act` gives with a connection of the service account."""
 
         async def connected() -> _T:
-            client = await KubeClient.connect(Target(str(self._kubeconfig)))
+            client = await KubeClient.connect(ClusterTarget(str(self._kubeconfig)))
             try:
                 async with asyncio.timeout(60):
                     await self._until_allowed(client)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kerf.kube import resources
-from kerf.kube.client import KubeClient, Target
+from kerf.kube.client import ClusterTarget, KubeClient
 from kerf.kube.crds import crds
 from kerf.kube.reader import KubeReader as Reader
 from kerf.kube.resources import Access, Resource
@@ -88,7 +88,7 @@ def served(control_plane: ControlPlane) -> ControlPlane:
 def cluster(served: ControlPlane, namespace: str) -> Iterator[Cluster]:
     """The part of a real one that is named as the namespace, with all rights."""
     with asyncio.Runner() as runner:
-        client = runner.run(KubeClient.connect(Target(str(served.kubeconfig()))))
+        client = runner.run(KubeClient.connect(ClusterTarget(str(served.kubeconfig()))))
         api = ServerApi(served, client)
         made = Cluster(runner.get_loop(), namespace, api, KubeWriter(client), lambda: Reader(client))
         yield made

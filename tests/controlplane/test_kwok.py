@@ -12,7 +12,7 @@ import pytest
 from kerf.cli.run.replica import SystemClock
 from kerf.cloudprovider import Instance, InstanceNotFound
 from kerf.clouds.kwok.cloud import KwokCloud, KwokLatencies
-from kerf.kube.client import KubeClient, Target
+from kerf.kube.client import ClusterTarget, KubeClient
 from kerf.kube.objects import KubeObjects
 from kerf.kube.rbac import grants
 from kerf.kube.resources import KWOK, declared
@@ -47,7 +47,7 @@ class Sky:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self.client = self.call(KubeClient.connect(Target(str(self._kubeconfig))))
+        self.client = self.call(KubeClient.connect(ClusterTarget(str(self._kubeconfig))))
         store = KubeObjects(self.client)
         self.cloud = KwokCloud(store, SystemClock(), Market(MARKET), namespace=self.namespace, latencies=FAST)
         self._machines = asyncio.run_coroutine_threadsafe(self.cloud.run_machines(), self._loop)

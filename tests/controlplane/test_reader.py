@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from kerf.kube.client import KubeClient, Target
+from kerf.kube.client import ClusterTarget, KubeClient
 from kerf.kube.reader import KubeReader, follow
 from kerf.kube.reflector import Pace
 from kerf.kube.resources import NODE_POOLS, NODES
@@ -36,7 +36,7 @@ def create(plane: ControlPlane, name: str) -> None:
 @asynccontextmanager
 async def reading(plane: ControlPlane, pace: Pace) -> AsyncIterator[tuple[KubeReader, list[Event]]]:
     """A reader that has synced, and what it tells."""
-    client, events = await KubeClient.connect(Target(str(plane.kubeconfig()))), list[Event]()
+    client, events = await KubeClient.connect(ClusterTarget(str(plane.kubeconfig()))), list[Event]()
     reader = KubeReader(client, WATCHED, pace=pace)
 
     async def read() -> None:

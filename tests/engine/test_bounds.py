@@ -9,6 +9,7 @@ import pytest
 from kerf.engine.buy.limits import usage
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.supply.caps import excess
+from kerf.engine.world import World
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
@@ -16,7 +17,7 @@ from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay, Offering
 from kerf.model.nodepool import EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import Stage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
-from tests.engine.worlds import G5, G5_12X, M5, bought, offer, only_unplaced, planned, some, wares
+from tests.engine.worlds import G5, G5_12X, M5, bought, offer, only_unplaced, planned, some, supply_of
 
 COST = "kerf.dev/cost-per-hour"
 G6 = an_instance_type("g6.xlarge", devices=cards(1, 23034, "L4"), price="0.8048")
@@ -83,7 +84,8 @@ def test_overlays_correct_prices_before_they_are_capped() -> None:
     high = a_snapshot(**given, overlays=(replace(overlay, price="1.12"),))
 
     assert 700_000 == offer(pool, G5, overlays=(overlay,)).price_micro
-    assert [None, OverPriceCap(1_120_000, 900_000)] == [excess(seen.nodes[0], seen, market) for seen in (low, high)]
+    found = [excess(seen.nodes[0], pool, World(seen, market).supply) for seen in (low, high)]
+    assert [None, OverPriceCap(1_120_000, 900_000)] == found
 
 
 @pytest.mark.parametrize("key", [MAX_PRICE, MAX_GPU_PRICE])
@@ -119,7 +121,7 @@ def test_what_runs_counts_at_its_present_price() -> None:
     """Where the pool limits the cost, and nowhere else."""
     claims = [a_claim("a", pool="priced"), a_claim("b", pool="other")]
     pools = [a_pool("priced", limits={COST: 1}), a_pool("other", limits={"cpu": 9})]
-    used = usage(a_snapshot(pools=pools, claims=claims), a_market(M5))
+    used = usage(World(a_snapshot(pools=pools, claims=claims), a_market(M5)))
 
     assert (192_000, False) == (used["priced"][COST], COST in used["other"])
 
@@ -183,4 +185,4 @@ def test_a_cap_of_cards_a_node_is_a_requirement() -> None:
     eight = an_instance_type("eight", devices=cards(8), labels={key: "8"}, price="0.5")
     pool = a_pool(requirements=Requirements([Requirement.of(key, "Lt", ("5",))]))
 
-    assert ["four"] == [c.kind.name for c in wares(pool, types=[four, eight]).candidates]
+    assert ["four"] == [c.kind.name for c in supply_of(pool, types=[four, eight]).available]

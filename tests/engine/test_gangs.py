@@ -14,6 +14,7 @@ from kerf.engine.buy.options import Options
 from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan
+from kerf.engine.world import World
 from kerf.model.groups import CoschedulingGroup, VolcanoGroup
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import SoldOut
@@ -225,7 +226,7 @@ def test_what_a_stock_out_left_of_a_group_goes_as_empty_nodes() -> None:
     snapshot = a_snapshot(pods=members(8), pools=pools, nodes=[a_node(f"n{i}") for i in range(3)], claims=claims)
     market = replace(MARKET, sold_out=(sold_out,))
     made = plan(snapshot, market)
-    (emptied,) = emptiness.propose(snapshot, market, candidates(snapshot)[0])
+    (emptied,) = emptiness.propose(World(snapshot, market), candidates(snapshot)[0])
 
     text = "group train: 3 of 8 have room: m5.xlarge is sold out (on-demand), tried again at 2026-01-05T12:03:00Z"
     assert {f"{text} (NodePool pool/m5.xlarge)"} == reasons(made)

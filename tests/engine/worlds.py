@@ -8,7 +8,7 @@ from kerf.engine.buy.options import COST, Options
 from kerf.engine.explain.plan import plan
 from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import Candidate, Supply, supply
+from kerf.engine.supply.offered import OfferedType, Supply, supply
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -63,25 +63,25 @@ def shape_of(pod: Pod) -> Shape:
     return Shape((pod,))
 
 
-def wares(*pools: NodePool, types: Sequence[InstanceType], **given: Any) -> Supply:
+def supply_of(*pools: NodePool, types: Sequence[InstanceType], **given: Any) -> Supply:
     """What these pools offer; `given` are fields of the snapshot, and `market` for other markets than a plain one."""
     market = given.pop("market", None) or a_market(*types)
     return supply(a_snapshot(pools=pools, **given), market)
 
 
-def offer(pool: NodePool, kind: InstanceType, **given: Any) -> Candidate:
+def offer(pool: NodePool, kind: InstanceType, **given: Any) -> OfferedType:
     """The one type of a pool."""
-    return wares(pool, types=[kind], **given).candidates[0]
+    return supply_of(pool, types=[kind], **given).available[0]
 
 
-def tried(pod: Pod, candidate: Candidate) -> Placed | Misfit:
-    """The pod on an empty node of the candidate."""
-    return fit(candidate.target, candidate.room, shape_of(pod))
+def tried(pod: Pod, offered: OfferedType) -> Placed | Misfit:
+    """The pod on an empty node of the type."""
+    return fit(offered.target, offered.room, shape_of(pod))
 
 
-def refusal(pod: Pod, candidate: Candidate) -> Misfit:
-    """Why an empty node of the candidate refuses the pod."""
-    result = tried(pod, candidate)
+def refusal(pod: Pod, offered: OfferedType) -> Misfit:
+    """Why an empty node of the type refuses the pod."""
+    result = tried(pod, offered)
     assert isinstance(result, Misfit)
     return result
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from kerf.errors import ApiError
-from kerf.kube.client import KubeClient, Target
+from kerf.kube.client import ClusterTarget, KubeClient
 from kerf.kube.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
 from kerf.sim.kubernetes.api import InMemoryApi
@@ -75,7 +75,7 @@ class FakeObjects:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        client = await KubeClient.connect(Target(str(_kubeconfig(folder, site.name))))
+        client = await KubeClient.connect(ClusterTarget(str(_kubeconfig(folder, site.name))))
         try:
             yield client
         finally:

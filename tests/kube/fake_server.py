@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 import aiohttp
 from aiohttp import web
 
-from kerf.kube.client import Credentials, KubeClient, Target
+from kerf.kube.client import ClusterTarget, Credentials, KubeClient
 from kerf.kube.reflector import Pace
 from kerf.kube.resources import Resource
 
@@ -291,7 +291,7 @@ async def connected(answer: Answer) -> AsyncIterator[KubeClient]:
     host, port = runner.addresses[0][:2]
     try:
         async with aiohttp.ClientSession() as session:
-            yield KubeClient(session, Credentials(_Anonymous(f"http://{host}:{port}"), Target()))
+            yield KubeClient(session, Credentials(_Anonymous(f"http://{host}:{port}"), ClusterTarget()))
     finally:
         await runner.cleanup()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kerf.kube.client import KubeClient, Target
+from kerf.kube.client import ClusterTarget, KubeClient
 from tests.cli.canned import kubeconfig
 from tests.kube.fake_server import on_loop
 
@@ -36,7 +36,7 @@ class Listener:
 
 async def ask(config: str) -> None:
     """For the version, over a connection of its own."""
-    client = await KubeClient.connect(Target(config))
+    client = await KubeClient.connect(ClusterTarget(config))
     try:
         await client.fetch("/version")
     finally:

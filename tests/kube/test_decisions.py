@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from kerf.errors import ApiError
-from kerf.kube.decisions import TOKEN_HEADER, Doorkeeper, Refusal, read_decisions
+from kerf.kube.decisions import TOKEN_HEADER, AccessRefusal, Doorkeeper, read_decisions
 from tests.kube.fake_server import connected, status_of
 
 USER = {"username": "ada", "uid": "1", "groups": ["ops"], "extra": {"scopes": ["a"]}}
@@ -36,10 +36,10 @@ class Reviewing:
             return web.json_response({"status": {"authenticated": is_known, **user}}, status=201)
         return web.json_response({"status": {"allowed": self.allows}}, status=201)
 
-    def refusal(self, authorization: str) -> Refusal | None:
+    def refusal(self, authorization: str) -> AccessRefusal | None:
         """What a caller with this header is told."""
 
-        async def asking() -> Refusal | None:
+        async def asking() -> AccessRefusal | None:
             async with connected(self.answer) as client:
                 return await Doorkeeper(client).refusal(authorization)
 
@@ -86,14 +86,14 @@ def test_a_token_for_the_api_server_is_refused(audiences: tuple[str, ...]) -> No
 )
 def test_who_is_not_known_or_not_allowed_is_told_why(server: Reviewing, token: str, expected: tuple[int, str]) -> None:
     """An answer that does not come is a refusal too."""
-    assert Refusal(*expected) == server.refusal(f"Bearer {token}")
+    assert AccessRefusal(*expected) == server.refusal(f"Bearer {token}")
 
 
 def test_many_callers_at_once_are_turned_away() -> None:
     """Each costs the API server two calls, and whoever has no token can come as often as he likes."""
     server = Reviewing()
 
-    async def asking() -> list[Refusal | None]:
+    async def asking() -> list[AccessRefusal | None]:
         async with connected(server.answer) as client:
             door = Doorkeeper(client)
             return list(await asyncio.gather(*(door.refusal("Bearer bad") for _ in range(50))))

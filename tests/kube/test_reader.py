@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from kerf.kube.reader import WATCHED, KubeReader, follow, of_plugins
-from kerf.kube.reflector import Followed, Pace
+from kerf.kube.reflector import FollowedResource, Pace
 from kerf.kube.resources import CONFIG_MAPS, DAEMON_SETS, NODES, PODS, RUN, Resource, declared
 from kerf.manifests.live import decode_live
 from kerf.model.nodes import Node
@@ -61,7 +61,7 @@ class Reading:
 
 @asynccontextmanager
 async def reading(
-    server: FakeServer, watched: tuple[Followed, ...] = BOTH, pace: Pace = PACE
+    server: FakeServer, watched: tuple[FollowedResource, ...] = BOTH, pace: Pace = PACE
 ) -> AsyncIterator[Reading]:
     """Read what a server has."""
     async with serving(server) as client:

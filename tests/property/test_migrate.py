@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kerf.errors import InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.migrate.migration import Migration, migrate
-from kerf.manifests.migrate.objects import Outcome
+from kerf.manifests.migrate.objects import FieldOutcome
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import parse
 from kerf.manifests.schema import Path
@@ -155,7 +155,7 @@ def test_every_field_is_in_the_output_or_in_the_report(objects: list[dict[str, A
         told = {row.path for row in rows if row.path} | {("apiVersion",), ("kind",)}
         for leaf in leaves(before):
             assert any(leaf[:length] in told for length in range(1, len(leaf) + 1)), leaf
-        for row in (row for row in rows if row.outcome is Outcome.KEPT):
+        for row in (row for row in rows if row.outcome is FieldOutcome.KEPT):
             apart = {other.path for other in rows if other.path[: len(row.path)] == row.path and other is not row}
             for leaf in leaves(at(before, row.path)):
                 if not any(row.path + leaf[:length] in apart for length in range(1, len(leaf) + 1)):

@@ -14,6 +14,7 @@ from kerf.engine.keep.waiting import waiting_pods
 from kerf.engine.place.shapes import group
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import supply
+from kerf.engine.world import World
 from kerf.model.constraints import Taint, Toleration
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
@@ -123,7 +124,7 @@ def test_a_relocation_is_that_of_a_fresh_trial(objects: Objects, seed: int) -> N
     """For every node, whatever was asked before, and however the objects came."""
     snapshot, again = objects.seen(), objects.seen(seed)
     expected: Moved = {each.node.name: naive(snapshot, each) for each in candidates(snapshot)[0]}
-    shared = Relocation(again, MARKET)
+    shared = Relocation(World(again, MARKET))
     asked = candidates(again)[0]
 
     assert expected == {each.node.name: shared.of(each) for each in Random(seed).sample(asked, len(asked))}

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from kerf.sim.course.report import Outcome, SimulationReport
+from kerf.sim.course.report import CheckedExpectation, SimulationReport
 from kerf.sim.course.scenario import Scenario
 from kerf.sim.simulation import Moment, run
 
@@ -22,7 +22,7 @@ from kerf.sim.simulation import Moment, run
 class Ending:
     """What became of a run in which Kerf was killed; `digest` is the same for reports that are the same."""
 
-    missed: tuple[Outcome, ...] = ()
+    missed: tuple[CheckedExpectation, ...] = ()
     error: str = ""
     digest: str = ""
 
@@ -75,7 +75,7 @@ def _ending(scenario: Scenario, forks: "_Forks") -> Ending:
     return Ending(missed=missed(report), digest=hashlib.sha256(repr(report).encode()).hexdigest())
 
 
-def missed(report: SimulationReport) -> tuple[Outcome, ...]:
+def missed(report: SimulationReport) -> tuple[CheckedExpectation, ...]:
     """The expectations that were not met."""
     return tuple(outcome for outcome in report.outcomes if not outcome.is_met)
 

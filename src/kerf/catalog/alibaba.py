@@ -46,7 +46,7 @@ By the family of the same generation that sells it whole (gn5i, gn6i, gn7i).
 """
 
 
-class Spec(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class AlibabaRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row of `alibaba.json`; the columns are explained in its `meta`."""
 
     name: str
@@ -65,7 +65,7 @@ class Spec(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class _File(msgspec.Struct, frozen=True):
     regions: dict[str, tuple[str, ...]]
-    types: tuple[Spec, ...]
+    types: tuple[AlibabaRow, ...]
 
 
 @cache
@@ -73,7 +73,7 @@ def _file() -> _File:
     return msgspec.json.decode(data("alibaba.json"), type=_File)
 
 
-def specs() -> tuple[Spec, ...]:
+def specs() -> tuple[AlibabaRow, ...]:
     """Every known type, sold or not, in the order of the file."""
     return _file().types
 
@@ -98,7 +98,7 @@ def load(region: str = DEFAULT_REGION) -> Market:
     return Market(tuple(sold), "CNY", "alibaba", region, notes=NOTES)
 
 
-def instance_type(spec: Spec, region: str, price_micro: int) -> InstanceType:
+def instance_type(spec: AlibabaRow, region: str, price_micro: int) -> InstanceType:
     """The type with one offering a zone of the region."""
     zones = _file().regions[region]
     pods = spec.max_pods or DEFAULT_PODS
@@ -116,7 +116,7 @@ def instance_type(spec: Spec, region: str, price_micro: int) -> InstanceType:
     )
 
 
-def _labels(spec: Spec) -> list[Requirement]:
+def _labels(spec: AlibabaRow) -> list[Requirement]:
     scheme = _SCHEME.match(spec.name)
     family, _, size = spec.name.rpartition(".")
     model = _card_name(spec)
@@ -136,13 +136,13 @@ def _labels(spec: Spec) -> list[Requirement]:
     return fixed + [label(PREFIX + key, value) for key, value in values.items()]
 
 
-def _card_name(spec: Spec) -> str | None:
+def _card_name(spec: AlibabaRow) -> str | None:
     if spec.gpu_model is not None:
         return spec.gpu_model.removeprefix("NVIDIA ")
     return _CARD_OF_SLICE[spec.family][0] if spec.family in _CARD_OF_SLICE else None
 
 
-def _capacity(spec: Spec, pods: int) -> Resources:
+def _capacity(spec: AlibabaRow, pods: int) -> Resources:
     memory = spec.memory_mib or 0
     amounts = {
         CPU: (spec.vcpu or 0) * 1000,
@@ -169,7 +169,7 @@ def overhead(vcpu: int, memory_mib: int, pods: int) -> Resources:
     )
 
 
-def devices(spec: Spec) -> tuple[DeviceShape, ...]:
+def devices(spec: AlibabaRow) -> tuple[DeviceShape, ...]:
     """One shape a card; none where neither its memory nor its model is known, so that no slice is planned there."""
     sliced = _SLICE.match(spec.name)
     if sliced is not None and spec.family in _CARD_OF_SLICE:
@@ -191,7 +191,7 @@ def _slice_of(family: str, share_gb: int) -> DeviceShape:
     return DeviceShape(model_of(name), whole_mib * share_gb // whole_gb, source, eighths)
 
 
-def _notes(spec: Spec, cards: tuple[DeviceShape, ...]) -> tuple[str, ...]:
+def _notes(spec: AlibabaRow, cards: tuple[DeviceShape, ...]) -> tuple[str, ...]:
     notes = []
     if spec.gpu_count and not cards:
         notes.append("neither model nor memory of its cards is known: no slice is planned on it")

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from kerf.catalog.aws_types import Sold, Spec, capacity, devices, labels, max_pods, overhead
+from kerf.catalog.aws_types import AwsRow, Sold, capacity, devices, labels, max_pods, overhead
 from kerf.catalog.packaged import data, one_of
 from kerf.errors import InputError
 from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements
@@ -25,7 +25,7 @@ NOTES = {
 class _File(msgspec.Struct, frozen=True):
     regions: tuple[str, ...]
     zone_sets: tuple[tuple[str, ...], ...]
-    types: tuple[Spec, ...]
+    types: tuple[AwsRow, ...]
 
 
 @cache
@@ -33,7 +33,7 @@ def _file() -> _File:
     return msgspec.json.decode(data("aws.json"), type=_File)
 
 
-def specs() -> tuple[Spec, ...]:
+def specs() -> tuple[AwsRow, ...]:
     """Every known type, sold or not, in the order of the file."""
     return _file().types
 
@@ -55,7 +55,7 @@ def load(region: str = DEFAULT_REGION) -> Market:
     return Market(tuple(sold), "USD", "aws", region, notes=(NOTES[region],))
 
 
-def instance_type(spec: Spec, sold: Sold | None = None, region: str = DEFAULT_REGION) -> InstanceType:
+def instance_type(spec: AwsRow, sold: Sold | None = None, region: str = DEFAULT_REGION) -> InstanceType:
     """The type as Karpenter's provider would publish it; without `sold` it has no offerings, zones or region."""
     pods = max_pods(spec)
     requirements = labels(spec)
@@ -86,7 +86,7 @@ def _offerings(zones: tuple[str, ...], price_micro: int, spot_saving: int | None
     return offered + tuple(Offering(zone, SPOT, estimate, is_estimate=True) for zone in zones)
 
 
-def _notes(spec: Spec, sold: Sold | None) -> tuple[str, ...]:
+def _notes(spec: AwsRow, sold: Sold | None) -> tuple[str, ...]:
     notes = []
     if sold is not None and sold.spot_saving is not None:
         notes.append(f"spot is an estimate: on-demand less {sold.spot_saving} % (AWS Spot Advisor, 2025-06-28)")

@@ -52,7 +52,7 @@ class Sold(msgspec.Struct, frozen=True, array_like=True, gc=False):
     spot_saving: int | None
 
 
-class Spec(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class AwsRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row of `aws.json`; the columns are explained in its `meta`."""
 
     name: str
@@ -82,7 +82,7 @@ class Spec(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.name.partition(".")[0]
 
 
-def labels(spec: Spec) -> list[Requirement]:
+def labels(spec: AwsRow) -> list[Requirement]:
     """Every label of a node of the type, a missing one as `DoesNotExist`, as the provider publishes them."""
     encrypted = spec.is_encrypted_in_transit
     values: dict[str, object] = {
@@ -108,7 +108,7 @@ def labels(spec: Spec) -> list[Requirement]:
     return fixed + [label(PREFIX + key, value) for key, value in values.items()]
 
 
-def _gpu_labels(spec: Spec) -> dict[str, object]:
+def _gpu_labels(spec: AwsRow) -> dict[str, object]:
     """Labels of the GPUs, present only where the type has exactly one kind; memory is that of one card."""
     gpu = spec.gpus[0] if len(spec.gpus) == 1 else None
     return {
@@ -119,7 +119,7 @@ def _gpu_labels(spec: Spec) -> dict[str, object]:
     }
 
 
-def _accelerator_labels(spec: Spec) -> dict[str, object]:
+def _accelerator_labels(spec: AwsRow) -> dict[str, object]:
     chip = spec.accelerators[0] if len(spec.accelerators) == 1 else None
     return {
         "accelerator-name": chip and _kebab(chip.model),
@@ -132,12 +132,12 @@ def _kebab(text: str) -> str:
     return text.lower().replace(" ", "-")
 
 
-def max_pods(spec: Spec) -> int:
+def max_pods(spec: AwsRow) -> int:
     """Pods of the VPC CNI: each interface's addresses but its own, and two pods on the host network."""
     return spec.enis * (spec.ipv4_per_eni - 1) + 2
 
 
-def capacity(spec: Spec) -> Resources:
+def capacity(spec: AwsRow) -> Resources:
     """What a node of the type will report. A card that is sold in part counts as one, where Karpenter says none."""
     usable = spec.memory_mib - (ARM_RESERVED_MIB if spec.arch == "arm64" else 0)
     amounts = {

@@ -17,7 +17,7 @@ MARGIN_PERCENT = 92
 """What is counted of the cloud API's figure where nothing else is known: cards register 91.7 % (L20) to 100 % of it."""
 
 
-class Card(msgspec.Struct, frozen=True, array_like=True):
+class CardRow(msgspec.Struct, frozen=True, array_like=True):
     """A row of `gpus.json`; `nvml_mib` is the total the driver reports, None where no source says."""
 
     name: str
@@ -34,7 +34,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 class _File(msgspec.Struct, frozen=True):
     meta: _Meta
-    models: tuple[Card, ...]
+    models: tuple[CardRow, ...]
 
 
 @cache
@@ -42,7 +42,7 @@ def _file() -> _File:
     return msgspec.json.decode(data("gpus.json"), type=_File)
 
 
-def find_card(name: str, memory_mib: int | None = None) -> Card | None:
+def find_card(name: str, memory_mib: int | None = None) -> CardRow | None:
     """The card of that name (`A10G`, `NVIDIA A10G`, `V100 32GB`), of the size nearest to `memory_mib`.
 
     Without a size the smallest is meant. None when the table has no such card.

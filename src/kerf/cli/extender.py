@@ -21,9 +21,9 @@ from aiohttp import web
 
 from kerf.cli.exits import DONE, ClusterUnreachable
 from kerf.errors import InputError
-from kerf.kube.client import Forbidden, KubeClient, Target, Unauthorized, Unreachable
+from kerf.kube.client import ClusterTarget, Forbidden, KubeClient, Unauthorized, Unreachable
 from kerf.kube.reader import KubeReader
-from kerf.kube.reflector import Followed
+from kerf.kube.reflector import FollowedResource
 from kerf.kube.resources import CONFIG_MAPS, HAMI, NODES, PODS, RESOURCE_QUOTAS, Access, Resource, access
 from kerf.sharing.hami.config import CONFIG_MAP
 from kerf.sim.hami.extender import Extender, ExtenderCache, follow
@@ -37,8 +37,8 @@ BIND_POD = access("create", PODS, "binding", by=HAMI)
 Json = dict[str, Any]
 
 
-def _followed(resource: Resource, *names: str) -> Followed:
-    return Followed(
+def _followed(resource: Resource, *names: str) -> FollowedResource:
+    return FollowedResource(
         access("list", resource, names=names, by=HAMI), access("watch", resource, names=names, by=HAMI), True
     )
 
@@ -140,7 +140,7 @@ def hami_extender(
     tls = _tls(listener["tls_cert"], listener["tls_key"])
     configure("text", "info")
     lots = random.Random(seed) if ties == "random" else None
-    return asyncio.run(_main(Target(kubeconfig, context), _Service(host, port, tls, url_file), lots))
+    return asyncio.run(_main(ClusterTarget(kubeconfig, context), _Service(host, port, tls, url_file), lots))
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -163,7 +163,7 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     return context
 
 
-async def _main(target: Target, service: _Service, lots: random.Random | None) -> int:
+async def _main(target: ClusterTarget, service: _Service, lots: random.Random | None) -> int:
     try:
         client = await KubeClient.connect(target)
         try:

@@ -8,8 +8,8 @@ import click
 
 from kerf.cli.cards import Card, Holder, cards_of
 from kerf.cli.exits import DONE
+from kerf.cli.inputs.input import ReadInput, Source, input_options, output_option, read_input
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.inputs.world import Source, World, input_options, output_option, read_world
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
 from kerf.cli.stages import age_text, stage_of
@@ -27,11 +27,11 @@ _SELECTOR = click.option("-l", "--selector", default="", metavar="SELECTOR", hel
 @output_option
 def gpus(**flags: Any) -> int:
     """Each physical GPU, what is used of it, and who holds it."""
-    world = _selected(read_world(Source.of(flags)), flags["selector"])
-    cards = [(node, card) for node in world.snapshot.nodes for card in cards_of(node, world.snapshot)]
+    read = _selected(read_input(Source.of(flags)), flags["selector"])
+    cards = [(node, card) for node in read.snapshot.nodes for card in cards_of(node, read.snapshot)]
     is_wide = flags["output"] == "wide"
     data = {"apiVersion": API_VERSION, "kind": "GPUInventory", "items": [_card_object(*card) for card in cards]}
-    emit(flags["output"], lambda: data, lambda: _card_lines(cards, world.place, is_wide))
+    emit(flags["output"], lambda: data, lambda: _card_lines(cards, read.place, is_wide))
     return DONE
 
 
@@ -41,17 +41,17 @@ def gpus(**flags: Any) -> int:
 @output_option
 def nodes(**flags: Any) -> int:
     """Each node, what it costs, and how far it has come."""
-    world = _selected(read_world(Source.of(flags)), flags["selector"])
-    items = [_node_object(node, world) for node in world.snapshot.nodes]
-    data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": world.market.currency, "items": items}
-    emit(flags["output"], lambda: data, lambda: _node_lines(world, flags["output"] == "wide"))
+    read = _selected(read_input(Source.of(flags)), flags["selector"])
+    items = [_node_object(node, read) for node in read.snapshot.nodes]
+    data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": read.market.currency, "items": items}
+    emit(flags["output"], lambda: data, lambda: _node_lines(read, flags["output"] == "wide"))
     return DONE
 
 
-def _selected(world: World, selector: str) -> World:
+def _selected(read: ReadInput, selector: str) -> ReadInput:
     asked = parse_selector(selector)
-    meant = tuple(node for node in world.snapshot.nodes if asked.unsatisfied_by(node.labels) is None)
-    return replace(world, snapshot=replace(world.snapshot, nodes=meant))
+    meant = tuple(node for node in read.snapshot.nodes if asked.unsatisfied_by(node.labels) is None)
+    return replace(read, snapshot=replace(read.snapshot, nodes=meant))
 
 
 def pool_of(node: ClusterNode) -> str:
@@ -108,7 +108,7 @@ def holder_text(holder: Holder) -> str:
     return f"{holder.pod} ({', '.join(part for part in parts if part) or counted(holder.slots, 'slot')})"
 
 
-def _node_object(node: ClusterNode, world: World) -> Json:
+def _node_object(node: ClusterNode, read: ReadInput) -> Json:
     labels = node.labels
     return {
         "node": node.node.name if node.node is not None else None,
@@ -118,11 +118,11 @@ def _node_object(node: ClusterNode, world: World) -> Json:
         "capacityType": labels.get(CAPACITY_TYPE, ""),
         "zone": labels.get(ZONE, ""),
         "stage": stage_of(node),
-        "ageSeconds": int(max(0, world.snapshot.taken_at_s - created_s(node))),
+        "ageSeconds": int(max(0, read.snapshot.taken_at_s - created_s(node))),
         "gpus": len(node.devices),
         "gpusAllocated": cards_number(sum(device.allocated_percent_points for device in node.devices)),
         "pods": [pod.key for pod in node.pods],
-        "perHour": price_number(present_price(node, world.snapshot, world.market)),
+        "perHour": price_number(present_price(node, read.world.supply)),
     }
 
 
@@ -133,23 +133,23 @@ def created_s(node: ClusterNode) -> float:
     return node.node.created_s if node.node is not None else 0
 
 
-def _node_lines(world: World, is_wide: bool) -> list[str]:
-    rows = [_node_row(node, world, is_wide) for node in world.snapshot.nodes]
+def _node_lines(read: ReadInput, is_wide: bool) -> list[str]:
+    rows = [_node_row(node, read, is_wide) for node in read.snapshot.nodes]
     if not rows:
-        return [f"no node in the {world.place}"]
+        return [f"no node in the {read.place}"]
     wide = ("NODECLAIM",) if is_wide else ()
-    money = f"{world.market.currency}/H"
+    money = f"{read.market.currency}/H"
     headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
-    total = sum(present_price(node, world.snapshot, world.market) for node in world.snapshot.nodes)
-    return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {world.market.currency}/h"]
+    total = sum(present_price(node, read.world.supply) for node in read.snapshot.nodes)
+    return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {read.market.currency}/h"]
 
 
-def _node_row(node: ClusterNode, world: World, is_wide: bool) -> tuple[str, ...]:
+def _node_row(node: ClusterNode, read: ReadInput, is_wide: bool) -> tuple[str, ...]:
     name = node.node.name if node.node is not None else f"({node.name})"
     wide = (node.claim.name if node.claim is not None else "-",) if is_wide else ()
     labels = [node.labels.get(key) or "-" for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE)]
-    age = age_text(world.snapshot.taken_at_s - created_s(node))
-    price = price_text(present_price(node, world.snapshot, world.market))
+    age = age_text(read.snapshot.taken_at_s - created_s(node))
+    price = price_text(present_price(node, read.world.supply))
     counts = (_gpus_text(node), str(len(node.pods)), price)
     return (name, *wide, pool_of(node) or "-", *labels, stage_of(node), age, *counts)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from kerf.catalog import known_types, load_market, why_not_sold
 from kerf.catalog.aws import specs
-from kerf.catalog.aws_types import Spec
+from kerf.catalog.aws_types import AwsRow
 from kerf.catalog.select import AWS
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.plan.json import API_VERSION, Json
@@ -22,7 +22,7 @@ from kerf.cli.render import counted, table
 from kerf.errors import InputError
 from kerf.manifests.migrate.migration import Migration
 from kerf.manifests.migrate.migration import migrate as migrated
-from kerf.manifests.migrate.objects import FieldChange, New, Outcome
+from kerf.manifests.migrate.objects import FieldChange, FieldOutcome, New
 from kerf.manifests.migrate.requirements import Concern, Offers
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import read_documents
@@ -101,7 +101,7 @@ def _instead(name: str, market: Market) -> str:
     return f"sold with as many GPUs: {', '.join(proposals)}" if proposals else ""
 
 
-def _cards(spec: Spec) -> int:
+def _cards(spec: AwsRow) -> int:
     return sum(gpu.count for gpu in spec.gpus)
 
 
@@ -134,7 +134,7 @@ def report_object(made: Migration) -> Json:
         }
         for row in made.rows
     ]
-    totals = {outcome.value: made.count(outcome) for outcome in Outcome}
+    totals = {outcome.value: made.count(outcome) for outcome in FieldOutcome}
     return {"apiVersion": API_VERSION, "kind": "MigrationReport", "totals": totals, "fields": rows}
 
 
@@ -144,7 +144,7 @@ def _lines(made: Migration) -> Iterator[str]:
         yield from _object_lines(subject, tuple(rows))
         yield ""
     look = sum(row.needs_look for row in made.rows)
-    totals = ", ".join(f"{made.count(outcome)} {outcome.value}" for outcome in Outcome if made.count(outcome))
+    totals = ", ".join(f"{made.count(outcome)} {outcome.value}" for outcome in FieldOutcome if made.count(outcome))
     yield f"{counted(len(made.objects), 'object')} written; fields: {totals or 'none changed'}; {look} to look at"
 
 
@@ -160,5 +160,5 @@ def _object_lines(subject: str, rows: tuple[FieldChange, ...]) -> Iterator[str]:
 
 
 def _cells(row: FieldChange) -> tuple[str, str, str, str, str]:
-    look = ", look" if row.needs_look and row.outcome in (Outcome.KEPT, Outcome.CHANGED) else ""
+    look = ", look" if row.needs_look and row.outcome in (FieldOutcome.KEPT, FieldOutcome.CHANGED) else ""
     return row.place, row.field or "-", row.outcome.value + look, row.now or "-", row.why or "-"

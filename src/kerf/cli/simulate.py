@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs.world import output_option, progress
+from kerf.cli.inputs.input import output_option, progress
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_text
-from kerf.sim.course.report import Outcome, SimulationReport, Totals, offset_text
+from kerf.sim.course.report import CheckedExpectation, SimulationReport, Totals, offset_text
 from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.simulation import run
 
@@ -117,7 +117,7 @@ def _plural(noun: str, number: int) -> str:
     return "" if number == 1 else "es" if noun.endswith("ch") else "s"
 
 
-def _outcome_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _outcome_lines(outcomes: Sequence[CheckedExpectation]) -> Iterator[str]:
     missed = sum(1 for outcome in outcomes if not outcome.is_met)
     rows = [
         (

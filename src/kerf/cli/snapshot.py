@@ -22,14 +22,14 @@ from kerf import __version__
 from kerf.catalog import load_market, provider_of
 from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.exits import DONE
+from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces, progress, source_options
 from kerf.cli.inputs.leader import LeaderFlags, NoLeader, ask_leader, leader_options
 from kerf.cli.inputs.live import read_cluster
 from kerf.cli.inputs.replay import digest_of
-from kerf.cli.inputs.world import Source, given_instant, plugin_namespaces, progress, source_options, tell_of_foreign
 from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.errors import DecodeError
 from kerf.kube.resources import Resource
-from kerf.manifests.admission import Admission
+from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.clusterdump.decode import cluster_dump_object, exact_text
 from kerf.manifests.clusterdump.encode import MOST_BYTES, dumped
 from kerf.manifests.decode import decode
@@ -37,7 +37,7 @@ from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.live import decode_list
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.schema import Report, path_text
-from kerf.model.dump import DUMP, Catalogue, ClusterDump
+from kerf.model.dump import DUMP, CatalogueSource, ClusterDump
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import ConfigMap
@@ -77,7 +77,7 @@ def snapshot(output: str, is_full: bool, **flags: Any) -> int:
     at_s = decoded.newest_s if taken_s is None else taken_s
     header = replace(header, taken_at_s=at_s, version=__version__, is_full=is_full)
     header = _with_catalogue(_with_leader(header, source, leader), source, decoded.node_pools)
-    tell_of_foreign(decoded.config_maps, header.plugin_namespaces)
+    note_foreign(decoded.config_maps, header.plugin_namespaces)
     objects = objects_of(documents, decoded.config_maps, header.plugin_namespaces, cut)
     write_dump(sys.stdout, output, header, objects)
     cut.tell()
@@ -142,7 +142,7 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         strategy=answer.strategy,
         follow=answer.follow,
         plugin_namespaces=answer.plugin_namespaces or header.plugin_namespaces,
-        catalogue=Catalogue(answer.catalog, answer.region),
+        catalogue=CatalogueSource(answer.catalog, answer.region),
         sold_out=answer.sold_out,
         back_offs=answer.back_offs,
         decisions=answer.decisions,
@@ -151,25 +151,25 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
 
 def _with_catalogue(header: ClusterDump, source: Source, pools: tuple[NodePool, ...]) -> ClusterDump:
     """The header with where the prices come from; a file is taken into it. Raises InputError as `kerf plan` does."""
-    told = header.catalogue
-    if told.name.partition(":")[0] not in ("", *PROVIDERS):
+    catalogue = header.catalogue
+    if catalogue.name.partition(":")[0] not in ("", *PROVIDERS):
         # A file in the leader's pod: one of that name here is another, whose text the leader must not choose.
-        line = f"the leader's catalogue, a file in its pod: {told.name[:80]} (hint: --catalog FILE)"
+        line = f"the leader's catalogue, a file in its pod: {catalogue.name[:80]} (hint: --catalog FILE)"
         click.echo(f"note: without {line}", err=True)
-        header, told = replace(header, missing=(*header.missing, line)), Catalogue()
-    spec, region = source.catalog or told.name or None, source.region or told.region or None
+        header, catalogue = replace(header, missing=(*header.missing, line)), CatalogueSource()
+    spec, region = source.catalog or catalogue.name or None, source.region or catalogue.region or None
     market = load_market(spec, provider_of(pools) if spec is None else "", region)
     return replace(header, catalogue=_catalogue(spec, region, market))
 
 
-def _catalogue(spec: str | None, region: str | None, market: Market) -> Catalogue:
+def _catalogue(spec: str | None, region: str | None, market: Market) -> CatalogueSource:
     text = ""
     if spec is not None and Path(spec).is_file():
         text = Path(spec).read_text(encoding="utf-8")
         if len(text) > _MOST_CATALOGUE:
             click.echo(f"note: {spec} is too large for a dump: give it with --catalog to kerf plan", err=True)
             text = ""
-    return Catalogue(spec or "", region or "", text, digest_of(market), market.notes)
+    return CatalogueSource(spec or "", region or "", text, digest_of(market), market.notes)
 
 
 def _deciding(documents: Documents) -> Documents:
@@ -206,7 +206,7 @@ def _is_readable(raw: Any) -> bool:
         if raw["kind"] == DUMP or kind is None:
             return raw["kind"] in FIRST
         report = Report()
-        read(kind, raw, report, Admission(), "")
+        read(kind, raw, report, AdmissionDefaults(), "")
         for problem in report.problems[:1]:
             place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name', '?')}"
             raise DecodeError(path_text(problem.path), problem.expected, problem.got, place=place)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator, Shadow, ShadowRecorder
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
-from kerf.controllers.disruption import Disruption
+from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Followed
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
@@ -58,7 +58,7 @@ def compose(
             Prewarm(state, ports),
             Provisioning(state, ports, book, actuator, settings),
             ProvisioningRequests(state, ports, book, settings),
-            Disruption(state, ports, book, actuator, settings),
+            DisruptionController(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),
             Followed(state),
             CapacityWindows(state, ports, book, settings),
@@ -69,7 +69,7 @@ def compose(
     def dry_run() -> tuple[Controller, ...]:
         return (
             Provisioning(state, beside, book, shadow, settings),
-            Disruption(state, beside, book, shadow, settings),
+            DisruptionController(state, beside, book, shadow, settings),
             UsageHistory(state, beside, usage, settings, writes=False),
         )
 

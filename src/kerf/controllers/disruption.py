@@ -29,7 +29,7 @@ from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.state import ClusterState
 
 
-class Disruption:
+class DisruptionController:
     """One pass over all nodes, every ten seconds and when the time of a node's consolidateAfter is over."""
 
     name = "disruption"
@@ -120,7 +120,7 @@ class Disruption:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
             return decide(coming, Options(self._settings.strategy, with_bound=False)).placements
 
-        work = partial(first_command, snapshot, market, found, placements)
+        work = partial(first_command, World(snapshot, market), found, placements)
         command, held = await self._ports.deciding.run(work)
         self._tell(held)
         return command

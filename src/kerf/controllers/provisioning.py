@@ -65,7 +65,7 @@ class Provisioning:
         self._planned: tuple[int, Market, Runs] | None = None
         # When the pods of a CronJob's run begin or cease to count next.
         self._turns_s: float | None = None
-        self._rests = self._seeks_room = False
+        self._waits_for_windows = self._seeks_room = False
         # The last decision; None once nothing waits.
         self._decision: Decision | None = None
         # What plans depend on of each window, as it was told last.
@@ -124,7 +124,7 @@ class Provisioning:
         # Only now: a decision that could not be carried out is to be made again.
         # What waits for its pool's pace comes with time alone.
         self._planned = None if decision.is_paced else (version, market, runs)
-        self._rests = _is_only_held(decision) and not decision.unmet_floors
+        self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors
         self._seeks_room = decision.seeks_room
         self._decision = decision
         return replace(self._at_turn(self._again(), now), then=(_EXPLAINING,))
@@ -151,7 +151,7 @@ class Provisioning:
 
     def _again(self) -> Result:
         """Soon where something waits; what windows hold waits for one to change, which is told."""
-        return DONE if self._rests else Result(self._settings.replan_s)
+        return DONE if self._waits_for_windows else Result(self._settings.replan_s)
 
     def _at_turn(self, result: Result, now_s: float) -> Result:
         """The same, or as soon as pods of a CronJob's run begin or cease to count."""
@@ -211,9 +211,9 @@ class Provisioning:
         for pool, why in plan.unmet_floors:
             self._ports.recorder.record(events.floor_unmet(pool, why))
         for unplaced in plan.unplaced:
-            told = _occurrence(unplaced)
-            if told is not None:
-                self._ports.recorder.record(told)
+            occurrence = _occurrence(unplaced)
+            if occurrence is not None:
+                self._ports.recorder.record(occurrence)
 
     async def _tell_limits(self, reached: Mapping[str, str]) -> None:
         for pool in self._state.pools():

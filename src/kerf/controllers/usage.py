@@ -21,7 +21,7 @@ from kerf.engine.study.usage.history import (
     shard_of,
     workload_of,
 )
-from kerf.engine.study.usage.samples import Fault, joined
+from kerf.engine.study.usage.samples import SampleFault, joined
 from kerf.errors import ApiError
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.model.usage import NO_USAGE, PodUsage, Usage
@@ -103,14 +103,14 @@ class UsageHistory:
         nodes = {name: node for name in named if (node := self._state.node(name)) is not None}
         found = joined(usage, pods, nodes, now_s)
         self._book.usage = found.usage
-        wrong = {fault: number for fault, number in found.left_out.items() if fault != Fault.GONE}
-        stale = wrong.pop(Fault.STALE, 0)
+        wrong = {fault: number for fault, number in found.left_out.items() if fault != SampleFault.GONE}
+        stale = wrong.pop(SampleFault.STALE, 0)
         false = len(doubts) + sum(wrong.values())
         for outcome, number in (("used", len(found.usage.pods)), ("stale", stale), ("false", false)):
             USAGE_SAMPLES.labels(outcome).inc(number)
         more = f" and {len(doubts) - 1} more" if len(doubts) > 1 else ""
         faults = [f"{doubts[0]}{more}"] if doubts else [f"{number} samples {fault}" for fault, number in wrong.items()]
-        faults += [f"{stale} samples {Fault.STALE}"] if stale and not doubts else []
+        faults += [f"{stale} samples {SampleFault.STALE}"] if stale and not doubts else []
         self._tell(f"usage left out: {'; '.join(faults)}" if faults else "")
 
     def _tell(self, problem: str) -> None:

@@ -24,7 +24,7 @@ from kerf.engine.place.trial import Trial
 from kerf.engine.placing import find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.market import Market
@@ -71,12 +71,12 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     early, shapes = refused_early(group(waiting.pods, _quota_namespaces(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families)
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
-    changed = relabelled(places.left, trial, snapshot, world.market, supply.families)
+    changed = relabelled(places.left, trial, world)
     places.left = changed.left
     none_bought = unbought(trial, places.unbought)
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
     buy = cheapest_nodes if options.strategy == COST else first_fit
-    made = Outcome(world, trial, waiting, buy, Ledger.of(snapshot, world.market), places, promised)
+    made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)
     made.planned_for, made.turned_away = shapes, (*waiting.held, *early, *over_quota)
     made.relabels = changed.relabels
     made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
@@ -91,8 +91,8 @@ def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     coming = {claim.annotations.get(FOLLOW, "") for claim in on_their_way}
     refusals: list[Refusal] = []
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
-        candidates = supply.candidates if window is None else _kept_for(taints[window], supply.candidates)
-        purchase = made.buy(left, candidates, made.ledger)
+        offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
+        purchase = made.buy(left, offered_types, made.ledger)
         more, nodes = launches_of(purchase, left, (supply, made.ledger), options, coming, len(made.launches))
         made.launches, made.bought = (*made.launches, *more), (*made.bought, *nodes)
         made.notes = (*made.notes, *purchase.notes)
@@ -101,9 +101,9 @@ def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     return tuple(refusals)
 
 
-def _kept_for(taint: Taint, candidates: Sequence[Candidate]) -> list[Candidate]:
+def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:
     """The same with a taint that keeps others off."""
-    return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in candidates]
+    return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in offered_types]
 
 
 def _idle(world: World, made: Outcome) -> tuple[Refusal, ...]:
@@ -138,7 +138,7 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
     paid, allocated = pricing.cards_in_use(world.snapshot, decision.placements, made.promised)
     paid += sum(len(launch.devices) for launch in launches)
     allocated += sum(launch.allocated for launch in launches)
-    before = pricing.cluster_price(world.snapshot, world.market)
+    before = pricing.cluster_price(world.snapshot.nodes, world.supply)
     cost = Cost(world.market.currency, before, before + sum(launch.price_micro for launch in launches))
     return replace(decision, cost=cost, gpus=GpuUse(paid, allocated))
 
@@ -148,10 +148,10 @@ def bounded(decision: Decision) -> Decision:
     if decision.placements:
         return decision
     shapes = group((pod for node in decision.bought for pod in node.pods), _quota_namespaces(decision.world.snapshot))
-    bound = _bound(shapes, decision.world.supply.candidates, decision.world.market)
+    bound = _bound(shapes, decision.world.supply.available, decision.world.market)
     total = None if bound is None else decision.cost.before_micro + bound
     return replace(decision, cost=replace(decision.cost, bound_micro=total))
 
 
-def _bound(shapes: Sequence[Shape], candidates: Sequence[Candidate], market: Market) -> int | None:
-    return lower_bound(shapes, candidates) if market.types else 0
+def _bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], market: Market) -> int | None:
+    return lower_bound(shapes, offered_types) if market.types else 0

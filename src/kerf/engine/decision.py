@@ -13,14 +13,14 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
 from kerf.model.large import Large
 from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Repartition, Stage
 from kerf.model.pods import Pod
 
-Buy = Callable[[Sequence[Shape], Sequence[Candidate], Ledger], Purchase]
+Buy = Callable[[Sequence[Shape], Sequence[OfferedType], Ledger], Purchase]
 """How nodes are chosen: the cheapest, or as Karpenter does."""
 
 

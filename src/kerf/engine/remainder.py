@@ -9,7 +9,7 @@ from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.place.target import Room
 from kerf.engine.placing import find_places, unbought
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
@@ -24,9 +24,9 @@ class Remainder:
     def __init__(self, made: Outcome, everyone: Outcome) -> None:
         self._made, self._everyone = made, everyone
         self._trial, self._ledger = made.trial.copy(), made.ledger.copy()
-        self._new = [(node.load.candidate, node.load.room) for node in made.bought]
+        self._new = [(node.load.offered, node.load.room) for node in made.bought]
         self._usable = {pod.key: pod for shape in everyone.planned_for for pod in shape.pods}
-        self._takers: dict[int, tuple[Candidate, ...]] = {}
+        self._takers: dict[int, tuple[OfferedType, ...]] = {}
 
     def after(self, made: Outcome) -> "Remainder":
         """What another try has left."""
@@ -61,33 +61,33 @@ class Remainder:
         left: list[Shape] = []
         for shape in shapes:
             waiting = list(shape.pods)
-            for number, (candidate, room) in enumerate(self._new):
-                while waiting and (after := _added(candidate, room, shape)) is not None:
+            for number, (offered, room) in enumerate(self._new):
+                while waiting and (after := _added(offered, room, shape)) is not None:
                     waiting.pop(0)
                     room = after
-                self._new[number] = candidate, room
+                self._new[number] = offered, room
             if waiting:
                 left.append(Shape(tuple(waiting)))
         return tuple(left)
 
     def _buy(self, shapes: Sequence[Shape]) -> Purchase:
-        takers = dict.fromkeys(candidate for shape in shapes for candidate in self._takers_of(shape))
-        offered = [candidate for candidate in takers if self._ledger.room_for(candidate) != 0]
-        purchase = self._made.buy(shapes, sorted(offered, key=lambda c: c.order), self._ledger)
-        self._new += [(load.candidate, load.room) for load, times in purchase.loads for _ in range(times)]
+        takers = dict.fromkeys(offered for shape in shapes for offered in self._takers_of(shape))
+        allowed = [offered for offered in takers if self._ledger.room_for(offered) != 0]
+        purchase = self._made.buy(shapes, sorted(allowed, key=lambda c: c.order), self._ledger)
+        self._new += [(load.offered, load.room) for load, times in purchase.loads for _ in range(times)]
         return purchase
 
-    def _takers_of(self, shape: Shape) -> tuple[Candidate, ...]:
+    def _takers_of(self, shape: Shape) -> tuple[OfferedType, ...]:
         """The types that hold a pod of the shape: of each pool the cheapest a pod."""
         key = id(shape.spec)
         if key not in self._takers:
-            filler, by_pool = Filler([shape]), dict[str, list[tuple[int, Candidate]]]()
-            for candidate in self._made.world.supply.candidates:
-                held = filler.alone(0, candidate)
+            filler, by_pool = Filler([shape]), dict[str, list[tuple[int, OfferedType]]]()
+            for offered in self._made.world.supply.available:
+                held = filler.alone(0, offered)
                 if held:
-                    by_pool.setdefault(candidate.pool.name, []).append((candidate.price_micro // held, candidate))
+                    by_pool.setdefault(offered.pool.name, []).append((offered.price_micro // held, offered))
             cheapest = (sorted(held, key=lambda each: (each[0], each[1].order)) for held in by_pool.values())
-            self._takers[key] = tuple(candidate for held in cheapest for _, candidate in held[:_MOST_TYPES])
+            self._takers[key] = tuple(offered for held in cheapest for _, offered in held[:_MOST_TYPES])
         return self._takers[key]
 
     def _first(self, pods: Sequence[Pod], refusals: Sequence[Refusal]) -> Refusal | None:
@@ -96,12 +96,12 @@ class Remainder:
         return next((refused[pod.key] for pod in pods if pod.key in refused), None)
 
 
-def _added(candidate: Candidate, room: Room, shape: Shape) -> Room | None:
+def _added(offered: OfferedType, room: Room, shape: Shape) -> Room | None:
     """The room with one pod more; None where it does not fit, or the node could not be bought for it any more."""
     asked = shape.requests
     if any(asked.get(name, 0) > max(0, room.free.get(name, 0)) for name in (CPU, MEMORY)):
         return None
-    result = fit(candidate.target, room, shape)
-    if isinstance(result, Misfit) or candidate.offering_for(result.room.requirements) is None:
+    result = fit(offered.target, room, shape)
+    if isinstance(result, Misfit) or offered.offering_for(result.room.requirements) is None:
         return None
     return result.room

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kerf.errors import ApiError
-from kerf.kube.credentials import Credentials, NoCluster, Target, Unreachable, one_line
+from kerf.kube.credentials import ClusterTarget, Credentials, NoCluster, Unreachable, one_line
 from kerf.kube.resources import Access, Resource
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound
 from kerf.telemetry import API_CALLS, API_SECONDS, logger
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "APPLY_PATCH",
     "MERGE_PATCH",
+    "ClusterTarget",
     "Credentials",
     "Forbidden",
     "Gone",
@@ -38,7 +39,6 @@ __all__ = [
     "KubeClient",
     "NoCluster",
     "Params",
-    "Target",
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
@@ -172,7 +172,7 @@ class KubeClient:
         self.server, self.namespace = credentials.server, credentials.namespace
 
     @classmethod
-    async def connect(cls, target: Target) -> "KubeClient":
+    async def connect(cls, target: ClusterTarget) -> "KubeClient":
         """Read the credentials and open a session; nothing is asked of the server yet. Raises Unreachable."""
         credentials = await Credentials.load(target)
         return cls(credentials.session(), credentials)

@@ -48,7 +48,7 @@ class NoCluster(Unreachable):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ClusterTarget:
     """Which cluster: a kubeconfig and a context; without either what kubectl would take, else the pod's own."""
 
     kubeconfig: str | None = None
@@ -61,7 +61,7 @@ class Credentials:
     `namespace` is where a name without one is meant: that of the context, or the pod's own.
     """
 
-    def __init__(self, configuration: Any, target: Target, namespace: str = "default") -> None:
+    def __init__(self, configuration: Any, target: ClusterTarget, namespace: str = "default") -> None:
         self._configuration, self._target = configuration, target
         self.server: str = configuration.host.rstrip("/")
         self._proxy = _proxy_for(self.server)
@@ -79,7 +79,7 @@ class Credentials:
         return {name: value for name, value in found.items() if value}
 
     @classmethod
-    async def load(cls, target: Target) -> "Credentials":
+    async def load(cls, target: ClusterTarget) -> "Credentials":
         """Raises Unreachable with what to do about it."""
         named = target.kubeconfig or os.environ.get("KUBECONFIG") or ""
         path = named or str(Path.home() / ".kube" / "config")

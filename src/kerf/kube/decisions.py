@@ -46,7 +46,7 @@ _TOKEN = access("create", SERVICE_ACCOUNTS, "token", names=(ACCOUNT,), namespace
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AccessRefusal:
     """Why a caller gets no answer; `status` is that of HTTP."""
 
     status: int
@@ -60,22 +60,22 @@ class Doorkeeper:
         self._client = client
         self._room = asyncio.Semaphore(_AT_ONCE)
 
-    async def refusal(self, authorization: str) -> Refusal | None:
+    async def refusal(self, authorization: str) -> AccessRefusal | None:
         """None for the header of a caller who may get `PATH`. Two reviews a caller; never raises ApiError."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip() or len(token) > _MOST_TOKEN:
-            return Refusal(401, f"expected a bearer token for the audience {AUDIENCE}")
+            return AccessRefusal(401, f"expected a bearer token for the audience {AUDIENCE}")
         if self._room.locked():
             # A client without a token can send many: the API server must not be asked as often.
-            return Refusal(429, "too many callers at once")
+            return AccessRefusal(429, "too many callers at once")
         async with self._room:
             try:
                 user = await self._user(token.strip())
                 if user is None:
-                    return Refusal(401, f"the API server does not know this token for the audience {AUDIENCE}")
-                return None if await self._may(user) else Refusal(403, f"{user.username} may not get {PATH}")
+                    return AccessRefusal(401, f"the API server does not know this token for the audience {AUDIENCE}")
+                return None if await self._may(user) else AccessRefusal(403, f"{user.username} may not get {PATH}")
             except ApiError as error:
-                return Refusal(503, f"the API server did not review the token: {error}")
+                return AccessRefusal(503, f"the API server did not review the token: {error}")
 
     async def _user(self, token: str) -> "_User | None":
         spec = {"token": token, "audiences": [AUDIENCE]}

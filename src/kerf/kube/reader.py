@@ -14,7 +14,7 @@ import msgspec
 
 from kerf.kube.client import KubeClient
 from kerf.kube.health import ResourceHealth
-from kerf.kube.reflector import Decode, Followed, Mirror, Pace, Reflector, Undecodable
+from kerf.kube.reflector import Decode, FollowedResource, Mirror, Pace, Reflector, Undecodable
 from kerf.kube.resources import (
     CAPACITY_WINDOWS,
     CONFIG_MAPS,
@@ -45,12 +45,12 @@ _AHEAD = 2_000
 """Events that may wait for whoever reads; beyond that the sockets are left alone until some are taken."""
 
 
-def follow(resource: Resource, *, is_required: bool = False, name: str = "") -> Followed:
+def follow(resource: Resource, *, is_required: bool = False, name: str = "") -> FollowedResource:
     """Declare that a resource is followed, or the objects of one name in it."""
     listing, watching = (
         access(verb, resource, names=(name,) if name else (), by=(RUN, DRY_RUN)) for verb in ("list", "watch")
     )
-    return Followed(listing, watching, is_required)
+    return FollowedResource(listing, watching, is_required)
 
 
 WATCHED = (
@@ -83,7 +83,7 @@ class KubeReader:
     def __init__(
         self,
         client: KubeClient,
-        watched: Sequence[Followed] = WATCHED,
+        watched: Sequence[FollowedResource] = WATCHED,
         *,
         decode: Decode = decode_live,
         on_undecodable: Undecodable = _unreported,

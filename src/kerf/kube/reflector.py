@@ -36,7 +36,7 @@ Undecodable = Callable[[Resource, str, str, str, Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedResource:
     """A resource and the accesses that following it takes; an access to one name follows that object only."""
 
     listing: Access
@@ -208,7 +208,7 @@ class Reflector:
     def __init__(
         self,
         client: KubeClient,
-        followed: Followed,
+        followed: FollowedResource,
         mirror: Mirror,
         tell: Tell,
         settled: Callable[[], Awaitable[None]],

@@ -18,7 +18,7 @@ from kerf.lint.rules.keys import VALUES
 from kerf.lint.rules.own import INTERNAL, UNKNOWN, UNUSED
 from kerf.lint.subject import Subject
 from kerf.lint.suppressions import Suppression
-from kerf.manifests.admission import Admission, admission_of
+from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.documents import Document, YamlDocument
 from kerf.manifests.read import Documents
@@ -114,7 +114,7 @@ def _subjects(documents: Documents) -> tuple[tuple[Subject, ...], list[InputErro
     return tuple(_subject(index, *pair, admission) for index, pair in enumerate(raws)), errors, passed_over
 
 
-def _subject(index: int, document: Document, raw: dict[str, Any], admission: Admission) -> Subject:
+def _subject(index: int, document: Document, raw: dict[str, Any], admission: AdmissionDefaults) -> Subject:
     report = Report()
     kind = raw.get("kind")
     if isinstance(kind, str) and kind in FIRST:
@@ -132,7 +132,7 @@ def _subject(index: int, document: Document, raw: dict[str, Any], admission: Adm
     return Subject(index, document, raw, report, value)
 
 
-def _admission(raws: Iterable[dict[str, Any]]) -> Admission:
+def _admission(raws: Iterable[dict[str, Any]]) -> AdmissionDefaults:
     found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in FIRST}
     for raw in raws:
         kind = raw.get("kind")

@@ -51,7 +51,7 @@ class Defaults:
 
 
 @dataclass(frozen=True)
-class Admission:
+class AdmissionDefaults:
     """Defaults by namespace, and those of every other namespace."""
 
     by_namespace: Mapping[str, Defaults] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Admission:
         return self.by_namespace.get(namespace, self.elsewhere)
 
 
-def admission_of(priority_classes: list[dict[str, Any]], limit_ranges: list[dict[str, Any]]) -> Admission:
+def admission_of(priority_classes: list[dict[str, Any]], limit_ranges: list[dict[str, Any]]) -> AdmissionDefaults:
     """From the checked objects of both kinds; their order does not matter."""
     priorities = tuple(sorted((raw["metadata"]["name"], raw["value"]) for raw in priority_classes))
     # With several global defaults the API server takes the one of the smallest value.
@@ -81,7 +81,7 @@ def admission_of(priority_classes: list[dict[str, Any]], limit_ranges: list[dict
             _bounds(raw, "max").replaced(held.most),
             _bounds(raw, "min").replaced(held.least),
         )
-    return Admission(by_namespace, Defaults(priorities=priorities, priority_class=default_class))
+    return AdmissionDefaults(by_namespace, Defaults(priorities=priorities, priority_class=default_class))
 
 
 def _bounds(raw: dict[str, Any], name: str) -> Resources:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests import kinds
 from kerf.manifests import usage as decode_usage
-from kerf.manifests.admission import Admission, admission_of
+from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload
 from kerf.manifests.dispatch import FIRST, Value, kind_of, read
@@ -78,7 +78,7 @@ def decode_object(raw: Object) -> Watched | None:
     if kind is None or raw["kind"] in _NOT_FOLLOWED:
         return None
     report = Report()
-    value = read(kind, raw, report, Admission(), "")
+    value = read(kind, raw, report, AdmissionDefaults(), "")
     if report.problems:
         meta = raw.get("metadata")
         name = meta.get("name") if isinstance(meta, dict) else None
@@ -88,7 +88,7 @@ def decode_object(raw: Object) -> Watched | None:
     return value.cron_job if isinstance(value, Workload) else cast(Watched | None, value)
 
 
-def _admission(documents: Iterable[Document]) -> Admission:
+def _admission(documents: Iterable[Document]) -> AdmissionDefaults:
     """What the LimitRanges and PriorityClasses add; faulty ones are passed over here and reported in their turn."""
     found: dict[str, list[Object]] = {kind: [] for kind in FIRST}
     for document in documents:
@@ -113,7 +113,7 @@ def _first_kind(raw: Any) -> str:
     return kind if isinstance(kind, str) and kind in FIRST else ""
 
 
-def _decode_into(collected: _Collected, document: Document, admission: Admission) -> None:
+def _decode_into(collected: _Collected, document: Document, admission: AdmissionDefaults) -> None:
     raw = document.value()
     report, value = Report(), None
     first = _first_kind(raw)

@@ -13,7 +13,7 @@ from kerf.errors import DecodeError
 from kerf.manifests import cluster as decode_cluster
 from kerf.manifests import kinds, rules
 from kerf.manifests import usage as decode_usage
-from kerf.manifests.admission import Admission
+from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.clusterdump import decode as decode_dump
 from kerf.manifests.decoded import Workload
@@ -47,18 +47,18 @@ class Kind:
 
     group: str
     schema: Record
-    decode: Callable[[Object, Report, Admission, str], Value | None]
+    decode: Callable[[Object, Report, AdmissionDefaults, str], Value | None]
     rules: Callable[[Object, Report], None] | None = None
     version: str = ""
 
 
-def _plain(decode: Callable[[Object], Value]) -> Callable[[Object, Report, Admission, str], Value]:
+def _plain(decode: Callable[[Object], Value]) -> Callable[[Object, Report, AdmissionDefaults, str], Value]:
     return lambda raw, _report, _admission, _source: decode(raw)
 
 
 def _doubted(
     decode: Callable[[Object, Report], Value | None],
-) -> Callable[[Object, Report, Admission, str], Value | None]:
+) -> Callable[[Object, Report, AdmissionDefaults, str], Value | None]:
     return lambda raw, report, _admission, _source: decode(raw, report)
 
 
@@ -162,7 +162,7 @@ def _retired(name: str, version: str, place: str) -> DecodeError:
     return DecodeError("kind", expected, got, place=place, hint=f"`kerf migrate` rewrites it to {today}")
 
 
-def read(kind: Kind, raw: Object, report: Report, admission: Admission, source: str) -> Value | None:
+def read(kind: Kind, raw: Object, report: Report, admission: AdmissionDefaults, source: str) -> Value | None:
     """Check and decode; None, with problems in `report`, when the object has not the form of its kind."""
     metadata = raw.get("metadata")
     report.is_live = isinstance(metadata, dict) and bool(metadata.get("uid"))

@@ -86,7 +86,7 @@ class HostPortTaken(Cause):
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class ResourceShortage:
     """One resource that is short, in its base unit: what a pod needs, what is free, what is lacking."""
 
     resource: Name
@@ -99,8 +99,8 @@ class Shortage:
 class Insufficient(Cause):
     """Resources that kubelet shows do not suffice. `worst` lacks most of what is asked; all are in name order."""
 
-    worst: Shortage
-    shortages: tuple[Shortage, ...]
+    worst: ResourceShortage
+    shortages: tuple[ResourceShortage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class NodeClassNotFound(Cause):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeClassNotReady(Cause):
+class NodeClassUnready(Cause):
     """The NodeClass says that it is not ready."""
 
     kind: Name

@@ -12,7 +12,7 @@ DUMP_VERSION = "kerf.dev/v1alpha1"
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class CatalogueSource:
     """Where the prices of a dump come from.
 
     `name` and `region` are those of `--catalog` and `--region`, empty where the NodePools decide. `text` holds a
@@ -44,7 +44,7 @@ class ClusterDump:
     strategy: str = "cost"
     follow: str = "auto"
     plugin_namespaces: tuple[str, ...] = PLUGIN_NAMESPACES
-    catalogue: Catalogue = Catalogue()
+    catalogue: CatalogueSource = CatalogueSource()
     sold_out: tuple[SoldOut, ...] = ()
     back_offs: tuple[BackOff, ...] = ()
     decisions: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)

@@ -18,8 +18,8 @@ class Large:
 
     def __repr__(self) -> str:
         parts = ((field.name, getattr(self, field.name)) for field in fields(cast(Any, self)))
-        return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in parts)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in parts)})"
 
 
-def _told(value: object) -> str:
+def _brief(value: object) -> str:
     return f"<{len(value)}>" if isinstance(value, Sized) and not isinstance(value, str) else brief(value)

@@ -1,6 +1,6 @@
 """Market: what can be bought at one moment, as frozen as the snapshot."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -49,6 +49,14 @@ class Market(Large):
     @cached_property
     def _by_name(self) -> dict[str, InstanceType]:
         return {instance_type.name: instance_type for instance_type in self.types}
+
+    @cached_property
+    def supplies(self) -> dict[Hashable, object]:
+        """What the engine found for sale here, by everything else that it depends on; `engine.supply` fills it.
+
+        It lies here, because an answer holds for many snapshots and ends with its market.
+        """
+        return {}
 
     def find(self, name: str) -> InstanceType | None:
         """The type of that name; None when it is not sold here."""

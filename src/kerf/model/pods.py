@@ -156,6 +156,14 @@ class Pod:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
+    @cached_property
+    def demands(self) -> dict[str, tuple[object, object]]:
+        """What it asks of a family of sharing, by the family's name, with the family; `sharing.registry` fills it.
+
+        It lies here, because a pod stays the same in many snapshots, and each of them asks it of every pod.
+        """
+        return {}
+
     @property
     def kept_for(self) -> Placeholder | None:
         """Whose room it stands for, where it is a placeholder; None for a real pod."""

@@ -76,11 +76,11 @@ def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...]) -> Famil
 
 def demand_of(pod: Pod, family: Family) -> PodDemand | Refused:
     """What a pod asks of a family, worked out once for each value of both: snapshots ask it of every pod."""
-    held: dict[str, tuple[Family, PodDemand | Refused]] = pod.__dict__.setdefault("_demands", {})
-    known = held.get(family.name)
-    if known is None or known[0] != family:
-        known = held[family.name] = (family, family.demand(pod))
-    return known[1]
+    known, demand = pod.demands.get(family.name, (None, None))
+    if known != family or not isinstance(demand, PodDemand | Refused):
+        demand = family.demand(pod)
+        pod.demands[family.name] = (family, demand)
+    return demand
 
 
 def owner_of(

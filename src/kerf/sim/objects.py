@@ -5,7 +5,7 @@ may keep what it was given, and an unchanged part is recognised by identity.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from kerf.manifests.pods.decode import selector_of
 from kerf.model.times import instant_s
@@ -37,6 +37,18 @@ _CLUSTER_WIDE = frozenset(
 
 DEFAULT_GRACE_S = 30
 """How long a pod that says nothing may take to end."""
+
+
+class ObjectLookup(Protocol):
+    """Where the stand-ins for Kubernetes' own controllers look objects up: the API."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Json | None:
+        """One object, None when there is none."""
+        ...
+
+    def list(self, kind: str) -> JsonList:
+        """All objects of a kind."""
+        ...
 
 
 def is_cluster_wide(kind: str) -> bool:

@@ -17,7 +17,7 @@ from kerf.sim.course.books import Books
 from kerf.sim.course.expectations import outcome_of, text_of
 from kerf.sim.course.invariants import Invariants
 from kerf.sim.course.observer import Observer, PlanNotes
-from kerf.sim.course.report import Outcome, SimulationReport
+from kerf.sim.course.report import CheckedExpectation, SimulationReport
 from kerf.sim.course.scenario import Scenario
 from kerf.sim.course.steps import Expectation, Restart, Step
 from kerf.sim.course.timeline import Timeline
@@ -102,7 +102,7 @@ class Simulation:
         self._observer = Observer(self._api, self._clock, self._cloud, self._books, self._plans)
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
         self._timeline = Timeline(self._api, self._clock, self._cloud, self._plugins, self._observer)
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[CheckedExpectation] = []
         self._events = self._cloud_steps = 0
         self._is_over = False
         self._kerf: Runtime | None = None

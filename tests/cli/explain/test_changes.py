@@ -3,12 +3,12 @@
 from kerf.cli.explain.nodes import explain_node
 from kerf.cli.explain.pods import PodAnswers, explain_pods
 from kerf.cli.explain.pools import explain_pool
-from kerf.cli.inputs.world import World
-from kerf.engine import world as engine
+from kerf.cli.inputs.input import ReadInput
 from kerf.engine.decide import decide
 from kerf.engine.disruption.pricecaps import propose
 from kerf.engine.explain.disruption import explained
 from kerf.engine.explain.plan import plan as provision
+from kerf.engine.world import World
 from kerf.manifests.decoded import Decoded
 from kerf.model.market import Market
 from kerf.model.plan import Plan
@@ -22,14 +22,14 @@ from tests.engine.disruption.clusters import MARKET, may_go
 
 def answers(snapshot: ClusterSnapshot, market: Market, plan: Plan) -> PodAnswers:
     """What `kerf explain` looks answers up in."""
-    decision = decide(engine.World(snapshot, market))
-    return PodAnswers(World(Decoded(), snapshot.pending, snapshot, market), decision, plan)
+    decision = decide(World(snapshot, market))
+    return PodAnswers(ReadInput(Decoded(), snapshot.pending, snapshot, market), decision, plan)
 
 
 def test_a_node_above_its_cap_names_its_successor_and_so_does_the_pool() -> None:
     """The node goes once its pods have moved."""
     snapshot = caps.with_pods(caps.capped())
-    (command, *_) = propose(snapshot, MARKET, may_go(snapshot))
+    (command, *_) = propose(World(snapshot, MARKET), may_go(snapshot))
     plan = explained(command)
     known = answers(snapshot, MARKET, plan)
 
@@ -38,7 +38,7 @@ def test_a_node_above_its_cap_names_its_successor_and_so_does_the_pool() -> None
         node.data["verdict"],
         node.data["why"],
     )
-    pool = explain_pool(snapshot.node_pools[0], known.world, plan)
+    pool = explain_pool(snapshot.node_pools[0], known.read, plan)
     assert any("launch-0 replaces node" in line and "price 0.384 > cap 0.25" in line for line in pool.lines)
 
 
@@ -53,6 +53,6 @@ def test_a_node_that_is_labelled_anew_is_told_on_its_pods_and_its_pool() -> None
     (pod,) = explain_pods([waiting[0].key], known)
     told = "gets another configuration of GPU sharing"
     assert any(f"the node {told} first: 1 pod needs 1 nvidia.com/mig-3g.20gb" in line for line in pod.lines)
-    pool = explain_pool(relabelling.POOL, known.world, known.plan)
+    pool = explain_pool(relabelling.POOL, known.read, known.plan)
     assert any(f"node n {told}: 1 pod needs" in line for line in pool.lines)
     assert ["n"] == pool.data["relabels"]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kerf.cli.exits import ClusterUnreachable
+from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.inputs.live import Cluster, read_cluster
-from kerf.cli.inputs.world import Source, World, read_world
 from kerf.manifests.read import Documents, parse
 from kerf.model.large import Large
 
@@ -126,9 +126,9 @@ def test_no_task_of_a_live_command_ends_with_what_it_has_read(
 ) -> None:
     """The main task has no result, and nothing else is longer for more pods."""
     with a_cluster(tmp_path, pods=300, size=4_000) as kubeconfig:
-        world = read_world(Source(kubeconfig=kubeconfig))
+        read = read_input(Source(kubeconfig=kubeconfig))
 
-    assert 300 == len(world.snapshot.pending)
+    assert 300 == len(read.snapshot.pending)
     assert tasks[0].result() is None
     assert max(lengths(tasks)) <= MOST_CHARACTERS
 
@@ -170,7 +170,7 @@ def test_a_large_value_tells_how_much_it_holds(kind: type[Large]) -> None:
 def test_what_holds_a_cluster_is_large() -> None:
     """Documents, what is decoded of them, snapshots, markets, plans."""
     names = {kind.__name__ for kind in all_large()}
-    assert {"Documents", "Decoded", "ClusterSnapshot", "Market", "Plan", Cluster.__name__, World.__name__} <= names
+    assert {"Documents", "Decoded", "ClusterSnapshot", "Market", "Plan", Cluster.__name__, ReadInput.__name__} <= names
     assert "Documents(entries=<0>)" == repr(Documents())
     assert len(repr(list(parse("a: " + "x" * 1_000_000)))) <= MOST_CHARACTERS
 

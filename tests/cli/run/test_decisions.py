@@ -13,7 +13,7 @@ from kerf.cli.run.decisions import LAST, Decisions
 from kerf.cli.run.serving import Asking, Serving
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.errors import InputError
-from kerf.kube.decisions import Refusal
+from kerf.kube.decisions import AccessRefusal
 from kerf.model.constraints import Requirements
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan, Stage, Unplaced
@@ -107,8 +107,8 @@ def served(asking: Asking | None, headers: Mapping[str, str]) -> tuple[int, Any]
     return asyncio.run(asked())
 
 
-async def _by_name(authorization: str) -> Refusal | None:
-    return None if authorization == "Bearer good" else Refusal(403, f"not {authorization}")
+async def _by_name(authorization: str) -> AccessRefusal | None:
+    return None if authorization == "Bearer good" else AccessRefusal(403, f"not {authorization}")
 
 
 @pytest.mark.parametrize("header", ["Authorization", "X-Kerf-Authorization"])

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerf.cli.inputs.world import Source, read_world
+from kerf.cli.inputs.input import Source, read_input
 from kerf.cli.run.gauges import measure_gpus
 from kerf.telemetry import REGISTRY
 from tests.cli.program import CLUSTER, ROOT
@@ -16,7 +16,7 @@ def series(name: str) -> dict[tuple[str, ...], float]:
 
 def test_cards_and_pods_are_told_with_their_shares() -> None:
     """Two slices on one card, of 8000 and 4000 of 22888 MiB and less of its cores; the other card is idle."""
-    snapshot = read_world(Source((str(ROOT / CLUSTER),))).snapshot
+    snapshot = read_input(Source((str(ROOT / CLUSTER),))).snapshot
     measure_gpus(snapshot)
 
     assert {
@@ -30,7 +30,7 @@ def test_cards_and_pods_are_told_with_their_shares() -> None:
 
 def test_what_has_gone_leaves_no_series() -> None:
     """Else an alert on them would never end."""
-    snapshot = read_world(Source((str(ROOT / CLUSTER),))).snapshot
+    snapshot = read_input(Source((str(ROOT / CLUSTER),))).snapshot
     measure_gpus(snapshot)
     measure_gpus(replace(snapshot, nodes=()))
 

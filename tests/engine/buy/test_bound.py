@@ -11,12 +11,12 @@ from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
-from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, per_hour, planned, some, two_containers, wares
+from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, per_hour, planned, some, supply_of, two_containers
 
 
 def bound_of(pods: list[Pod], pool: NodePool, *types: InstanceType) -> int | None:
     """The bound for these pods on new nodes."""
-    return lower_bound(group(pods), wares(pool, types=types).candidates)
+    return lower_bound(group(pods), supply_of(pool, types=types).available)
 
 
 def test_no_pods_cost_nothing() -> None:

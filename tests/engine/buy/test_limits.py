@@ -3,6 +3,7 @@
 from typing import Any
 
 from kerf.engine.buy.limits import Ledger, usage
+from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
 from kerf.model.plan import Stage
@@ -55,7 +56,7 @@ def test_claims_in_flight_count_as_the_type_they_are_planned_as() -> None:
     )
     stated = a_claim("b", reached=(LAUNCHED,), capacity=resources(cpu=6))
 
-    used = usage(a_snapshot(claims=[planned_as, stated]), a_market(M5_2X))
+    used = usage(World(a_snapshot(claims=[planned_as, stated]), a_market(M5_2X)))
 
     assert (14000, 2) == (used["pool"]["cpu"], used["pool"]["nodes"])
 
@@ -64,7 +65,7 @@ def test_a_node_of_ours_counts_what_it_shows_where_the_type_is_unknown() -> None
     """A type that the market lost still counts; a node without claim never does."""
     snapshot = a_snapshot(nodes=[a_node("mine"), a_node("foreign")], claims=[a_claim(node_name="mine")])
 
-    assert {"pool": resources(cpu=4, memory="16Gi", pods=58, nodes=1)} == usage(snapshot, a_market())
+    assert {"pool": resources(cpu=4, memory="16Gi", pods=58, nodes=1)} == usage(World(snapshot, a_market()))
 
 
 def test_the_limit_is_charged_for_what_is_bought() -> None:
@@ -127,19 +128,19 @@ def test_a_node_for_a_floor_is_charged_too() -> None:
 def test_a_search_spends_its_own_copy() -> None:
     """Charging a copy leaves the ledger; room is counted in whole nodes."""
     ledger = Ledger([a_pool(limits={"cpu": 10})], {})
-    candidate = offer(a_pool(), M5)
+    offered = offer(a_pool(), M5)
     other = ledger.copy()
 
-    other.charge("pool", candidate.capacity, 2)
+    other.charge("pool", offered.capacity, 2)
 
-    assert (2, 0) == (ledger.room_for(candidate), other.room_for(candidate))
-    assert () == ledger.exceeded_by(candidate)
-    assert ("cpu",) == other.exceeded_by(candidate)
+    assert (2, 0) == (ledger.room_for(offered), other.room_for(offered))
+    assert () == ledger.exceeded_by(offered)
+    assert ("cpu",) == other.exceeded_by(offered)
 
 
 def test_no_limits_mean_any_number() -> None:
     """None stands for no limit, of a pool or of a resource."""
-    candidate = offer(a_pool(), M5)
+    offered = offer(a_pool(), M5)
 
-    assert Ledger([a_pool()], {}).room_for(candidate) is None
-    assert Ledger([a_pool(limits={"nvidia.com/gpu": 4})], {}).room_for(candidate) is None
+    assert Ledger([a_pool()], {}).room_for(offered) is None
+    assert Ledger([a_pool(limits={"nvidia.com/gpu": 4})], {}).room_for(offered) is None

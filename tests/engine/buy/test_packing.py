@@ -25,7 +25,7 @@ from tests.engine.worlds import (
     port_spec,
     refused,
     some,
-    wares,
+    supply_of,
 )
 
 
@@ -160,11 +160,11 @@ def test_a_type_that_another_beats_is_not_looked_at() -> None:
     """Dearer and no larger in anything that is asked: out; larger in it: in."""
     same = an_instance_type("m5d.xlarge", cpu=4, memory="16Gi", price="0.3")
     large = an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384")
-    offered = wares(a_pool(), types=[M5, same, large])
+    offered = supply_of(a_pool(), types=[M5, same, large])
 
-    kept = undominated(Filler(group([a_pod(cpu=1)])), offered.candidates, [1])
+    kept = undominated(Filler(group([a_pod(cpu=1)])), offered.available, [1])
 
-    assert ["m5.xlarge", "m5.2xlarge"] == [candidate.kind.name for candidate in kept]
+    assert ["m5.xlarge", "m5.2xlarge"] == [offered.kind.name for offered in kept]
 
 
 def test_fewer_cards_charged_keep_a_type_in_the_race() -> None:

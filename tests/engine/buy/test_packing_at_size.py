@@ -17,14 +17,14 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import _in_every_order, cheapest_nodes
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.place.shapes import Shape, group
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Name, SearchFailed
 from kerf.model.instancetypes import InstanceType
 from kerf.model.pods import Pod, PodDemand
 from kerf.sharing.family import Refused
 from kerf.sharing.hami.family import Hami
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
-from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_pool, offer, planned, some, wares
+from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_pool, offer, planned, some, supply_of
 
 SIZES = (1, 7, 960, 996, 1000, 1499, 2500, 2999, 3000, 3001)
 ODD = an_instance_type("m5.odd", cpu=7, memory="28Gi", price="0.3")
@@ -77,32 +77,32 @@ def test_every_order_gives_what_plain_recursion_gives(
 ) -> None:
     """Pods left, price and the very nodes, ties included."""
     pods = [pod for n, (count, cpu) in enumerate(amounts) for pod in some(count, f"s{n}", cpu=cpu)]
-    candidates = wares(a_pool(), types=types).candidates
+    offered_types = supply_of(a_pool(), types=types).available
     filler = Filler(group(pods))
     left = tuple(len(shape) for shape in filler.shapes)
 
-    tried = _in_every_order(filler, candidates, left, Ledger((), {}))
+    tried = _in_every_order(filler, offered_types, left, Ledger((), {}))
 
     if tried:
-        got = [(load.candidate.kind.name, load.counts) for load, _ in tried[0].loads]
-        assert recursively(filler, candidates, left) == (tried[0].rank, got)
+        got = [(load.offered.kind.name, load.counts) for load, _ in tried[0].loads]
+        assert recursively(filler, offered_types, left) == (tried[0].rank, got)
 
 
 Found = tuple[tuple[int, int, int], list[tuple[str, tuple[int, ...]]]]
 
 
-def recursively(filler: Filler, candidates: Sequence[Candidate], left: tuple[int, ...]) -> Found:
+def recursively(filler: Filler, offered_types: Sequence[OfferedType], left: tuple[int, ...]) -> Found:
     """The best order by the definition, for few pods."""
 
     @cache
     def best(remaining: tuple[int, ...]) -> Found:
         found: list[Found] = [((sum(remaining), 0, 0), [])]
-        for candidate in candidates:
-            load = filler.fill(candidate, remaining)
+        for offered in offered_types:
+            load = filler.fill(offered, remaining)
             if load is not None:
                 (unserved, price, nodes), loads = best(tuple(map(sub, remaining, load.counts)))
                 price += load.offering.price_micro
-                found.append(((unserved, price, nodes + 1), [(candidate.kind.name, load.counts), *loads]))
+                found.append(((unserved, price, nodes + 1), [(offered.kind.name, load.counts), *loads]))
         return min(found, key=lambda each: each[0])
 
     return best(left)
@@ -123,7 +123,7 @@ class Faulty(Hami):
         return super().demand(pod)
 
 
-def candidates_with(family: Hami) -> list[Candidate]:
+def types_with(family: Hami) -> list[OfferedType]:
     """Two types whose cards that family manages."""
     offered = [offer(a_hami_pool(), kind) for kind in (G5, G5_12X)]
     return [replace(c, target=replace(c.target, family=family, families=(family,))) for c in offered]
@@ -136,7 +136,7 @@ def shapes_of(*names: str) -> tuple[Shape, ...]:
 
 def test_a_shape_that_cannot_be_planned_is_left_alone() -> None:
     """The others get their nodes, and the note names it."""
-    bought = cheapest_nodes(shapes_of("a", "bad", "c"), candidates_with(Faulty()), Ledger((), {}))
+    bought = cheapest_nodes(shapes_of("a", "bad", "c"), types_with(Faulty()), Ledger((), {}))
 
     assert [0, 2, 0] == bought.left
     assert 4 == sum(load.pods * times for load, times in bought.loads)
@@ -147,7 +147,7 @@ def test_a_search_that_fails_still_buys_for_every_pod() -> None:
     """Filled first-fit, with a note; what the failed search has charged is charged once."""
     ledger = Ledger((), {})
 
-    bought = cheapest_nodes(shapes_of("a", "bad"), candidates_with(Faulty(often=1)), ledger)
+    bought = cheapest_nodes(shapes_of("a", "bad"), types_with(Faulty(often=1)), ledger)
 
     assert [0, 0] == bought.left
     assert (SearchFailed(Name("RecursionError")),) == bought.notes
@@ -156,7 +156,7 @@ def test_a_search_that_fails_still_buys_for_every_pod() -> None:
 
 def test_a_search_that_holds_has_no_note() -> None:
     """A note means that something went wrong."""
-    assert () == cheapest_nodes(shapes_of("a", "b"), candidates_with(Hami()), Ledger((), {})).notes
+    assert () == cheapest_nodes(shapes_of("a", "b"), types_with(Hami()), Ledger((), {})).notes
 
 
 def test_two_hundred_groups_need_no_deep_stack() -> None:

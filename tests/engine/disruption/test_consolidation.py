@@ -8,6 +8,7 @@ from kerf.engine.disruption.consolidation import propose
 from kerf.engine.disruption.first import METHODS
 from kerf.engine.disruption.relocation import relocation
 from kerf.engine.explain.disruption import explained
+from kerf.engine.world import World
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY, Budget
 from kerf.model.nodes import Node
@@ -23,7 +24,7 @@ from tests.engine.worlds import a_hami_node
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:
     """All plans of the method."""
-    return [explained(command) for command in propose(snapshot, MARKET, may_go(snapshot))]
+    return [explained(command) for command in propose(World(snapshot, MARKET), may_go(snapshot))]
 
 
 def order(snapshot: ClusterSnapshot) -> list[str]:
@@ -168,7 +169,7 @@ def test_a_moved_pod_is_planned_without_its_old_record() -> None:
     """What HAMi wrote for the old node says nothing of the new one."""
     snapshot = hami_cluster([10000], [10000])
 
-    moved = relocation(snapshot, MARKET, may_go(snapshot)[0])
+    moved = relocation(World(snapshot, MARKET), may_go(snapshot)[0])
 
     assert moved is not None
     assert [("default/a-0", "b")] == [(m.pod.pod, m.node) for m in moved]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.emptiness import propose
 from kerf.engine.explain.disruption import explained
+from kerf.engine.world import World
 from kerf.model.nodepool import EMPTY, WHEN_EMPTY, Budget, Disruption
 from kerf.model.plan import Deletion, Plan
 from kerf.model.pods import Owner
@@ -16,7 +17,7 @@ from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_g
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:
     """All plans of the method."""
-    return [explained(command) for command in propose(snapshot, MARKET, may_go(snapshot))]
+    return [explained(command) for command in propose(World(snapshot, MARKET), may_go(snapshot))]
 
 
 def test_all_empty_nodes_go_in_one_plan() -> None:

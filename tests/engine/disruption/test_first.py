@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.first import first_command
+from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.nodepool import Budget
 from kerf.model.plan import NodePlacement, PlacedPod
@@ -21,7 +22,7 @@ def to(node: str, pod: str = "default/new") -> NodePlacement:
 
 def first(snapshot: ClusterSnapshot, *placements: NodePlacement) -> tuple[list[str], Sequence[Blocked]]:
     """The nodes that go, and those that are held back."""
-    command, held = first_command(snapshot, MARKET, may_go(snapshot), lambda: placements)
+    command, held = first_command(World(snapshot, MARKET), may_go(snapshot), lambda: placements)
     return [] if command is None else [deletion.node for deletion in command.deletions], held
 
 
@@ -54,7 +55,7 @@ def test_a_node_that_pods_come_to_is_not_replaced() -> None:
     """The new node would be bought for the pods of today."""
     snapshot = with_pods(capped())
 
-    assert first_command(snapshot, MARKET, may_go(snapshot), tuple)[0] is not None
+    assert first_command(World(snapshot, MARKET), may_go(snapshot), tuple)[0] is not None
     assert ([], (Blocked(Name(DEAR[0].name), Nominated(NEW)),)) == first(snapshot, to("dear"))
 
 
@@ -67,5 +68,5 @@ def test_the_present_plan_is_asked_for_only_when_a_node_would_go() -> None:
         asked.append("asked")
         return ()
 
-    assert (None, ()) == first_command(snapshot, MARKET, may_go(snapshot), placements)
+    assert (None, ()) == first_command(World(snapshot, MARKET), may_go(snapshot), placements)
     assert [] == asked

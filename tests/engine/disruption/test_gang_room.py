@@ -2,6 +2,7 @@
 
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.relocation import relocation
+from kerf.engine.world import World
 from kerf.model.nodeclaim import CONSOLIDATABLE, Condition
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
@@ -24,4 +25,4 @@ def test_a_group_that_lacks_members_keeps_no_room() -> None:
         snapshot = world(least)
         candidate = next(each for each in candidates(snapshot)[0] if each.node.name == "n0")
 
-        assert is_movable == (relocation(snapshot, MARKET, candidate) is not None)
+        assert is_movable == (relocation(World(snapshot, MARKET), candidate) is not None)

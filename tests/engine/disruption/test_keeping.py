@@ -17,6 +17,7 @@ from kerf.engine.disruption.causes import (
 )
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.disruption import keeping_text
+from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
 from kerf.model.nodeclaim import REPLACES
@@ -38,7 +39,7 @@ def why(snapshot: ClusterSnapshot, name: str = "a", plan: Plan = NOTHING) -> Kee
     """What keeps the node."""
     node = snapshot.node(name)
     assert node is not None
-    return Fates(snapshot, MARKET, plan).keeping(node)
+    return Fates(World(snapshot, MARKET), plan).keeping(node)
 
 
 def alone(pool: Any, *pods: Pod) -> Keeping:

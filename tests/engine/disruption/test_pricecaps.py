@@ -7,6 +7,7 @@ import pytest
 
 from kerf.engine.disruption.pricecaps import kept_for, propose
 from kerf.engine.explain.disruption import explained
+from kerf.engine.world import World
 from kerf.model.bounds import MAX_PRICE
 from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import WHEN_EMPTY, Budget, Disruption, NodePool
@@ -26,7 +27,7 @@ def capped(price: str = "0.25", **given: Any) -> NodePool:
 
 def proposed(snapshot: ClusterSnapshot) -> list[Plan]:
     """All plans of the method."""
-    return [explained(command) for command in propose(snapshot, MARKET, may_go(snapshot))]
+    return [explained(command) for command in propose(World(snapshot, MARKET), may_go(snapshot))]
 
 
 def with_pods(pool: NodePool, *nodes: Any, cpu: int = 3, **given: Any) -> ClusterSnapshot:
@@ -86,6 +87,6 @@ def test_a_node_is_replaced_once_and_its_successor_kept_for_an_hour() -> None:
     later = replace(held, taken_at_s=NOON_S + 3601)
 
     assert [] == proposed(held)
-    kept = {c.node.name: kept_for(c, replace(held, taken_at_s=3600), MARKET) for c in may_go(held) if not c.pods}
+    kept = {c.node.name: kept_for(c, World(replace(held, taken_at_s=3600), MARKET)) for c in may_go(held) if not c.pods}
     assert {"new": "dear", "idle": ""} == kept
-    assert {""} == {kept_for(c, later, MARKET) for c in may_go(later)}
+    assert {""} == {kept_for(c, World(later, MARKET)) for c in may_go(later)}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from kerf.engine.disruption.relocation import Relocation, relocation
+from kerf.engine.world import World
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
@@ -30,7 +31,7 @@ def moves(nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str) -> li
         state.apply(Upserted(value))
     snapshot = state.snapshot(NOON_S)
     candidate = next(each for each in may_go(snapshot) if each.node.name == name)
-    found = relocation(snapshot, MARKET, candidate)
+    found = relocation(World(snapshot, MARKET), candidate)
     return None if found is None else [(each.pod.pod, each.node) for each in found]
 
 
@@ -79,7 +80,7 @@ def test_a_relocation_leaves_no_trace() -> None:
     """Each node is asked as if it were the only one."""
     nodes, pods = [ours("a"), ours("b")], [on("a", "x", cpu=1), on("b", "y", cpu=1)]
     snapshot = a_cluster([free_pool()], nodes, pods)
-    shared = Relocation(snapshot, MARKET)
+    shared = Relocation(World(snapshot, MARKET))
 
     first = [shared.of(each) for each in may_go(snapshot)]
 

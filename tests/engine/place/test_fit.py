@@ -47,10 +47,10 @@ def asking(key: str, operator: str, *values: str) -> Requirements:
 )
 def test_the_first_of_taints_requirements_resources_devices_is_named(mended: dict[str, Any], stage: Stage) -> None:
     """A pod that fails several checks is told the cheapest one; mending it leads to the next."""
-    candidate = offer(a_hami_pool(taints=(DEDICATED,)), G5)
+    offered = offer(a_hami_pool(taints=(DEDICATED,)), G5)
     pod = a_slice(**{"cpu": 99, "gpumem": 99999, "selector": {ARCH: "arm64"}, **mended})
 
-    assert stage == refusal(pod, candidate).stage
+    assert stage == refusal(pod, offered).stage
 
 
 def test_a_pod_that_passes_all_checks_takes_its_part_of_the_room() -> None:
@@ -91,12 +91,12 @@ def test_missing_quantities_of_every_resource_are_told() -> None:
 
 def test_a_host_port_is_taken_once() -> None:
     """A second pod with the same host port does not fit beside the first."""
-    candidate = offer(a_pool(), M5)
-    first = tried(a_pod("a", spec=port_spec(8080)), candidate)
+    offered = offer(a_pool(), M5)
+    first = tried(a_pod("a", spec=port_spec(8080)), offered)
     assert isinstance(first, Placed)
 
-    second = fit(candidate.target, first.room, shape_of(a_pod("b", spec=port_spec(8080))))
-    other = fit(candidate.target, first.room, shape_of(a_pod("c", spec=port_spec(8081))))
+    second = fit(offered.target, first.room, shape_of(a_pod("b", spec=port_spec(8080))))
+    other = fit(offered.target, first.room, shape_of(a_pod("c", spec=port_spec(8081))))
 
     assert isinstance(second, Misfit)
     assert (Stage.RESOURCES, "host port 8080/TCP is taken") == (second.stage, misfit_reason(second))
@@ -129,11 +129,11 @@ def test_both_values_of_a_label_conflict_are_shown() -> None:
 
 def test_a_pod_narrows_what_the_pool_leaves_open() -> None:
     """Of a pool's several values a pod takes its own; the next pod with another value does not fit beside it."""
-    candidate = offer(a_pool(requirements=asking("team", "In", "a", "b")), M5)
-    first = tried(a_pod(selector={"team": "a"}), candidate)
+    offered = offer(a_pool(requirements=asking("team", "In", "a", "b")), M5)
+    first = tried(a_pod(selector={"team": "a"}), offered)
     assert isinstance(first, Placed)
 
-    second = fit(candidate.target, first.room, shape_of(a_pod(selector={"team": "b"})))
+    second = fit(offered.target, first.room, shape_of(a_pod(selector={"team": "b"})))
 
     assert isinstance(second, Misfit)
     assert {"a"} == set(first.room.requirements["team"].values)
@@ -159,12 +159,12 @@ def test_the_affinity_term_that_is_sold_counts() -> None:
     pool = a_pool(requirements=asking(ZONE, "In", "us-east-1a", "us-east-1z"))
     pod = a_pod(affinity=(asking(ZONE, "In", "us-east-1z"), asking(ZONE, "In", "us-east-1a")))
     sold = M5.requirements.without((ZONE,)).intersect(asking(ZONE, "In", "us-east-1a", "us-east-1z"))
-    candidate = offer(pool, replace(M5, requirements=sold))
+    offered = offer(pool, replace(M5, requirements=sold))
 
-    result = tried(pod, candidate)
+    result = tried(pod, offered)
 
     assert isinstance(result, Placed)
-    assert candidate.offering_for(result.room.requirements) is not None
+    assert offered.offering_for(result.room.requirements) is not None
 
 
 def test_nothing_is_bought_for_a_node_name() -> None:
@@ -197,10 +197,10 @@ def test_two_gpus_of_one_container_are_two_cards() -> None:
 
 def test_containers_of_a_pod_may_share_a_card() -> None:
     """Two containers of 10000 MiB fit one card of 22888; two of 12000 do not."""
-    candidate = offer(a_hami_pool(), G5)
+    offered = offer(a_hami_pool(), G5)
 
-    assert isinstance(tried(a_pod(containers=two_containers(gpu=1, gpumem=10000)), candidate), Placed)
-    assert Stage.DEVICES == refusal(a_pod(containers=two_containers(gpu=1, gpumem=12000)), candidate).stage
+    assert isinstance(tried(a_pod(containers=two_containers(gpu=1, gpumem=10000)), offered), Placed)
+    assert Stage.DEVICES == refusal(a_pod(containers=two_containers(gpu=1, gpumem=12000)), offered).stage
 
 
 def test_slices_on_a_pool_without_hami_name_its_selector() -> None:
@@ -212,9 +212,9 @@ def test_slices_on_a_pool_without_hami_name_its_selector() -> None:
 
 def test_taking_skips_the_sum_and_asks_the_devices_only() -> None:
     """Whoever has checked the rest before places by devices alone."""
-    candidate = offer(a_pool(), M5)
+    offered = offer(a_pool(), M5)
 
-    result = take(candidate.target, Room(resources(cpu=1)), shape_of(a_pod(cpu=4)))
+    result = take(offered.target, Room(resources(cpu=1)), shape_of(a_pod(cpu=4)))
 
     assert isinstance(result, Placed)
     assert -3000 == result.room.free["cpu"]
@@ -237,6 +237,6 @@ def test_the_nearest_misfit_came_furthest_and_lacks_least() -> None:
 
 def test_a_daemon_takes_the_port_first() -> None:
     """A DaemonSet's host port is taken on every node that it runs on."""
-    candidate = offer(a_pool(), M5, daemon_sets=(a_daemon_set(spec=port_spec(9100)),))
+    offered = offer(a_pool(), M5, daemon_sets=(a_daemon_set(spec=port_spec(9100)),))
 
-    assert "host port 9100/TCP is taken" == misfit_reason(refusal(a_pod(spec=port_spec(9100)), candidate))
+    assert "host port 9100/TCP is taken" == misfit_reason(refusal(a_pod(spec=port_spec(9100)), offered))

@@ -13,7 +13,7 @@ from kerf.model.market import BackOff, SoldOut
 from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import NodeClass
 from kerf.testing.builders import AWS_CLASS, NOON_S, a_market, a_pool, an_instance_type, cards, resources
-from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, wares
+from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, supply_of
 
 GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 FAMILY = "karpenter.k8s.aws/instance-family"
@@ -33,7 +33,7 @@ def asking(key: str, operator: str, *values: str) -> Requirements:
 
 def names(*types: InstanceType, **given: Any) -> list[str]:
     """The types that a pool with these requirements offers."""
-    return [c.kind.name for c in wares(a_pool(**given), types=types).candidates]
+    return [c.kind.name for c in supply_of(a_pool(**given), types=types).available]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_offerings_stand_in_launch_order() -> None:
         offerings=tuple(Offering(zone, capacity_type, price) for zone, capacity_type, price in offerings),
     )
 
-    candidate = offer(a_pool(capacity_types=()), kind)
+    offered = offer(a_pool(capacity_types=()), kind)
 
     assert [("a", RESERVED), ("b", SPOT), ("a", SPOT), ("a", ON_DEMAND), ("c", ON_DEMAND)] == [
-        (o.zone, o.capacity_type) for o in candidate.offerings
+        (o.zone, o.capacity_type) for o in offered.offerings
     ]
-    assert 99 == candidate.price_micro
+    assert 99 == offered.price_micro
 
 
 def test_a_sold_out_offering_is_passed_over() -> None:
@@ -95,19 +95,19 @@ def test_a_sold_out_offering_is_passed_over() -> None:
     kind = an_instance_type(zones=TWO_ZONES, capacity_types=(SPOT, ON_DEMAND))
     gone = tuple(SoldOut(OfferingKey(kind.name, zone, SPOT), NOON_S + 180) for zone in TWO_ZONES)
 
-    candidate = offer(a_pool(capacity_types=()), kind, market=a_market(kind, sold_out=gone))
+    offered = offer(a_pool(capacity_types=()), kind, market=a_market(kind, sold_out=gone))
 
-    assert {ON_DEMAND} == {o.capacity_type for o in candidate.offerings}
-    assert (SPOT,) == candidate.sold_out
+    assert {ON_DEMAND} == {o.capacity_type for o in offered.offerings}
+    assert (SPOT,) == offered.sold_out
 
 
 def test_a_type_that_is_sold_out_everywhere_is_kept_with_its_reason() -> None:
-    """It is no candidate, and says when it is tried again."""
+    """It is not to be had, and says when it is tried again."""
     gone = (SoldOut(OfferingKey("m5.xlarge", "us-east-1a", ON_DEMAND), NOON_S + 180),)
 
-    offered = wares(a_pool(), types=[], market=a_market(M5, sold_out=gone))
+    offered = supply_of(a_pool(), types=[], market=a_market(M5, sold_out=gone))
 
-    assert () == offered.candidates
+    assert () == offered.available
     assert [("m5.xlarge is sold out (on-demand), tried again at 2026-01-05T12:03:00Z", NOON_S + 180)] == [
         (c.refused and cause_text(c.refused), c.retry_at_s) for c in offered.unavailable
     ]
@@ -118,7 +118,7 @@ def test_an_unavailable_offering_counts_as_sold_out() -> None:
     kind = replace(M5, offerings=(replace(M5.offerings[0], is_available=False),))
 
     assert ["m5.xlarge is sold out (on-demand)"] == [
-        c.refused and cause_text(c.refused) for c in wares(a_pool(), types=[kind]).unavailable
+        c.refused and cause_text(c.refused) for c in supply_of(a_pool(), types=[kind]).unavailable
     ]
 
 
@@ -126,9 +126,9 @@ def test_a_back_off_holds_for_its_pool_alone() -> None:
     """A type that failed in one pool is still bought in another."""
     back_off = BackOff("a", "m5.xlarge", NOON_S + 300, "never registered")
 
-    offered = wares(a_pool("a"), a_pool("b"), types=[], market=a_market(M5, back_offs=(back_off,)))
+    offered = supply_of(a_pool("a"), a_pool("b"), types=[], market=a_market(M5, back_offs=(back_off,)))
 
-    assert ["b"] == [c.pool.name for c in offered.candidates]
+    assert ["b"] == [c.pool.name for c in offered.available]
     assert ["m5.xlarge backs off in NodePool a until 2026-01-05T12:05:00Z: never registered"] == [
         c.refused and cause_text(c.refused) for c in offered.unavailable
     ]
@@ -136,24 +136,24 @@ def test_a_back_off_holds_for_its_pool_alone() -> None:
 
 def test_candidates_stand_by_price_then_pool_then_type() -> None:
     """The order does not depend on the order of the input."""
-    offered = wares(a_pool("b"), a_pool("a"), types=[M5_2X, M5])
+    offered = supply_of(a_pool("b"), a_pool("a"), types=[M5_2X, M5])
 
     assert [("a", "m5.xlarge"), ("b", "m5.xlarge"), ("a", "m5.2xlarge"), ("b", "m5.2xlarge")] == [
-        (c.pool.name, c.kind.name) for c in offered.candidates
+        (c.pool.name, c.kind.name) for c in offered.available
     ]
     assert {"a", "b"} == set(offered.by_pool)
 
 
 def test_the_first_offering_that_requirements_allow_is_taken() -> None:
     """Zone and capacity type of the pods decide; None when none is left."""
-    candidate = offer(a_pool(), an_instance_type(zones=TWO_ZONES))
+    offered = offer(a_pool(), an_instance_type(zones=TWO_ZONES))
 
-    second = candidate.offering_for(asking(ZONE, "In", "us-east-1b"))
+    second = offered.offering_for(asking(ZONE, "In", "us-east-1b"))
 
     assert second is not None
     assert "us-east-1b" == second.zone
-    assert candidate.offering_for(asking(ZONE, "In", "us-east-1c")) is None
-    assert second == candidate.offering_for(asking(ZONE, "In", second.zone))
+    assert offered.offering_for(asking(ZONE, "In", "us-east-1c")) is None
+    assert second == offered.offering_for(asking(ZONE, "In", second.zone))
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,18 @@ def test_the_first_offering_that_requirements_allow_is_taken() -> None:
 )
 def test_a_pool_needs_its_node_class(classes: tuple[NodeClass, ...], assumed: bool, problem: str) -> None:
     """A missing or unready NodeClass stops a pool, unless missing ones are taken to be ready."""
-    offered = wares(a_pool(), types=[M5], node_classes=classes, assume_node_classes=assumed)
+    offered = supply_of(a_pool(), types=[M5], node_classes=classes, assume_node_classes=assumed)
 
     assert [problem] * bool(problem) == [cause_text(why) for _, why in offered.pool_problems]
-    assert (not problem) == bool(offered.candidates)
+    assert (not problem) == bool(offered.available)
 
 
 @pytest.mark.parametrize("pool", [a_pool(replicas=3), a_pool(deleted_s=NOON_S)], ids=["static", "deleted"])
 def test_a_static_or_deleted_pool_offers_nothing(pool: NodePool) -> None:
     """Neither takes nodes for pods; another pool is not hindered."""
-    offered = wares(pool, a_pool("other"), types=[M5])
+    offered = supply_of(pool, a_pool("other"), types=[M5])
 
-    assert ["other"] == [c.pool.name for c in offered.candidates]
+    assert ["other"] == [c.pool.name for c in offered.available]
     assert ["pool"] == [name for name, _ in offered.pool_problems]
 
 
@@ -199,10 +199,10 @@ def test_daemons_are_taken_off_an_empty_node() -> None:
     """Requests and host ports of every DaemonSet that runs there."""
     daemon = a_daemon_set(cpu="500m", memory="1Gi")
 
-    candidate = offer(a_pool(), M5, daemon_sets=(daemon, a_daemon_set("ports", spec=port_spec(9100))))
+    offered = offer(a_pool(), M5, daemon_sets=(daemon, a_daemon_set("ports", spec=port_spec(9100))))
 
-    assert resources(cpu="3500m", memory="15Gi", pods=56) == candidate.room.free
-    assert [9100] == [port.port for port in candidate.room.ports]
+    assert resources(cpu="3500m", memory="15Gi", pods=56) == offered.room.free
+    assert [9100] == [port.port for port in offered.room.ports]
 
 
 @pytest.mark.parametrize(
@@ -216,20 +216,20 @@ def test_daemons_are_taken_off_an_empty_node() -> None:
 )
 def test_a_daemon_that_does_not_run_there_costs_nothing(pool: NodePool, given: dict[str, Any]) -> None:
     """Taints and selectors hold for DaemonSets as well."""
-    candidate = offer(pool, M5, daemon_sets=(a_daemon_set(cpu=1, **given),))
+    offered = offer(pool, M5, daemon_sets=(a_daemon_set(cpu=1, **given),))
 
-    assert 4000 == candidate.room.free["cpu"]
+    assert 4000 == offered.room.free["cpu"]
 
 
 def test_overhead_and_cards_of_an_empty_node() -> None:
     """Pods get capacity less overhead; limits are charged with capacity and one node."""
     kind = an_instance_type(cpu=4, devices=cards(2), overhead=resources(cpu="80m"))
 
-    candidate = offer(a_hami_pool(), kind)
+    offered = offer(a_hami_pool(), kind)
 
-    assert 3920 == candidate.room.free["cpu"]
-    assert (4000, 1) == (candidate.capacity["cpu"], candidate.capacity["nodes"])
-    assert 2 == len(candidate.room.devices)
+    assert 3920 == offered.room.free["cpu"]
+    assert (4000, 1) == (offered.capacity["cpu"], offered.capacity["nodes"])
+    assert 2 == len(offered.room.devices)
 
 
 def test_types_with_equal_cards_have_equal_layouts() -> None:
@@ -242,9 +242,9 @@ def test_types_with_equal_cards_have_equal_layouts() -> None:
 
 def test_an_invalid_pool_takes_no_nodes() -> None:
     """What the API took and nobody can carry out; the plan says what it is."""
-    offered = wares(a_pool(invalid="spec.limits.cpu: expected a quantity, got '1e1.5'"), types=(M5,))
+    offered = supply_of(a_pool(invalid="spec.limits.cpu: expected a quantity, got '1e1.5'"), types=(M5,))
 
     assert ((), (("pool", "it is invalid: spec.limits.cpu: expected a quantity, got '1e1.5'"),)) == (
-        offered.candidates,
+        offered.available,
         tuple((name, cause_text(problem)) for name, problem in offered.pool_problems),
     )

@@ -13,7 +13,7 @@ from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.dispatch import _KINDS, FIRST
 from kerf.manifests.read import parse
-from kerf.model.dump import DUMP, Catalogue, ClusterDump
+from kerf.model.dump import DUMP, CatalogueSource, ClusterDump
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import BackOff, SoldOut
 
@@ -146,7 +146,7 @@ def test_a_header_is_read_as_it_was_written() -> None:
         strategy="first-fit",
         follow="pin",
         plugin_namespaces=("gpus", "team"),
-        catalogue=Catalogue("aws", "eu-central-1", "{}", "sha256:0", ("prices of yesterday",)),
+        catalogue=CatalogueSource("aws", "eu-central-1", "{}", "sha256:0", ("prices of yesterday",)),
         sold_out=(SoldOut(OfferingKey("g5.xlarge", "a", "spot"), 1_800_000_060.5, "no"),),
         back_offs=(BackOff("pool", "g5.xlarge", 1_800_000_090.25, "never joined"),),
         decisions=({"at": "2026-01-05T08:00:00Z"},),

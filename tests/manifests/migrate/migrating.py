@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from kerf.manifests.migrate.migration import Migration, migrate
-from kerf.manifests.migrate.objects import FieldChange, Outcome
+from kerf.manifests.migrate.objects import FieldChange, FieldOutcome
 from kerf.manifests.migrate.requirements import Offers, everything_is_sold
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import parse
@@ -56,6 +56,6 @@ def row(made: Migration, field: str) -> FieldChange:
     return next(row for row in made.rows if (row.field or row.now) == field)
 
 
-def outcomes(made: Migration, *fields: str) -> list[Outcome]:
+def outcomes(made: Migration, *fields: str) -> list[FieldOutcome]:
     """What became of fields."""
     return [row(made, field).outcome for field in fields]

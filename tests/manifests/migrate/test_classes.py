@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kerf.manifests.migrate.node_class import FILL_IN
-from kerf.manifests.migrate.objects import Outcome
+from kerf.manifests.migrate.objects import FieldOutcome
 from kerf.manifests.migrate.selectors import terms_of
 from tests.manifests.migrate.migrating import migrated, outcomes, row, spec_of, template, text_of
 
@@ -51,7 +51,9 @@ def test_identifiers_select_alone() -> None:
     """What stood beside them is told."""
     made = migrated(template("{amiFamily: AL2023, subnetSelector: {aws-ids: subnet-1, a: b}}"))
 
-    assert [Outcome.CHANGED, Outcome.NOT_KEPT] == outcomes(made, "spec.subnetSelector", "spec.subnetSelector.a")
+    assert [FieldOutcome.CHANGED, FieldOutcome.NOT_KEPT] == outcomes(
+        made, "spec.subnetSelector", "spec.subnetSelector.a"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_what_today_requires_and_nobody_said_is_marked() -> None:
     made, text = migrated(template("amiFamily: AL2023")), text_of(template("amiFamily: AL2023"))
     blank = ["spec.role", "spec.subnetSelectorTerms", "spec.securityGroupSelectorTerms"]
 
-    assert [Outcome.PLACEHOLDER] * 3 == outcomes(made, *blank)
+    assert [FieldOutcome.PLACEHOLDER] * 3 == outcomes(made, *blank)
     assert f"  role: {FILL_IN}  # fill in: the IAM role of the nodes\n" in text
     assert 3 == text.count(FILL_IN) == text.count("# fill in: ")
 
@@ -109,7 +111,7 @@ def test_a_reference_wins_over_a_block() -> None:
     made = migrated(PROVIDER + "      providerRef: {name: x}")
 
     assert ["NodePool gpu"] == [new.title for new in made.objects]
-    assert Outcome.NOT_KEPT == row(made, "spec.provider.subnetSelector").outcome
+    assert FieldOutcome.NOT_KEPT == row(made, "spec.provider.subnetSelector").outcome
 
 
 def test_a_provisioner_without_either_gets_a_class_to_fill_in() -> None:
@@ -117,7 +119,7 @@ def test_a_provisioner_without_either_gets_a_class_to_fill_in() -> None:
     made = migrated("apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: p}\nspec: {}")
 
     assert ["NodePool p", "EC2NodeClass p"] == [new.title for new in made.objects]
-    assert 4 == made.count(Outcome.PLACEHOLDER)
+    assert 4 == made.count(FieldOutcome.PLACEHOLDER)
 
 
 def test_machines_are_described_as_before() -> None:
@@ -184,7 +186,7 @@ def test_a_launch_template_cannot_be_kept() -> None:
     """The fields that say the same are named."""
     found = row(migrated(template("launchTemplate: mine")), "spec.launchTemplate")
 
-    assert (Outcome.NOT_KEPT, True) == (found.outcome, found.needs_look)
+    assert (FieldOutcome.NOT_KEPT, True) == (found.outcome, found.needs_look)
     assert "userData" in found.hint
 
 
@@ -202,6 +204,6 @@ def test_the_kubelet_is_asked_only_what_today_takes() -> None:
         "systemReserved": {"cpu": "0.5"},
     } == made.objects[1].value["spec"]["kubelet"]
     at = "spec.kubeletConfiguration"
-    assert [Outcome.NOT_KEPT] * 3 == outcomes(
+    assert [FieldOutcome.NOT_KEPT] * 3 == outcomes(
         made, f"{at}.containerRuntime", f"{at}.evictionHard.x", f"{at}.systemReserved.gpu"
     )

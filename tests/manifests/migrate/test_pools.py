@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerf.manifests.migrate.objects import Outcome
+from kerf.manifests.migrate.objects import FieldOutcome
 from kerf.manifests.migrate.requirements import Concern
 from tests.manifests.migrate.migrating import TEMPLATE, migrated, outcomes, provisioner, row, spec_of
 
@@ -96,7 +96,7 @@ def test_a_small_gpu_limit_says_what_it_limits() -> None:
     made = migrated(provisioner("limits: {resources: {nvidia.com/gpu: 4, amd.com/gpu: 400}}"))
     small = row(made, 'spec.limits.resources["nvidia.com/gpu"]')
 
-    assert Outcome.KEPT == small.outcome
+    assert FieldOutcome.KEPT == small.outcome
     assert small.hint.endswith("add the requirement karpenter.k8s.aws/instance-gpu-count Lt 5")
     assert "" == row(made, 'spec.limits.resources["amd.com/gpu"]').hint
 
@@ -126,7 +126,7 @@ def test_a_requirement_that_selects_nothing(requirement: str, why: str, hint: st
     made = migrated(provisioner(f"requirements: [{requirement}]"))
     found = row(made, "spec.requirements[0]")
 
-    assert (Outcome.NOT_KEPT if why else Outcome.KEPT) == found.outcome
+    assert (FieldOutcome.NOT_KEPT if why else FieldOutcome.KEPT) == found.outcome
     assert why in found.why
     assert hint in found.hint
     assert found.needs_look is bool(why)
@@ -142,7 +142,9 @@ def test_old_keys_of_kubernetes_are_written_as_today() -> None:
     assert {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]} == (
         made.objects[0].value["spec"]["template"]["spec"]["requirements"][0]
     )
-    assert [Outcome.CHANGED, Outcome.NOT_KEPT] == outcomes(made, "spec.requirements[0]", "spec.requirements[0].minimum")
+    assert [FieldOutcome.CHANGED, FieldOutcome.NOT_KEPT] == outcomes(
+        made, "spec.requirements[0]", "spec.requirements[0].minimum"
+    )
 
 
 def test_types_become_a_requirement_and_are_judged() -> None:
@@ -159,7 +161,7 @@ def test_types_become_a_requirement_and_are_judged() -> None:
         "operator": "In",
         "values": ["p3.2xlarge", "g4dn.xlarge"],
     } == made.objects[0].value["spec"]["template"]["spec"]["requirements"][0]
-    assert (Outcome.CHANGED, True, "take g6") == (found.outcome, found.needs_look, found.hint)
+    assert (FieldOutcome.CHANGED, True, "take g6") == (found.outcome, found.needs_look, found.hint)
     assert found.why.endswith("p3.2xlarge is gone")
 
 
@@ -170,7 +172,7 @@ def test_keys_that_never_existed_say_what_to_use(name: str, told: str) -> None:
     """001-22, 001-24, 001-28."""
     found = row(migrated(provisioner(f"{name}: 2")), f"spec.{name}")
 
-    assert (Outcome.NOT_KEPT, True) == (found.outcome, found.needs_look)
+    assert (FieldOutcome.NOT_KEPT, True) == (found.outcome, found.needs_look)
     assert told in found.hint
 
 
@@ -231,7 +233,7 @@ def test_settings_of_a_class_that_is_not_in_the_input_are_told() -> None:
     """Nobody knows then what else the class says."""
     found = row(migrated(provisioner("kubeletConfiguration: {maxPods: 30}")), "spec.kubeletConfiguration")
 
-    assert (Outcome.NOT_KEPT, True) == (found.outcome, found.needs_look)
+    assert (FieldOutcome.NOT_KEPT, True) == (found.outcome, found.needs_look)
 
 
 def test_a_claim_of_beta_and_a_machine() -> None:
@@ -247,7 +249,7 @@ def test_a_claim_of_beta_and_a_machine() -> None:
     assert {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"} == (
         made.objects[0].value["spec"]["nodeClassRef"]
     )
-    assert Outcome.NOT_KEPT == row(made, "spec.kubelet").outcome
+    assert FieldOutcome.NOT_KEPT == row(made, "spec.kubelet").outcome
     assert ["Machine m"] == [
-        found.subject for found in made.rows if found.outcome is Outcome.NOT_KEPT and not found.path
+        found.subject for found in made.rows if found.outcome is FieldOutcome.NOT_KEPT and not found.path
     ]

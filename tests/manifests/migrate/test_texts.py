@@ -8,7 +8,7 @@ import pytest
 from kerf.errors import InputError
 from kerf.manifests.migrate.comments import comments_of
 from kerf.manifests.migrate.migration import migrate
-from kerf.manifests.migrate.objects import Outcome
+from kerf.manifests.migrate.objects import FieldOutcome
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import parse
 from tests.manifests.migrate.migrating import migrated, outcomes, provisioner, row, text_of
@@ -132,7 +132,7 @@ def test_other_kinds_pass_and_get_todays_names() -> None:
     assert written.startswith("# kept as it is\napiVersion: v1\nkind: Service\nmetadata:   {name: s}\n---\n")
     assert '{annotations: {karpenter.sh/do-not-disrupt: "true"}}  # busy\n' in written
     assert 2 == written.count("karpenter.sh/nodepool")
-    assert 3 == migrated(OTHERS).count(Outcome.CHANGED)
+    assert 3 == migrated(OTHERS).count(FieldOutcome.CHANGED)
     assert not migrated(OTHERS).needs_look
 
 
@@ -195,7 +195,7 @@ def test_values_of_the_old_charts() -> None:
         "tolerations": [],
     } == made.objects[0].value
     gone = ["controller.image", "aws.defaultInstanceProfile", "settings.featureGates.driftEnabled", "clusterName"]
-    assert [Outcome.NOT_KEPT] * 6 == outcomes(made, *gone, "frobnicate", "logConfig.enabled")
+    assert [FieldOutcome.NOT_KEPT] * 6 == outcomes(made, *gone, "frobnicate", "logConfig.enabled")
     assert not row(made, "settings.aws.enablePodENI").needs_look
     assert text_of(VALUES).startswith("# ours\nsettings:\n  clusterName: my  # which\n")
 

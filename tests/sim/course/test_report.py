@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from kerf.sim.course.chart import svg
-from kerf.sim.course.report import Outcome, Row, Sample, SimulationReport, Totals, Waits, offset_text
+from kerf.sim.course.report import CheckedExpectation, Row, Sample, SimulationReport, Totals, Waits, offset_text
 
 TOTALS = Totals(
     cost_micro=2_012_000,
@@ -26,7 +26,7 @@ REPORT = SimulationReport(
     totals=TOTALS,
     rows=(Row(100.5, "bound", "pod/default/a", "node n"),),
     samples=(Sample(0, 0, 0, 0, 3, 0), Sample(60, 2, 2, 5000, 0, 2_012_000)),
-    outcomes=(Outcome(900, {"nodes": {"count": 2}}, {"nodes": {"count": 1}}, False),),
+    outcomes=(CheckedExpectation(900, {"nodes": {"count": 2}}, {"nodes": {"count": 1}}, False),),
 )
 
 

@@ -16,7 +16,7 @@ COMMANDS = {
 """Sub-commands with their one-line help; each is in the module `kerf.cli.advise.NAME`, under its name."""
 
 
-class Advice(click.Group):
+class AdviseGroup(click.Group):
     """Loads a sub-command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -34,6 +34,6 @@ class Advice(click.Group):
         return command
 
 
-@click.group(cls=Advice)
+@click.group(cls=AdviseGroup)
 def advise() -> None:
     """Advice from what was used; it is printed, and never applied."""

@@ -7,18 +7,18 @@ from typing import Any
 import click
 
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
-from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.inputs.wanted import WORKLOADS, pods_of, wanted_objects, workload_of
-from kerf.cli.inputs.world import (
+from kerf.cli.inputs.input import (
+    ReadInput,
     Source,
-    World,
     input_options,
     is_meant,
     output_option,
     pod_options,
     progress,
-    read_world,
+    read_input,
 )
+from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.inputs.wanted import WORKLOADS, pods_of, wanted_objects, workload_of
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.sizing.families import FamilyCost, cost_today, costs_by_family
@@ -44,28 +44,28 @@ def instance_types(workloads: tuple[str, ...], **flags: Any) -> int:
     if any(one.kind not in WORKLOADS for one in asked):
         raise click.UsageError("expected workloads, such as job/NAME or deployment/NAME")
     selector = None if flags["selector"] is None else parse_selector(flags["selector"])
-    world = read_world(Source.of(flags))
+    read = read_input(Source.of(flags))
     if asked:
-        pods = [pod for one in asked for pod in pods_of(workload_of(one, world), world) if not pod.is_ended]
+        pods = [pod for one in asked for pod in pods_of(workload_of(one, read), read) if not pod.is_ended]
     elif selector is not None:
-        pods = [pod for pod in world.pods if is_meant(pod, namespace, selector) and not pod.is_ended]
+        pods = [pod for pod in read.pods if is_meant(pod, namespace, selector) and not pod.is_ended]
         if not pods:
-            raise ObjectNotFound(f"no pod of the {world.place} has these labels")
+            raise ObjectNotFound(f"no pod of the {read.place} has these labels")
     else:
-        pods = [pod for pod in world.snapshot.pending if namespace in (None, pod.namespace)]
+        pods = [pod for pod in read.snapshot.pending if namespace in (None, pod.namespace)]
     with progress(f"comparing families for {counted(len(pods), 'pod')}"):
         new = _as_new(pods)
-        today = cost_today(new, world.snapshot, world.market)
-        found = costs_by_family(new, world.snapshot, world.market)
+        today = cost_today(new, read.world)
+        found = costs_by_family(new, read.world)
     data = {
         "apiVersion": API_VERSION,
         "kind": "FamilyCosts",
         "pods": len(pods),
-        "currency": world.market.currency,
+        "currency": read.market.currency,
         "today": None if today is None else _object(today),
         "items": [_object(each) for each in found],
     }
-    emit(flags["output"], lambda: data, lambda: _lines(today, found, pods, world))
+    emit(flags["output"], lambda: data, lambda: _lines(today, found, pods, read))
     return LOOK if pods and not any(each.left == 0 for each in found) else DONE
 
 
@@ -89,14 +89,16 @@ def _object(cost: FamilyCost) -> Json:
     }
 
 
-def _lines(today: FamilyCost | None, found: Sequence[FamilyCost], pods: Sequence[Pod], world: World) -> Iterator[str]:
+def _lines(
+    today: FamilyCost | None, found: Sequence[FamilyCost], pods: Sequence[Pod], read: ReadInput
+) -> Iterator[str]:
     if not pods:
-        yield f"the {world.place} has no such pod: name a workload, or plan as if it had some (--replicas)"
+        yield f"the {read.place} has no such pod: name a workload, or plan as if it had some (--replicas)"
         return
     if not found:
         yield f"no family holds any of the {counted(len(pods), 'pod')}"
         return
-    money = f"{world.market.currency}/H"
+    money = f"{read.market.currency}/H"
     headers = ("FAMILY", "ARCH", "NODES", "TYPES", money, "AT LEAST", "PODS A NODE", "WITHOUT PLACE", "ALLOWED")
     first = [] if today is None else [today]
     yield from table(headers, map(_row, [*first, *found[:_MOST_ROWS]]))

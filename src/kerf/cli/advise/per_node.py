@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from kerf.cli.exits import DONE, LOOK, ClusterUnreachable
-from kerf.cli.inputs.world import Source, World, input_options, output_option, read_world, world_of_catalogue
+from kerf.cli.inputs.input import ReadInput, Source, input_of_catalogue, input_options, output_option, read_input
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
-from kerf.engine.study.sizing.assortment import ANY_POOL, any_pool, candidates_of
+from kerf.engine.study.sizing.assortment import ANY_POOL, any_pool, offered_if_named
 from kerf.engine.study.sizing.density import Breakdown, Division, by_density
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import OfferedType
 from kerf.errors import InputError
 from kerf.kube.client import NoCluster
 from kerf.model.instancetypes import price_number, price_text
@@ -34,64 +34,64 @@ def per_node(jobs: int, instance_type: str | None, nodepool: str | None, **flags
     That is what kubelet and DaemonSets leave of a node, divided by N, and not the size of the machine divided by N.
     Without files and without a cluster a type is looked up in the catalogue alone. Exit code 3 when no type holds N.
     """
-    world = _world(Source.of(flags), instance_type)
-    found = by_density(_candidates(world, instance_type, nodepool), jobs)
+    read = _read(Source.of(flags), instance_type)
+    found = by_density(_offered_types(read, instance_type, nodepool), jobs)
     data = {
         "apiVersion": API_VERSION,
         "kind": "JobsPerNode",
         "jobs": jobs,
-        "items": [_object(division, world.market.currency) for division in found],
+        "items": [_object(division, read.market.currency) for division in found],
     }
-    emit(flags["output"], lambda: data, lambda: _lines(found, world.market.currency))
+    emit(flags["output"], lambda: data, lambda: _lines(found, read.market.currency))
     return DONE if any(division.is_possible for division in found) else LOOK
 
 
-def _world(source: Source, instance_type: str | None) -> World:
+def _read(source: Source, instance_type: str | None) -> ReadInput:
     try:
-        return read_world(source)
+        return read_input(source)
     except ClusterUnreachable as error:
         if instance_type is None or not isinstance(error.__cause__, NoCluster):
             raise
     click.echo("note: no cluster is configured and no file given: DaemonSets and NodePools are not known", err=True)
-    return world_of_catalogue(source)
+    return input_of_catalogue(source)
 
 
-def _candidates(world: World, instance_type: str | None, nodepool: str | None) -> Sequence[Candidate]:
-    snapshot, market = world.snapshot, world.market
+def _offered_types(read: ReadInput, instance_type: str | None, nodepool: str | None) -> Sequence[OfferedType]:
+    snapshot, market = read.snapshot, read.market
     pools = [pool for pool in snapshot.node_pools if nodepool in (None, pool.name)]
     if nodepool is not None and not pools:
         known = ", ".join(pool.name for pool in snapshot.node_pools) or "none"
         raise InputError(f"--nodepool {nodepool}: expected one of the NodePools there ({known}), got {nodepool!r}")
     if instance_type is None:
         if not pools:
-            raise InputError(f"the {world.place} has no NodePool: give --instance-type TYPE")
+            raise InputError(f"the {read.place} has no NodePool: give --instance-type TYPE")
         names = {pool.name for pool in pools}
-        return [c for c in supply(snapshot, market).candidates if c.pool.name in names]
+        return [c for c in read.world.supply.available if c.pool.name in names]
     kind = market.find(instance_type)
     if kind is None:
         close = difflib.get_close_matches(instance_type.lower(), [each.name for each in market.types], 3)
         nearest = f"; nearest known: {', '.join(close)}" if close else ""
         raise InputError(f"--instance-type {instance_type}: not sold in {market.region or 'the catalogue'}{nearest}")
-    offered = [c for c in supply(snapshot, market).candidates if c.pool in pools and c.kind.name == instance_type]
-    if offered:
-        return offered
+    found = [c for c in read.world.supply.available if c.pool in pools and c.kind.name == instance_type]
+    if found:
+        return found
     if pools:
-        click.echo(f"note: no NodePool of the {world.place} allows {instance_type}; as if one did", err=True)
-    return candidates_of(kind, pools, snapshot, market) or candidates_of(kind, [any_pool()], snapshot, market)
+        click.echo(f"note: no NodePool of the {read.place} allows {instance_type}; as if one did", err=True)
+    return offered_if_named(kind, pools, read.world) or offered_if_named(kind, [any_pool()], read.world)
 
 
 def _object(division: Division, currency: str) -> Json:
-    candidate = division.candidate
+    offered = division.offered
     return {
-        "nodePool": candidate.pool.name,
-        "instanceType": candidate.kind.name,
+        "nodePool": offered.pool.name,
+        "instanceType": offered.kind.name,
         "currency": currency,
-        "perHour": price_number(candidate.price_micro),
+        "perHour": price_number(offered.price_micro),
         "requests": _texts(division.each),
         "fit": division.fit,
         "podsLeft": division.pods_left,
         "resources": [_breakdown_object(share) for share in division.shares],
-        "gpus": [{"memoryMiB": each.memory_mib, "slots": each.slots} for each in candidate.room.devices],
+        "gpus": [{"memoryMiB": each.memory_mib, "slots": each.slots} for each in offered.room.devices],
         "naive": {"requests": _texts(division.naive), "fit": division.naive_fit},
     }
 
@@ -128,11 +128,11 @@ def _lines(found: Sequence[Division], currency: str) -> Iterator[str]:
 
 
 def _row(division: Division) -> tuple[str, ...]:
-    candidate = division.candidate
+    offered = division.offered
     return (
-        candidate.pool.name,
-        candidate.kind.name,
-        price_text(candidate.price_micro),
+        offered.pool.name,
+        offered.kind.name,
+        price_text(offered.price_micro),
         _asked(division.each),
         str(division.fit) if division.is_possible else f"{division.fit}, not {division.jobs}",
         str(division.naive_fit),
@@ -144,10 +144,10 @@ def _asked(requests: Resources) -> str:
 
 
 def _detail(division: Division, currency: str) -> Iterator[str]:
-    candidate, jobs = division.candidate, division.jobs
-    a_job = price_text(-(-candidate.price_micro // jobs))
-    name = candidate.kind.name if candidate.pool.name == ANY_POOL else candidate.target.name
-    yield f"{name}: {price_text(candidate.price_micro)} {currency}/h, {a_job} a job"
+    offered, jobs = division.offered, division.jobs
+    a_job = price_text(-(-offered.price_micro // jobs))
+    name = offered.kind.name if offered.pool.name == ANY_POOL else offered.target.name
+    yield f"{name}: {price_text(offered.price_micro)} {currency}/h, {a_job} a job"
     headers = (
         "RESOURCE",
         "MACHINE",
@@ -192,14 +192,14 @@ def _whys(division: Division) -> Iterator[str]:
 
 
 def _card_whys(division: Division) -> Iterator[str]:
-    devices, jobs = division.candidate.room.devices, division.jobs
+    devices, jobs = division.offered.room.devices, division.jobs
     if not devices:
         return
     cards = f"{counted(len(devices), 'GPU')} of {min(d.memory_mib for d in devices)} MiB"
     if not division.cards:
-        title = division.candidate.target.family.title
+        title = division.offered.target.family.title
         yield f"its {cards} cannot be divided among {jobs} by {title}: only cpu and memory are"
-    elif len(devices) < jobs and division.candidate.target.family.resources:
+    elif len(devices) < jobs and division.offered.target.family.resources:
         slices, total = -(-jobs // len(devices)), sum(d.memory_mib for d in devices)
         yield (
             f"{counted(slices, 'slice')} a GPU: memory is a card's ({cards}), not the node's, "

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from kerf.cli.exits import DONE
+from kerf.cli.inputs.input import Source, input_options, output_option, read_input
 from kerf.cli.inputs.wanted import Wanted, key_of
-from kerf.cli.inputs.world import Source, input_options, output_option, read_world
 from kerf.cli.plan.command import decided
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, some, table
@@ -27,12 +27,12 @@ _MOST_NAMED = 5
 @output_option
 def pool(name: str, **flags: Any) -> int:
     """A NodePool's limits against use, what they would cost when filled, and types that serve no pod."""
-    world = read_world(Source.of(flags), with_usage=True)
-    pools = {each.name: each for each in world.snapshot.node_pools}
-    found = pools[key_of(Wanted("nodepool", name.removeprefix("nodepool/")), pools, world)]
-    _, plan = decided(world, Options(with_bound=False))
-    review = reviewed(found, plan, world.snapshot, world.market, world.usage)
-    currency = world.market.currency
+    read = read_input(Source.of(flags), with_usage=True)
+    pools = {each.name: each for each in read.snapshot.node_pools}
+    found = pools[key_of(Wanted("nodepool", name.removeprefix("nodepool/")), pools, read)]
+    _, plan = decided(read, Options(with_bound=False))
+    review = reviewed(found, plan, read.world, read.usage)
+    currency = read.market.currency
     emit(flags["output"], lambda: _object(review, currency), lambda: _lines(review, currency))
     return DONE
 

@@ -9,9 +9,9 @@ import click
 import yaml
 
 from kerf.cli.exits import DONE, LOOK
+from kerf.cli.inputs.input import ReadInput, Source, input_options, output_option, read_input
 from kerf.cli.inputs.prometheus import Prometheus
 from kerf.cli.inputs.wanted import WORKLOADS, Wanted, key_of, parsed, pods_of, workload_of
-from kerf.cli.inputs.world import Source, World, input_options, output_option, read_world
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.usage.history import SHARD_NAME, History, WorkloadName, entries_of, history_of
@@ -83,12 +83,12 @@ def requests(workload: str, **flags: Any) -> int:
         raise click.UsageError(f"{workload}: expected one of {', '.join(_KINDS)}, then /NAME")
     is_patch, output = flags.pop("is_patch"), flags.pop("output")
     prometheus = {key: flags.pop(key) for key in ("prometheus", "token_file", "days")}
-    world = read_world(Source.of(flags), with_usage=True, with_history=True)
-    asked = _found(world, wanted)
+    read = read_input(Source.of(flags), with_usage=True, with_history=True)
+    asked = _found(read, wanted)
     gpu_memory = gpu_memory_of(asked.containers, asked.config)
     history = asked.history
     if prometheus["prometheus"]:
-        now_s = world.snapshot.taken_at_s
+        now_s = read.snapshot.taken_at_s
         server = Prometheus.of(prometheus["prometheus"], prometheus["days"], now_s, prometheus["token_file"])
         history = history.merged(server.history(asked.name, gpu_memory, asked.config.memory_factor))
     rows = advised_requests(history, asked.containers, gpu_memory)
@@ -106,37 +106,37 @@ def requests(workload: str, **flags: Any) -> int:
     return DONE if is_known else LOOK
 
 
-def _found(world: World, wanted: Wanted) -> _Asked:
+def _found(read: ReadInput, wanted: Wanted) -> _Asked:
     """The workload that is meant. Raises ObjectNotFound."""
     if wanted.kind == "pod":
-        pod = world.pods_by_key[key_of(wanted, world.pods_by_key, world)]
+        pod = read.pods_by_key[key_of(wanted, read.pods_by_key, read)]
         name, containers, pods = WorkloadName(pod.namespace, "Pod", pod.name), pod.spec.containers, [pod]
     else:
-        workload = workload_of(wanted, world)
+        workload = workload_of(wanted, read)
         name = WorkloadName(workload.namespace, workload.kind, workload.name)
-        containers, pods = workload.template.spec.containers, pods_of(workload, world)
-    nodes = {node.name: node for node in world.decoded.nodes}
-    samples = believed(world.decoded.pod_samples, {pod.key: pod for pod in pods}, nodes, world.snapshot.taken_at_s)
+        containers, pods = workload.template.spec.containers, pods_of(workload, read)
+    nodes = {node.name: node for node in read.decoded.nodes}
+    samples = believed(read.decoded.pod_samples, {pod.key: pod for pod in pods}, nodes, read.snapshot.taken_at_s)
     seen = {f"{each.namespace}/{each.name}" for each in samples}
     pods = [pod for pod in pods if pod.key in seen]
-    loads, on = node_loads(world.snapshot, world.usage), {pod.node_name for pod in pods}
+    loads, on = node_loads(read.snapshot, read.usage), {pod.node_name for pod in pods}
     used = {node: load.used_percent(CPU) for node, load in sorted(loads.items()) if node in on}
     full = {node: percent for node, percent in used.items() if percent >= HIGH_PERCENT}
-    return _Asked(name, containers, _evidence(world, name, samples), len(pods), full, _hami(world))
+    return _Asked(name, containers, _evidence(read, name, samples), len(pods), full, _hami(read))
 
 
-def _hami(world: World) -> HamiConfig:
+def _hami(read: ReadInput) -> HamiConfig:
     """How HAMi is configured; what cannot be read counts as its chart's defaults, as for a plan."""
     try:
-        return next(family.config for family in configured(world.snapshot.config_maps) if isinstance(family, Hami))
+        return next(family.config for family in configured(read.snapshot.config_maps) if isinstance(family, Hami))
     except InputError:
         return CHART_DEFAULTS
 
 
-def _evidence(world: World, workload: WorkloadName, samples: Sequence[PodUsage]) -> History:
+def _evidence(read: ReadInput, workload: WorkloadName, samples: Sequence[PodUsage]) -> History:
     """What checkpoints and the samples of today's pods tell."""
     kept = History()
-    for config_map in world.decoded.config_maps:
+    for config_map in read.decoded.config_maps:
         if config_map.name.startswith(SHARD_NAME):
             found, broken = entries_of(config_map.data)
             kept = kept.merged(found.get(workload, History()))

@@ -16,18 +16,18 @@ from kerf.cli.explain.pools import explain_pool
 from kerf.cli.explain.requests import explain_request
 from kerf.cli.explain.windows import explain_window
 from kerf.cli.explain.workloads import explain_selection, explain_workload
-from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, workload_of
-from kerf.cli.inputs.world import (
+from kerf.cli.inputs.input import (
+    ReadInput,
     Source,
-    World,
     input_options,
     is_meant,
     output_option,
     pod_options,
     progress,
-    read_world,
+    read_input,
 )
+from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, workload_of
 from kerf.cli.plan.command import decided
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import emit
@@ -55,16 +55,16 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
         raise click.UsageError("give KIND/NAME, or -l SELECTOR")
     asked = parse_selector(flags["selector"] or "")
     with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
-    world = read_world(Source.of(flags), with_usage=with_usage)
+    read = read_input(Source.of(flags), with_usage=with_usage)
     with progress("planning"):
-        answers = PodAnswers(world, *decided(world, Options(with_bound=False)))
+        answers = PodAnswers(read, *decided(read, Options(with_bound=False)))
         found = [_explained(one, answers) for one in wanted]
-        chosen = [pod for pod in world.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
+        chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
     data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
     data["items"] = [one.data for one in found]
     if flags["selector"] is not None:
         if not chosen:
-            raise ObjectNotFound(f"no pod of the {world.place} has these labels")
+            raise ObjectNotFound(f"no pod of the {read.place} has these labels")
         data["items"] += [one.data for one in explain_pods([pod.key for pod in chosen], answers)]
         found.append(explain_selection(flags["selector"], chosen, answers))
         data["selection"] = found[-1].data
@@ -77,27 +77,27 @@ def _kinds_like(typed: str) -> list[str]:
 
 
 def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
-    world = answers.world
+    read = answers.read
     if wanted.kind == "pod":
-        return explain_pods((key_of(wanted, world.pods_by_key, world),), answers)[0]
+        return explain_pods((key_of(wanted, read.pods_by_key, read),), answers)[0]
     if wanted.kind == "nodepool":
-        pools = {pool.name: pool for pool in world.snapshot.node_pools}
-        return explain_pool(pools[key_of(wanted, pools, world)], world, answers.plan)
+        pools = {pool.name: pool for pool in read.snapshot.node_pools}
+        return explain_pool(pools[key_of(wanted, pools, read)], read, answers.plan)
     if wanted.kind == "cwin":
-        windows = {window.name: window for window in world.snapshot.windows}
-        return explain_window(windows[key_of(wanted, windows, world)], answers)
+        windows = {window.name: window for window in read.snapshot.windows}
+        return explain_window(windows[key_of(wanted, windows, read)], answers)
     if wanted.kind == "provisioningrequest":
-        requests = {each.key: each for each in world.snapshot.provisioning_requests}
-        return explain_request(requests[key_of(wanted, requests, world)], answers)
+        requests = {each.key: each for each in read.snapshot.provisioning_requests}
+        return explain_request(requests[key_of(wanted, requests, read)], answers)
     if wanted.kind in _MACHINES:
-        nodes = _nodes(wanted.kind, world)
-        return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, world)], answers)
-    return explain_workload(workload_of(wanted, world), answers)
+        nodes = _nodes(wanted.kind, read)
+        return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, read)], answers)
+    return explain_workload(workload_of(wanted, read), answers)
 
 
-def _nodes(kind: str, world: World) -> dict[str, ClusterNode]:
+def _nodes(kind: str, read: ReadInput) -> dict[str, ClusterNode]:
     """Nodes with their claims, by the name of the node or of the claim."""
-    pairs = ((held.node if kind == "node" else held.claim, held) for held in world.snapshot.nodes)
+    pairs = ((held.node if kind == "node" else held.claim, held) for held in read.snapshot.nodes)
     return {named.name: held for named, held in pairs if named is not None}
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from kerf.cli.cards import cards_of
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.pods import PodAnswers
+from kerf.cli.inputs.input import ReadInput
 from kerf.cli.inputs.wanted import WORKLOADS
-from kerf.cli.inputs.world import World
 from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
 from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, some, table
@@ -28,10 +28,10 @@ _MOST_CROWDS = 3
 
 def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
     """A Node or a NodeClaim; both are told with all that is known of the pair."""
-    world = answers.world
-    future, load = prospect(node, answers.fates), load_of(node, world.usage)
+    read = answers.read
+    future, load = prospect(node, answers.fates), load_of(node, read.usage)
     coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
-    dear = excess(node, world.snapshot, world.market)
+    dear = excess(node, read.snapshot.pool(pool_of(node)), read.world.supply)
     name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
     data: Json = {
         "kind": kind,
@@ -42,14 +42,14 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "instanceType": node.labels.get(INSTANCE_TYPE, ""),
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
-        "perHour": price_number(present_price(node, world.snapshot, world.market)),
+        "perHour": price_number(present_price(node, read.world.supply)),
         "priceCap": None if dear is None else cause_text(dear),
         "stage": stage_of(node),
-        "missing": _missing(node, world),
+        "missing": _missing(node, read),
         "conditions": _conditions(node),
         "pods": [pod.key for pod in node.pods],
         "coming": coming,
-        "devices": [card_object(card) for card in cards_of(node, world.snapshot)],
+        "devices": [card_object(card) for card in cards_of(node, read.snapshot)],
         "problem": cause_text(node.problem) if node.problem is not None else "",
         "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
         "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
@@ -57,13 +57,13 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "verdict": future.verdict,
         "why": future.why,
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
-        "disruptionsAllowed": _budgets(node, world),
+        "disruptionsAllowed": _budgets(node, read),
     }
     return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
 
 
-def _missing(node: ClusterNode, world: World) -> Json | None:
-    condition = missing(node, world.snapshot)
+def _missing(node: ClusterNode, read: ReadInput) -> Json | None:
+    condition = missing(node, read.snapshot)
     if condition is None:
         return None
     since = instant_text(condition.since_s) if condition.since_s else None
@@ -83,24 +83,24 @@ def _conditions(node: ClusterNode) -> list[Json]:
     ]
 
 
-def _budgets(node: ClusterNode, world: World) -> dict[str, int | None]:
+def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:
     """How many nodes of its pool may go now, by reason; None: any number."""
-    pool, census = world.snapshot.pool(pool_of(node)), Census(world.snapshot)
+    pool, census = read.snapshot.pool(pool_of(node)), Census(read.snapshot)
     return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
-    world = answers.world
+    read = answers.read
     labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
-    price = f"{price_text(present_price(node, world.snapshot, world.market))} {world.market.currency}/h"
-    age = age_text(world.snapshot.taken_at_s - created_s(node))
+    price = f"{price_text(present_price(node, read.world.supply))} {read.market.currency}/h"
+    age = age_text(read.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
-    dear = excess(node, world.snapshot, world.market)
+    dear = excess(node, read.snapshot.pool(pool_of(node)), read.world.supply)
     if dear is not None:
         kept = "this one is kept until its pods have a cheaper place"
         yield f"  {cause_text(dear)}: no further node is bought at it, and {kept}"
-    condition = missing(node, world.snapshot)
+    condition = missing(node, read.snapshot)
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
         yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
@@ -113,25 +113,25 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     yield f"  {counted(len(node.pods), 'pod')}{': ' if node.pods else ''}{some([p.key for p in node.pods], _MOST_PODS)}"
     if coming:
         yield f"  {counted(len(coming), 'pod')} to come: {some(coming, _MOST_PODS)}"
-    yield from _load_lines(node, world)
-    yield from _card_lines(node, world)
+    yield from _load_lines(node, read)
+    yield from _card_lines(node, read)
     yield from _condition_lines(node)
 
 
-def _load_lines(node: ClusterNode, world: World) -> Iterator[str]:
+def _load_lines(node: ClusterNode, read: ReadInput) -> Iterator[str]:
     """Where much is used and little asked: how much, and whose pods ask too little."""
-    load = load_of(node, world.usage)
+    load = load_of(node, read.usage)
     if load is None or not load.overloaded():
         return
     yield f"  overloaded: it {load_text(load, load.overloaded())}"
-    for crowd in crowds(node.pods, world.usage, load.overloaded())[:_MOST_CROWDS]:
+    for crowd in crowds(node.pods, read.usage, load.overloaded())[:_MOST_CROWDS]:
         asked = f"{crowd.kind.lower()}/{crowd.name} -n {crowd.namespace}"
-        told = f"; `kerf explain {asked}` advises a request" if crowd.kind.lower() in WORKLOADS else ""
-        yield f"    {crowd_text(crowd, load.overloaded())}{told}"
+        advice = f"; `kerf explain {asked}` advises a request" if crowd.kind.lower() in WORKLOADS else ""
+        yield f"    {crowd_text(crowd, load.overloaded())}{advice}"
 
 
-def _card_lines(node: ClusterNode, world: World) -> Iterator[str]:
-    for card in cards_of(node, world.snapshot):
+def _card_lines(node: ClusterNode, read: ReadInput) -> Iterator[str]:
+    for card in cards_of(node, read.snapshot):
         held = card.device
         holders = ", ".join(map(holder_text, card.holders)) or "idle"
         yield (

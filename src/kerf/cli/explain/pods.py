@@ -5,7 +5,7 @@ from functools import cached_property
 
 from kerf.cli.cards import Card, cards_of
 from kerf.cli.explain.explanation import Explanation
-from kerf.cli.inputs.world import World
+from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json, launch_object, placement_object, unplaced_object
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.decision import Decision
@@ -31,14 +31,14 @@ RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, DAEMON = (
 class PodAnswers:
     """A decision and its plan, asked by pod."""
 
-    def __init__(self, world: World, decision: Decision, plan: Plan) -> None:
-        self.world, self.decision, self.plan = world, decision, plan
+    def __init__(self, read: ReadInput, decision: Decision, plan: Plan) -> None:
+        self.read, self.decision, self.plan = read, decision, plan
         self._cards: dict[str, tuple[Card, ...]] = {}
 
     @cached_property
     def fates(self) -> Fates:
         """What becomes of the nodes."""
-        return Fates(self.world.snapshot, self.world.market, self.plan)
+        return Fates(self.read.world, self.plan)
 
     @cached_property
     def launches(self) -> dict[str, Launch]:
@@ -77,14 +77,14 @@ class PodAnswers:
 
     def _cards_of_node(self, name: str) -> tuple[Card, ...]:
         if name not in self._cards:
-            node = self.world.snapshot.node(name)
-            self._cards[name] = () if node is None else cards_of(node, self.world.snapshot)
+            node = self.read.snapshot.node(name)
+            self._cards[name] = () if node is None else cards_of(node, self.read.snapshot)
         return self._cards[name]
 
 
 def explain_pods(keys: Iterable[str], answers: PodAnswers) -> list[Explanation]:
     """One answer a pod, in the order of `keys`."""
-    return [_pod(answers.world.pods_by_key[key], answers) for key in keys]
+    return [_pod(answers.read.pods_by_key[key], answers) for key in keys]
 
 
 def _pod(pod: Pod, answers: PodAnswers) -> Explanation:
@@ -96,7 +96,7 @@ def _pod(pod: Pod, answers: PodAnswers) -> Explanation:
         return Explanation({**data, "launch": launch_object(launch)}, tuple(_launch_lines(title, pod, launch)))
     if verdict == ON_NODE:
         placement = answers.placements[pod.key]
-        data["placement"] = placement_object(placement, answers.world.snapshot)
+        data["placement"] = placement_object(placement, answers.read.snapshot)
         lines = [f"{title} goes to {placement.node}, which is there or on its way", *_slices(placement.pod.slices)]
         for relabel in answers.plan.relabels:
             if relabel.node == placement.node:

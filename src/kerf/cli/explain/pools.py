@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kerf.cli.explain.explanation import Explanation
-from kerf.cli.inputs.world import World
+from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, table
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.supply.offered import Candidate, Supply, pool_problem, supply
+from kerf.engine.supply.offered import OfferedType, pool_problem
 from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
@@ -29,32 +29,30 @@ class _Pool:
     """A pool with all that is asked of it."""
 
     pool: NodePool
-    world: World
+    read: ReadInput
     plan: Plan
 
     @cached_property
     def problem(self) -> str:
-        problem = pool_problem(self.pool, self.world.snapshot.node_classes, assume_ready=True)
+        problem = pool_problem(self.pool, self.read.snapshot.node_classes, assume_ready=True)
         return "" if problem is None else cause_text(problem)
 
     @cached_property
-    def candidates(self) -> tuple[Candidate, ...]:
-        return self._wares.by_pool.get(self.pool.name, ())
+    def offered_types(self) -> tuple[OfferedType, ...]:
+        return self.read.world.supply.by_pool.get(self.pool.name, ())
 
     @cached_property
-    def _wares(self) -> Supply:
-        return supply(self.world.snapshot, self.world.market)
-
-    @cached_property
-    def too_dear(self) -> list[Candidate]:
+    def over_price_cap(self) -> list[OfferedType]:
         """Types of which a price cap leaves offerings out, the cheapest of those first."""
-        mine = [c for c in (*self._wares.candidates, *self._wares.unavailable) if c.pool.name == self.pool.name]
-        return sorted((c for c in mine if c.too_dear), key=lambda c: (c.too_dear[0].price_micro, c.kind.name))
+        supply = self.read.world.supply
+        mine = [c for c in (*supply.available, *supply.unavailable) if c.pool.name == self.pool.name]
+        capped = (c for c in mine if c.over_price_cap)
+        return sorted(capped, key=lambda c: (c.over_price_cap[0].price_micro, c.kind.name))
 
     @cached_property
     def unknown(self) -> list[tuple[str, str]]:
         """Types that the pool names and that cannot be bought, with why."""
-        named, market = self.pool.requirements.get(INSTANCE_TYPE), self.world.market
+        named, market = self.pool.requirements.get(INSTANCE_TYPE), self.read.market
         if named is None or named.complement:
             return []
         missing = [name for name in sorted(named.values) if market.find(name) is None]
@@ -63,7 +61,7 @@ class _Pool:
     @cached_property
     def limits(self) -> list[tuple[str, int, int, int]]:
         """Resource, limit, in use, added by the plan: as the ledger counts, by which launches are refused."""
-        ledger = Ledger.of(self.world.snapshot, self.world.market)
+        ledger = Ledger.of(self.read.world)
         used, limits = ledger.used(self.pool.name), ledger.limit(self.pool.name) or NOTHING
         for launch in self.plan.launches:
             ledger.charge(launch.node_pool, launch.charge)
@@ -73,9 +71,9 @@ class _Pool:
     @cached_property
     def nodes(self) -> list[tuple[str, int]]:
         """Nodes of the pool and those on their way, with their prices."""
-        held = self.world.snapshot.nodes
+        held = self.read.snapshot.nodes
         mine = [node for node in held if node.claim is not None and node.claim.node_pool == self.pool.name]
-        return [(node.name, present_price(node, self.world.snapshot, self.world.market)) for node in mine]
+        return [(node.name, present_price(node, self.read.world.supply)) for node in mine]
 
     @cached_property
     def relabels(self) -> list[Repartition]:
@@ -85,13 +83,13 @@ class _Pool:
     @cached_property
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
-        census = Census(self.world.snapshot)
+        census = Census(self.read.snapshot)
         return {reason: census.allowed(self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 
-def explain_pool(pool: NodePool, world: World, plan: Plan) -> Explanation:
+def explain_pool(pool: NodePool, read: ReadInput, plan: Plan) -> Explanation:
     """Limits, use, types with prices, problems."""
-    asked = _Pool(pool, world, plan)
+    asked = _Pool(pool, read, plan)
     return Explanation(_data(asked), tuple(_lines(asked)))
 
 
@@ -117,27 +115,27 @@ def _data(asked: _Pool) -> Json:
         "consolidationPolicy": pool.disruption.policy,
         "consolidateAfter": duration_text(pool.disruption.consolidate_after_s),
         "disruptionsAllowed": asked.may_go,
-        "instanceTypes": [_type_object(candidate) for candidate in asked.candidates],
+        "instanceTypes": [_type_object(offered) for offered in asked.offered_types],
         "notOffered": [{"instanceType": name, "why": why} for name, why in asked.unknown],
-        "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.too_dear],
+        "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.over_price_cap],
         "minNodes": pool.bounds.min_nodes,
         "relabels": [each.node for each in asked.relabels],
     }
 
 
-def _type_object(candidate: Candidate) -> Json:
-    first = candidate.offerings[0] if candidate.offerings else None
+def _type_object(offered: OfferedType) -> Json:
+    first = offered.offerings[0] if offered.offerings else None
     return {
-        "instanceType": candidate.kind.name,
+        "instanceType": offered.kind.name,
         "capacityType": first.capacity_type if first is not None else None,
         "zone": first.zone if first is not None else None,
-        "perHour": price_number(candidate.price_micro) if first is not None else None,
-        "gpus": candidate.kind.gpu_count,
+        "perHour": price_number(offered.price_micro) if first is not None else None,
+        "gpus": offered.kind.gpu_count,
     }
 
 
 def _lines(asked: _Pool) -> Iterator[str]:
-    pool, currency = asked.pool, asked.world.market.currency
+    pool, currency = asked.pool, asked.read.market.currency
     price = price_text(sum(price for _, price in asked.nodes))
     bought = sum(1 for launch in asked.plan.launches if launch.node_pool == pool.name)
     yield f"NodePool {pool.name}: {counted(len(asked.nodes), 'node')}, {price} {currency}/h, {bought} to be launched"
@@ -164,15 +162,15 @@ def _lines(asked: _Pool) -> Iterator[str]:
         yield from table(("LIMIT", "AT", "USED", "PLANNED"), rows, indent="  ")
     yield ""
     yield from _type_lines(asked)
-    for candidate in asked.too_dear[:_MOST_DEAR]:
-        yield f"  {candidate.kind.name}: {_excess(candidate)}"
-    more = len(asked.too_dear) - _MOST_DEAR
+    for offered in asked.over_price_cap[:_MOST_DEAR]:
+        yield f"  {offered.kind.name}: {_excess(offered)}"
+    more = len(asked.over_price_cap) - _MOST_DEAR
     if more > 0:
         yield f"  and {counted(more, 'type')} above the cap"
 
 
-def _excess(candidate: Candidate) -> str:
-    excess = candidate.pool.bounds.excess(candidate.kind, candidate.too_dear[0].price_micro)
+def _excess(offered: OfferedType) -> str:
+    excess = offered.pool.bounds.excess(offered.kind, offered.over_price_cap[0].price_micro)
     return "" if excess is None else cause_text(excess)
 
 
@@ -186,17 +184,17 @@ def _disruption(asked: _Pool) -> str:
 
 
 def _type_lines(asked: _Pool) -> Iterator[str]:
-    shown = asked.candidates[:_MOST_TYPES]
+    shown = asked.offered_types[:_MOST_TYPES]
     if not shown:
         yield "  it offers no instance type"
         return
     rows = []
-    for candidate in shown:
-        first = candidate.offerings[0] if candidate.offerings else None
+    for offered in shown:
+        first = offered.offerings[0] if offered.offerings else None
         where = (first.capacity_type, first.zone) if first is not None else ("sold out", "-")
-        gpus = str(candidate.kind.gpu_count or "-")
-        rows.append((candidate.kind.name, *where, price_text(candidate.price_micro), gpus))
-    yield from table(("TYPE", "CAPACITY", "ZONE", f"{asked.world.market.currency}/H", "GPUS"), rows, indent="  ")
-    more = len(asked.candidates) - len(shown)
+        gpus = str(offered.kind.gpu_count or "-")
+        rows.append((offered.kind.name, *where, price_text(offered.price_micro), gpus))
+    yield from table(("TYPE", "CAPACITY", "ZONE", f"{asked.read.market.currency}/H", "GPUS"), rows, indent="  ")
+    more = len(asked.offered_types) - len(shown)
     if more:
         yield f"  and {counted(more, 'dearer type')}"

@@ -7,7 +7,7 @@ from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.pods import PodAnswers
 from kerf.cli.plan.json import Json, patch_object
 from kerf.cli.render import counted, patch_command
-from kerf.engine.explain.requests import Verdict, advanced, verdict
+from kerf.engine.explain.requests import BookingVerdict, advanced, verdict
 from kerf.engine.keep.bookings import Booking, bookings
 from kerf.model.nodeclaim import TRUE
 from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningRequest
@@ -15,9 +15,9 @@ from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningReq
 
 def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explanation:
     """Class, pods, places and conditions; of another's class only that."""
-    snapshot = answers.world.snapshot
+    snapshot = answers.read.snapshot
     booking = next((each for each in bookings(snapshot) if each.request.key == request.key), None)
-    seen = verdict(booking, answers.decision) if booking is not None else Verdict(0, 0)
+    seen = verdict(booking, answers.decision) if booking is not None else BookingVerdict(0, 0)
     current = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
     places = _places(booking, answers)
     first = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kerf.cli.inputs.world import World
+from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.explain.causes import misfit_text
@@ -28,20 +28,20 @@ WHO_DECIDES = (
 )
 
 
-def standing_of(pods: Sequence[Pod], world: World) -> tuple[Json, list[str]]:
+def standing_of(pods: Sequence[Pod], read: ReadInput) -> tuple[Json, list[str]]:
     """Fields and lines of an explanation; none where none of the pods runs."""
-    stand = standing(pods, world.snapshot, world.usage)
+    stand = standing(pods, read.snapshot, read.usage)
     if not stand.pods:
         return {}, []
     running = [pod for pod in pods if pod.node_name and not pod.is_ended]
-    fit = fitting(running, stand, world.snapshot, world.market, world.usage)
-    found = openings(running[0], fit.requests if fit is not None else NOTHING, world.snapshot, world.market)
+    fit = fitting(running, stand, read.world, read.usage)
+    found = openings(running[0], fit.requests if fit is not None else NOTHING, read.world)
     patch = None if fit is None else _patch(running[0], fit.requests)
     waits = any(pod.is_pending for pod in pods)
     data: Json = {
         "requests": _texts(stand.requested),
         "usage": None if not stand.seen else {**_texts(stand.used), "pods": stand.seen},
-        "nodes": [_stand_object(each, world) for each in stand.stands],
+        "nodes": [_stand_object(each, read) for each in stand.stands],
         "overloaded": list(stand.overloaded),
         "whyNothingIsBought": None if waits else WHO_DECIDES,
         "asksOfNodes": _asked_of_nodes(running[0]),
@@ -49,18 +49,18 @@ def standing_of(pods: Sequence[Pod], world: World) -> tuple[Json, list[str]]:
         "advice": None if fit is None else _fitting_object(fit, patch),
         "orchestrators": [_batch_object(each) for each in batches(pods)],
     }
-    return data, [*_lines(stand, world, waits=waits), *_advice_lines(fit, patch, running, found, stand), *_knobs(pods)]
+    return data, [*_lines(stand, read, waits=waits), *_advice_lines(fit, patch, running, found, stand), *_knobs(pods)]
 
 
 def _texts(amounts: Resources) -> dict[str, str]:
     return {name: quantity_text(name, amounts[name]) for name in sorted(amounts)}
 
 
-def _stand_object(stand: Stand, world: World) -> Json:
+def _stand_object(stand: Stand, read: ReadInput) -> Json:
     load = stand.load
     return {
         "node": stand.node,
-        "instanceType": _type_of(stand, world) or None,
+        "instanceType": _type_of(stand, read) or None,
         "pods": stand.pods,
         "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
         "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
@@ -111,14 +111,14 @@ def _patch(pod: Pod, requests: Resources) -> Patch | None:
     return pod_patch(Shape((pod,)), requests_patch("Pod", rows, (first,), CHART_DEFAULTS))
 
 
-def _lines(stand: Standing, world: World, *, waits: bool) -> Iterator[str]:
+def _lines(stand: Standing, read: ReadInput, *, waits: bool) -> Iterator[str]:
     asked = " and ".join(f"{quantity_text(name, stand.requested.get(name, 0))} {name}" for name in MEASURED)
     others = [f"{quantity_text(n, a)} {n}" for n, a in sorted(stand.requested.items()) if n not in MEASURED and a]
     all_of_them = "1 pod runs and asks" if stand.pods == 1 else f"{stand.pods} pods run and ask together"
     yield f"  {all_of_them} {', '.join([asked, *others])}{_used_text(stand)}"
     if any(each.load is not None for each in stand.stands):
         headers = ("NODE", "TYPE", "PODS", "CPU ASKED", "CPU USED", "MEMORY ASKED", "MEMORY USED")
-        yield from table(headers, (_row(each, world) for each in stand.stands[:_MOST_NODES]), indent="  ")
+        yield from table(headers, (_row(each, read) for each in stand.stands[:_MOST_NODES]), indent="  ")
         if len(stand.stands) > _MOST_NODES:
             yield f"  and {counted(len(stand.stands) - _MOST_NODES, 'node')} with fewer pods"
     if not waits:
@@ -136,12 +136,12 @@ def _used_text(stand: Standing) -> str:
     return f"; {'it uses' if stand.pods == 1 else 'they use'} {used}{whose}"
 
 
-def _row(stand: Stand, world: World) -> tuple[str, ...]:
-    return (stand.node, _type_of(stand, world) or "-", str(stand.pods), *(_cells(stand.load)))
+def _row(stand: Stand, read: ReadInput) -> tuple[str, ...]:
+    return (stand.node, _type_of(stand, read) or "-", str(stand.pods), *(_cells(stand.load)))
 
 
-def _type_of(stand: Stand, world: World) -> str:
-    node = world.snapshot.node(stand.node)
+def _type_of(stand: Stand, read: ReadInput) -> str:
+    node = read.snapshot.node(stand.node)
     return node.labels.get(INSTANCE_TYPE, "") if node is not None else ""
 
 

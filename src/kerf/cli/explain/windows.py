@@ -29,18 +29,18 @@ class _Window:
 
     @cached_property
     def turn(self) -> Turn:
-        return turn_of(self.window, self.answers.world.snapshot.taken_at_s)
+        return turn_of(self.window, self.answers.read.snapshot.taken_at_s)
 
     @cached_property
     def problem(self) -> str:
-        pools = [pool.name for pool in self.answers.world.snapshot.node_pools]
+        pools = [pool.name for pool in self.answers.read.snapshot.node_pools]
         missing = ", ".join(missing_pools(self.window, pools))
         return self.window.invalid or (f"spec.nodePools: no such NodePool: {missing}" if missing else "")
 
     @cached_property
     def pods(self) -> list[Pod]:
         """Its own pods that have not ended, by key."""
-        mine = (p for p in self.answers.world.pods if not p.is_ended and self.window.selects(p.namespace, p.labels))
+        mine = (p for p in self.answers.read.pods if not p.is_ended and self.window.selects(p.namespace, p.labels))
         return sorted(mine, key=lambda pod: pod.key)
 
     @cached_property
@@ -142,4 +142,4 @@ def _phase(asked: _Window) -> str:
 
 
 def _now(asked: _Window) -> float:
-    return asked.answers.world.snapshot.taken_at_s
+    return asked.answers.read.snapshot.taken_at_s

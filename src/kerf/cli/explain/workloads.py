@@ -16,9 +16,9 @@ from kerf.model.pods import Pod
 
 def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     """Its pods: how many run, go somewhere, or have no place; and how those stand that run."""
-    pods = pods_of(workload, answers.world)
+    pods = pods_of(workload, answers.read)
     by_verdict = _by_verdict(pods, answers)
-    facts, said = standing_of(pods, answers.world)
+    facts, said = standing_of(pods, answers.read)
     data: Json = {
         "kind": workload.kind,
         "namespace": workload.namespace,
@@ -31,7 +31,7 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     title = f"{workload.kind} {workload.namespace}/{workload.name}"
     lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers), *said]
     if workload.cron_job is not None:
-        facts, said = explain_runs(workload.cron_job, answers.world.snapshot)
+        facts, said = explain_runs(workload.cron_job, answers.read.snapshot)
         data, lines = {**data, **facts}, [*lines, *said]
     if workload.suspended:
         lines.append(f"  it is {workload.suspended}")
@@ -43,7 +43,7 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
 def explain_selection(selector: str, pods: Sequence[Pod], answers: PodAnswers) -> Explanation:
     """Pods of any owners that are chosen by label, together."""
     by_verdict = _by_verdict(pods, answers)
-    facts, said = standing_of(pods, answers.world)
+    facts, said = standing_of(pods, answers.read)
     owners = {(pod.owner.kind, pod.namespace, pod.owner.name) for pod in pods if pod.owner is not None}
     made = f", made by {_kinds(owners)}" if owners else ""
     data: Json = {

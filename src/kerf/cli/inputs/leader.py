@@ -15,7 +15,7 @@ import msgspec
 
 from kerf.cli.proposals import a_file
 from kerf.errors import ApiError, InputError, KerfError
-from kerf.kube.client import KubeClient, NoCluster, Target
+from kerf.kube.client import ClusterTarget, KubeClient, NoCluster
 from kerf.kube.decisions import ACCOUNT, PATH, read_decisions
 from kerf.manifests.clusterdump.decode import MARKET, market_of
 from kerf.manifests.schema import Report, path_text
@@ -108,7 +108,7 @@ def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) 
     if flags.url and not flags.url.startswith(("http://", "https://")):
         raise InputError(f"--leader-url {flags.url[:80]}: expected a URL such as http://127.0.0.1:8080")
     try:
-        asked = _from_url(flags) if flags.url else _through_server(Target(kubeconfig, context), flags)
+        asked = _from_url(flags) if flags.url else _through_server(ClusterTarget(kubeconfig, context), flags)
         return asyncio.run(_answered(asked))
     except NoCluster as error:
         raise NoLeader("no cluster") from error
@@ -121,7 +121,7 @@ async def _answered(asked: Awaitable[bytes]) -> Answer:
     return answer_of(await asked)
 
 
-async def _through_server(target: Target, flags: LeaderFlags) -> bytes:
+async def _through_server(target: ClusterTarget, flags: LeaderFlags) -> bytes:
     client = await KubeClient.connect(target)
     try:
         return await read_decisions(client, flags.namespace, flags.port, flags.account)

@@ -18,7 +18,7 @@ import msgspec
 
 from kerf.cli.exits import ClusterUnreachable
 from kerf.errors import ApiError
-from kerf.kube.client import Forbidden, Gone, Invalid, KubeClient, NoCluster, Target, Unreachable
+from kerf.kube.client import ClusterTarget, Forbidden, Gone, Invalid, KubeClient, NoCluster, Unreachable
 from kerf.kube.resources import (
     CAPACITY_WINDOWS,
     CONFIG_MAPS,
@@ -132,7 +132,7 @@ def read_cluster(
     `cut` is given each page of objects before it is kept. Says on stderr what is left out. Raises ClusterUnreachable.
     """
     try:
-        return _run(_read(Target(kubeconfig, context), cut, with_usage=with_usage, with_history=with_history))
+        return _run(_read(ClusterTarget(kubeconfig, context), cut, with_usage=with_usage, with_history=with_history))
     except NoCluster as error:
         raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
     except (ApiError, msgspec.MsgspecError) as error:
@@ -150,15 +150,15 @@ def _run(reading: Coroutine[Any, Any, Cluster]) -> Cluster:
     return found[0]
 
 
-async def _read(target: Target, cut: Cut, *, with_usage: bool, with_history: bool) -> Cluster:
+async def _read(target: ClusterTarget, cut: Cut, *, with_usage: bool, with_history: bool) -> Cluster:
     client = await KubeClient.connect(target)
     try:
         documents = await read_objects(client, cut)
-        told = await read_metrics(client) if with_usage else Metrics()
-        usage = [parse_json(page, f"{name}.json") for name, page in told.pages]
+        metrics = await read_metrics(client) if with_usage else Metrics()
+        usage = [parse_json(page, f"{name}.json") for name, page in metrics.pages]
         if with_history:
             usage += await _history(client)
-        return Cluster(Documents.joined((documents, *usage)), client.namespace, told.problem)
+        return Cluster(Documents.joined((documents, *usage)), client.namespace, metrics.problem)
     finally:
         await client.close()
 

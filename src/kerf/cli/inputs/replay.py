@@ -51,8 +51,8 @@ def replayed_market(
     sold_out = tuple(each for each in dump.sold_out if each.until_s > at_s)
     back_offs = tuple(each for each in dump.back_offs if each.until_s > at_s)
     if sold_out or back_offs:
-        told = f"{counted(len(sold_out), 'sold-out offering')} and {counted(len(back_offs), 'back-off')}"
-        click.echo(f"note: replayed with the leader's {told}", err=True)
+        memory = f"{counted(len(sold_out), 'sold-out offering')} and {counted(len(back_offs), 'back-off')}"
+        click.echo(f"note: replayed with the leader's {memory}", err=True)
     return replace(market, sold_out=sold_out, back_offs=back_offs)
 
 

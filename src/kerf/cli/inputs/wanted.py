@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from kerf.cli.exits import ObjectNotFound
-from kerf.cli.inputs.world import World
+from kerf.cli.inputs.input import ReadInput
 from kerf.manifests.decoded import Workload
 from kerf.model.pods import Pod
 
@@ -57,12 +57,12 @@ def parsed(text: str, namespace: str | None) -> Wanted:
     return Wanted(kind, rest[-1], rest[0] if len(rest) == 2 else namespace)
 
 
-def key_of(wanted: Wanted, known: Iterable[str], world: World) -> str:
+def key_of(wanted: Wanted, known: Iterable[str], read: ReadInput) -> str:
     """The key of the object that is meant. Raises ObjectNotFound with the nearest names."""
     keys = sorted(known)
     if wanted.namespace is None:
         found = [key for key in keys if key.rpartition("/")[2] == wanted.name]
-        found = [key for key in found if key.startswith(f"{world.namespace}/")] or found
+        found = [key for key in found if key.startswith(f"{read.namespace}/")] or found
     else:
         exact = (f"{wanted.namespace}/{wanted.name}", wanted.name)
         found = [key for key in keys if key in exact]
@@ -72,7 +72,7 @@ def key_of(wanted: Wanted, known: Iterable[str], world: World) -> str:
         raise ObjectNotFound(
             f"{wanted.kind}/{wanted.name} is in several namespaces ({', '.join(found)}): say which, -n"
         )
-    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys, world.place)}")
+    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys, read.place)}")
 
 
 def _nearest(wanted: Wanted, keys: list[str], place: str) -> str:
@@ -86,16 +86,16 @@ def _nearest(wanted: Wanted, keys: list[str], place: str) -> str:
     return f"; nearest known: {', '.join(close or keys[:3])}"
 
 
-def workload_of(wanted: Wanted, world: World) -> Workload:
+def workload_of(wanted: Wanted, read: ReadInput) -> Workload:
     """The Deployment, Job or the like that is meant. Raises ObjectNotFound."""
-    same_kind = (w for w in world.decoded.workloads if w.kind.lower() == wanted.kind)
+    same_kind = (w for w in read.decoded.workloads if w.kind.lower() == wanted.kind)
     workloads = {f"{workload.namespace}/{workload.name}": workload for workload in same_kind}
-    return workloads[key_of(wanted, workloads, world)]
+    return workloads[key_of(wanted, workloads, read)]
 
 
-def pods_of(workload: Workload, world: World) -> list[Pod]:
+def pods_of(workload: Workload, read: ReadInput) -> list[Pod]:
     """Its pods, ended ones too, in the order of the input."""
-    return [pod for pod in world.pods if is_of(pod, workload, world.decoded.workloads)]
+    return [pod for pod in read.pods if is_of(pod, workload, read.decoded.workloads)]
 
 
 def is_of(pod: Pod, workload: Workload, workloads: Sequence[Workload]) -> bool:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import click
 
-from kerf.cli.inputs.world import World
+from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, table
 from kerf.config import seconds_of
-from kerf.engine.study.calendar import Entry, calendar, total_micro
+from kerf.engine.study.calendar import CalendarEntry, calendar, total_micro
 from kerf.manifests.encode import requirement_list
 from kerf.manifests.windows.encode import gpu_hours_text
 from kerf.model.constraints import Requirements
@@ -32,17 +32,17 @@ def span_s(_context: click.Context, parameter: click.Parameter, text: str | None
     return float(seconds)
 
 
-def calendar_of(world: World, seconds: float) -> tuple[Entry, ...]:
+def calendar_of(read: ReadInput, seconds: float) -> tuple[CalendarEntry, ...]:
     """The openings from the moment of the input on."""
-    return calendar(world.snapshot, world.market, world.snapshot.taken_at_s + seconds)
+    return calendar(read.world, read.snapshot.taken_at_s + seconds)
 
 
-def calendar_object(entries: tuple[Entry, ...], world: World) -> Json:
+def calendar_object(entries: tuple[CalendarEntry, ...], read: ReadInput) -> Json:
     """The calendar as JSON."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Calendar",
-        "currency": world.market.currency,
+        "currency": read.market.currency,
         "openings": [
             {
                 "window": entry.window.name,
@@ -66,12 +66,12 @@ def calendar_object(entries: tuple[Entry, ...], world: World) -> Json:
     }
 
 
-def calendar_lines(entries: tuple[Entry, ...], world: World) -> Iterator[str]:
+def calendar_lines(entries: tuple[CalendarEntry, ...], read: ReadInput) -> Iterator[str]:
     """The calendar as a table."""
     if not entries:
         yield "no CapacityWindow opens in that time"
         return
-    currency = world.market.currency
+    currency = read.market.currency
     headers = ("OPENS", "CLOSES", "WINDOW", "FOR", "WARM", "QUOTA", "NODES", currency)
     rows = [
         (
@@ -103,7 +103,7 @@ def _labels(selector: Requirements) -> str:
     return ", ".join(f"{key}={value}" for key, value in selector.labels().items()) or str(selector)
 
 
-def _warm(entry: Entry) -> str:
+def _warm(entry: CalendarEntry) -> str:
     replicas = sum(warm.replicas for warm in entry.window.warm)
     return f"{replicas}, {duration_text(entry.lead_s)} before" if replicas else "-"
 
@@ -115,6 +115,6 @@ def quota_text(window: CapacityWindow) -> str:
     return f"{gpu_hours_text(window.quota.card_seconds)} GPU-hours a {window.quota.per.lower()}"
 
 
-def _nodes(entry: Entry) -> str:
+def _nodes(entry: CalendarEntry) -> str:
     missing = entry.kept.unserved
     return str(entry.nodes) if not missing else f"{entry.nodes}, {counted(missing, 'place')} missing"

@@ -7,14 +7,14 @@ import click
 from click.core import ParameterSource
 
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs.world import (
+from kerf.cli.inputs.input import (
+    ReadInput,
     Source,
-    World,
     input_options,
     output_option,
     pod_options,
     progress,
-    read_world,
+    read_input,
     selected,
 )
 from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of, span_s
@@ -23,7 +23,6 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine import world as engine
 from kerf.engine.buy.options import COST, STRATEGIES, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
@@ -33,6 +32,7 @@ from kerf.engine.explain.disruption import explained as command_explained
 from kerf.engine.explain.plan import explain as explained
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
+from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
 
@@ -73,32 +73,32 @@ def plan(**flags: Any) -> int:
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     source = Source.of(flags)
-    whole = read_world(source)
-    world = selected(whole, namespace, flags["selector"])
+    whole = read_input(source)
+    read = selected(whole, namespace, flags["selector"])
     watch.lap("read_s")
     output = flags["output"]
     if flags["calendar_s"] is not None:
-        entries = calendar_of(world, flags["calendar_s"])
-        emit(output, lambda: calendar_object(entries, world), lambda: calendar_lines(entries, world))
+        entries = calendar_of(read, flags["calendar_s"])
+        emit(output, lambda: calendar_object(entries, read), lambda: calendar_lines(entries, read))
         return LOOK if any(entry.kept.unserved for entry in entries) else DONE
-    options = _options(flags, world.decoded.dump if source.replay else None)
+    options = _options(flags, read.decoded.dump if source.replay else None)
     if flags["compare"]:
-        return _compare(world, options, flags)
-    with progress(f"planning {counted(len(world.snapshot.pending), 'pod')}"):
-        decision = decide(engine.World(world.snapshot, world.market), options)
+        return _compare(read, options, flags)
+    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}"):
+        decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
         decision = bounded(decision)
         watch.lap("bound_s")
-        made = with_deletions(explained(decision), world, whole)
-        made = replace(made, notes=(*made.notes, *_assumed(world)))
+        made = with_deletions(explained(decision), read, whole)
+        made = replace(made, notes=(*made.notes, *_assumed(read)))
     watch.lap("plan_s")
     emit(
         output,
-        lambda: plan_object(made, world.snapshot),
-        lambda: plan_lines(made, world.snapshot, is_wide=output == "wide"),
+        lambda: plan_object(made, read.snapshot),
+        lambda: plan_lines(made, read.snapshot, is_wide=output == "wide"),
     )
     watch.lap("render_s")
-    watch.tell(pods=len(world.snapshot.pending), shapes=len(group(world.snapshot.pending)))
+    watch.tell(pods=len(read.snapshot.pending), shapes=len(group(read.snapshot.pending)))
     return LOOK if made.unplaced else DONE
 
 
@@ -111,17 +111,17 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
     return Options(asked["strategy"], asked["follow"], with_bound=False)
 
 
-def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
+def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     """Print one row for the requests as they are and for each that was given."""
-    pending = world.snapshot.pending
+    pending = read.snapshot.pending
     with progress(f"planning {counted(len(pending), 'pod')}"):
-        variants = compared(world.snapshot, world.market, options, flags["compare"])
+        variants = compared(read.world, options, flags["compare"])
     if not pending:
-        click.echo(f"note: no pod of the {world.place} waits for a node, so that there is nothing to compare", err=True)
-        running = sum(1 for pod in world.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
+        click.echo(f"note: no pod of the {read.place} waits for a node, so that there is nothing to compare", err=True)
+        running = sum(1 for pod in read.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
         if running:
-            told = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
-            click.echo(f"hint: {told}: give their Job or Deployment without its pods, with -f", err=True)
+            running_text = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
+            click.echo(f"hint: {running_text}: give their Job or Deployment without its pods, with -f", err=True)
     several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
     if several:
         click.echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
@@ -129,20 +129,20 @@ def _compare(world: World, options: Options, flags: dict[str, Any]) -> int:
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
 
 
-def _assumed(world: World) -> list[str]:
+def _assumed(read: ReadInput) -> list[str]:
     """What the plan assumes and no node has shown."""
-    snapshot = world.snapshot
+    snapshot = read.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
     wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
     return [
-        f"{kind} {name} is not in the {world.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
+        f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
     ]
 
 
-def decided(world: World, options: Options) -> tuple[Decision, Plan]:
+def decided(read: ReadInput, options: Options) -> tuple[Decision, Plan]:
     """What is decided for the pending pods, and the plan that says it, with the nodes that may go."""
-    decision = decide(engine.World(world.snapshot, world.market), options)
-    return decision, with_deletions(explained(decision), world)
+    decision = decide(World(read.snapshot, read.market), options)
+    return decision, with_deletions(explained(decision), read)
 
 
 def _with_replacement(made: Plan, first: Plan) -> Plan:
@@ -154,22 +154,22 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
-def with_deletions(made: Plan, world: World, whole: World | None = None) -> Plan:
+def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None) -> Plan:
     """The plan with what the controller would take away beside it.
 
-    `whole` is the world with all pods that wait, where the plan was made for some of them: the others have a right to
+    `whole` is the input with all pods that wait, where the plan was made for some of them: the others have a right to
     room, too.
     """
-    everything = whole or world
-    snapshot, market = everything.snapshot, everything.market
+    everything = whole or read
+    snapshot = everything.snapshot
 
     def placements() -> tuple[NodePlacement, ...]:
-        if snapshot.pending == world.snapshot.pending:
+        if snapshot.pending == read.snapshot.pending:
             return made.placements
-        others = decide(engine.World(snapshot, market), Options(made.strategy, with_bound=False))
+        others = decide(everything.world, Options(made.strategy, with_bound=False))
         return (*made.placements, *others.placements)
 
-    command, _ = first_command(snapshot, market, candidates(snapshot)[0], placements)
+    command, _ = first_command(everything.world, candidates(snapshot)[0], placements)
     if command is None:
         return made
     first = command_explained(command)

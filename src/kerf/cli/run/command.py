@@ -14,7 +14,7 @@ import click
 import yaml
 
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.run.options import Options
+from kerf.cli.run.options import RunOptions
 from kerf.config import DURATION, seconds_of, settings_of, settings_table
 from kerf.errors import ConfigError, InputError
 
@@ -178,7 +178,7 @@ def run(**flags: Any) -> int:
     """
     names = [setting.field for setting in settings_table()]
     settings = settings_of({name: str(flags.pop(name)) for name in names})
-    options = Options(is_dry_run=flags.pop("dry_run"), elects=flags.pop("leader_elect"), **flags)
+    options = RunOptions(is_dry_run=flags.pop("dry_run"), elects=flags.pop("leader_elect"), **flags)
     _check(options)
     from kerf.cli.run.replica import main
     from kerf.telemetry import configure
@@ -187,7 +187,7 @@ def run(**flags: Any) -> int:
     return asyncio.run(main(options, settings))
 
 
-def _check(options: Options) -> None:
+def _check(options: RunOptions) -> None:
     """Refuse what no flag shows alone. Raises InputError."""
     try:
         parse_selector(options.managed_selector)

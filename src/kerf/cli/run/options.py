@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """What `kerf run` is told besides the settings of the controllers."""
 
     kubeconfig: str | None

@@ -22,7 +22,7 @@ from kerf.cli.exits import DONE, ClusterUnreachable
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.run.decisions import Decisions, answer
 from kerf.cli.run.gauges import measure_gpus
-from kerf.cli.run.options import Options
+from kerf.cli.run.options import RunOptions
 from kerf.cli.run.serving import Asking, Serving
 from kerf.clouds.kwok.cloud import Catalogue, KwokCloud
 from kerf.config import Settings
@@ -33,7 +33,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.garbagecollection import nobodys
 from kerf.controllers.runtime import Ports, Runtime
 from kerf.errors import ApiError
-from kerf.kube.client import Forbidden, KubeClient, Target, Unauthorized, Unreachable
+from kerf.kube.client import ClusterTarget, Forbidden, KubeClient, Unauthorized, Unreachable
 from kerf.kube.decisions import Doorkeeper
 from kerf.kube.election import DRY_RUN_LEASE, LEASE, Election, ElectionSettings, Leadership, karpenter_leader
 from kerf.kube.health import measure, problems
@@ -95,11 +95,11 @@ class LoggedPlans:
             )
 
 
-async def main(options: Options, settings: Settings) -> int:
+async def main(options: RunOptions, settings: Settings) -> int:
     """Run until a signal asks to stop. Raises InputError, and ClusterUnreachable for a cluster Kerf cannot run in."""
     catalogue = Catalogue(options.catalog, options.region)
     try:
-        client = await KubeClient.connect(Target(options.kubeconfig, options.context))
+        client = await KubeClient.connect(ClusterTarget(options.kubeconfig, options.context))
         try:
             server = await preflight(client, _needed(options))
             for text in server.degraded:
@@ -114,7 +114,7 @@ async def main(options: Options, settings: Settings) -> int:
         raise ClusterUnreachable(f"{client.server}: {error}") from error
 
 
-def _needed(options: Options) -> Iterator[tuple[Access, str]]:
+def _needed(options: RunOptions) -> Iterator[tuple[Access, str]]:
     """What the role must grant, each with its namespace: the same that `kerf manifests` puts into it."""
     with_kwok = options.cloud == "kwok"
     for each in needed(with_kwok=with_kwok, is_dry_run=options.is_dry_run, elects=options.elects):
@@ -124,7 +124,7 @@ def _needed(options: Options) -> Iterator[tuple[Access, str]]:
 class Replica:
     """Everything of one process, from start to stop."""
 
-    def __init__(self, client: KubeClient, options: Options, settings: Settings, catalogue: Catalogue) -> None:
+    def __init__(self, client: KubeClient, options: RunOptions, settings: Settings, catalogue: Catalogue) -> None:
         self._client, self._options, self._settings = client, options, settings
         self._leadership = Leadership(_running_s)
         acting = client.guarded(self._leadership.check) if options.elects else client
@@ -147,7 +147,7 @@ class Replica:
         self._runtime: Runtime = compose(
             ports, settings, assume_node_classes=assumes, is_foreign=is_foreign, book=self._book
         )
-        asking = Asking(Doorkeeper(client).refusal, self._told)
+        asking = Asking(Doorkeeper(client).refusal, self._last_decisions)
         self._serving = Serving(self.problems, self._measure, asking)
         self._machines: asyncio.Task[None] | None = None
         self._is_leading = False
@@ -278,7 +278,7 @@ class Replica:
         unanswered = [f"{self._client.server}: no answer for {lost_s:.0f} s"] if lost_s > unready_s else []
         return [*unanswered, *problems(self._reader.health(), unready_s)]
 
-    def _told(self) -> dict[str, Any] | None:
+    def _last_decisions(self) -> dict[str, Any] | None:
         """What only this process knows; None while another leads."""
         if not self._is_leading:
             return None

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from kerf.errors import KerfError
-from kerf.kube.decisions import PATH, TOKEN_HEADER, Refusal
+from kerf.kube.decisions import PATH, TOKEN_HEADER, AccessRefusal
 from kerf.telemetry import exposition
 
 _STOP_S = 1.0
@@ -24,7 +24,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Asking:
     """How `/debug/decisions` is answered: `refusal` of a caller's header, and the `answer`, None while we follow."""
 
-    refusal: Callable[[str], Awaitable[Refusal | None]]
+    refusal: Callable[[str], Awaitable[AccessRefusal | None]]
     answer: Callable[[], Mapping[str, Any] | None]
 
 

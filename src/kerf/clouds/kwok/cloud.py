@@ -15,10 +15,10 @@ from kerf.clouds.kwok.machines import Machines
 from kerf.clouds.kwok.records import (
     INSTANCE_LABEL,
     TERMINATING,
+    InstanceRecord,
     Json,
     KwokLatencies,
     ObjectStore,
-    Record,
     config_map,
     date_text,
     provider_id,
@@ -83,7 +83,7 @@ class KwokCloud:
         self._machines = Machines(store, clock, self._controls, namespace, self._complaints)
         self._round: dict[str, Market] = {}
         self._refused: set[str] = set()
-        self._listed: dict[str, tuple[str, Record | None]] = {}
+        self._listed: dict[str, tuple[str, InstanceRecord | None]] = {}
 
     @property
     def currency(self) -> str:
@@ -167,7 +167,7 @@ class KwokCloud:
             hint = "name one catalogue for all with --catalog"
             logger("kwok").warning("nothing is sold to a pool", pool=pool.name, why=why, hint=hint)
 
-    async def _find(self, claim: NodeClaim) -> Record | None:
+    async def _find(self, claim: NodeClaim) -> InstanceRecord | None:
         """The instance of the claim; None when it has none. Raises LaunchFailed for one that cannot be read."""
         try:
             obj = await self._store.get("ConfigMap", self._namespace, record_name(claim.uid))
@@ -197,17 +197,17 @@ class KwokCloud:
         markets = {id(market): market for market in (own, *self._round.values()) if market.currency == own.currency}
         return [kind for market in markets.values() for kind in market.types]
 
-    async def _has_ended(self, record: Record) -> bool:
+    async def _has_ended(self, record: InstanceRecord) -> bool:
         end_s = record.end_s((await self._controls.read()).latencies)
         return end_s is not None and self._clock.now_s() >= end_s
 
-    def _again(self, obj: Json) -> tuple[str, Record | None]:
+    def _again(self, obj: Json) -> tuple[str, InstanceRecord | None]:
         """(version, what it says), read only where that version was not listed before."""
         name, version = obj["metadata"]["name"], obj["metadata"]["resourceVersion"]
         known = self._listed.get(name)
         return known if known is not None and known[0] == version else (version, self._read(obj))
 
-    def _read(self, obj: Json) -> Record | None:
+    def _read(self, obj: Json) -> InstanceRecord | None:
         try:
             return read_record(obj)
         except DecodeError as error:

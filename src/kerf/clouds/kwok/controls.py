@@ -19,7 +19,7 @@ import msgspec
 import yaml
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.clouds.kwok.records import Json, KwokLatencies, ObjectStore, Record, date_text
+from kerf.clouds.kwok.records import InstanceRecord, Json, KwokLatencies, ObjectStore, date_text
 from kerf.clouds.launching import Selection
 from kerf.errors import DecodeError
 from kerf.model.instancetypes import OfferingKey
@@ -55,7 +55,7 @@ class StockOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class NodeFault:
     """What goes wrong with the next `nodes` nodes of a pool (of any pool when it is empty), as long as it is listed.
 
     `kind` is one of FAULT_KINDS; `memory_percent` is what each card registers of its memory with `registers-less`.
@@ -78,14 +78,14 @@ class Controls:
 
     latencies: KwokLatencies
     stock_outs: tuple[StockOut, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[NodeFault, ...] = ()
     struck: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def is_in_stock(self, key: OfferingKey, now_s: float) -> bool:
         """Whether the offering can be had."""
         return not any(now_s < out.until_s and out.selection.covers(key) for out in self.stock_outs)
 
-    def strike_s(self, fault: Fault, record: Record) -> float | None:
+    def strike_s(self, fault: NodeFault, record: InstanceRecord) -> float | None:
         """When the fault struck the instance; None when it did not."""
         text = self.struck.get(fault.key, {}).get(record.instance.claim_uid)
         return None if text is None else instant_s(text)
@@ -126,7 +126,9 @@ class ControlBook:
             self._last = data, _Reading(place, self._complain).controls(data, self.defaults)
         return self._last[1]
 
-    async def strike(self, kind: str, record: Record, now_s: float, *, is_new: bool) -> tuple[Fault, float] | None:
+    async def strike(
+        self, kind: str, record: InstanceRecord, now_s: float, *, is_new: bool
+    ) -> tuple[NodeFault, float] | None:
         """The first fault of that kind that strikes the instance, and since when; None when it is spared.
 
         `is_new`: a fault that has nodes left may take it; else only one that has struck it before counts.
@@ -141,7 +143,7 @@ class ControlBook:
                     return fault, since
         return None
 
-    async def _take(self, fault: Fault, record: Record, now_s: float) -> float | None:
+    async def _take(self, fault: NodeFault, record: InstanceRecord, now_s: float) -> float | None:
         async with self._striking:
             struck = (await self.read()).struck
             victims = struck.get(fault.key, {})
@@ -206,13 +208,13 @@ class _Reading:
             raise self._error(f"{path}.until", "an instant such as 2026-01-05T08:00:00Z", until) from error
         return StockOut(Selection(*(text or None for text in texts.values())), until_s)
 
-    def _fault(self, entry: Json, path: str) -> Fault:
+    def _fault(self, entry: Json, path: str) -> NodeFault:
         texts = self._texts(entry, path, ("kind", "nodePool", "nodes", "memoryPercent"))
         if texts["kind"] not in FAULT_KINDS:
             raise self._error(f"{path}.kind", f"one of {', '.join(FAULT_KINDS)}", texts["kind"])
         nodes = self._number(texts["nodes"] or "1", f"{path}.nodes", 1, 100_000)
         percent = self._number(texts["memoryPercent"] or "80", f"{path}.memoryPercent", 1, 100)
-        return Fault(texts["kind"], texts["nodePool"], nodes, percent)
+        return NodeFault(texts["kind"], texts["nodePool"], nodes, percent)
 
     def _struck(self, text: str) -> Mapping[str, Mapping[str, str]]:
         try:
@@ -256,9 +258,9 @@ class _Reading:
         return instead
 
 
-def _merged(faults: Iterator[Fault]) -> tuple[Fault, ...]:
+def _merged(faults: Iterator[NodeFault]) -> tuple[NodeFault, ...]:
     """Entries that differ in `nodes` alone are one fault of so many nodes."""
-    found: dict[str, Fault] = {}
+    found: dict[str, NodeFault] = {}
     for fault in faults:
         held = found.get(fault.key)
         found[fault.key] = fault if held is None else replace(fault, nodes=fault.nodes + held.nodes)

@@ -21,9 +21,9 @@ from kerf.clouds.kwok.records import (
     INTERRUPTED,
     LISTED,
     NODE,
+    InstanceRecord,
     Json,
     ObjectStore,
-    Record,
     date_text,
     read_record,
     record_of,
@@ -107,7 +107,7 @@ class Machines:
                 logger("kwok").warning("faults were not looked at", error=str(error))
             await asyncio.sleep(self._controls.defaults.poll_s)
 
-    async def _read_all(self) -> list[Record]:
+    async def _read_all(self) -> list[InstanceRecord]:
         found = await self._store.list("ConfigMap", namespace=self._namespace, labels=f"{INSTANCE_LABEL}=true")
         return [record for obj in found if (record := self._decoded(obj)) is not None]
 
@@ -165,14 +165,14 @@ class Machines:
         due = await (self._run(record, node, controls) if node else self._join(record, controls))
         return min((due_s for due_s in (end_s, due) if due_s is not None), default=None)
 
-    def _decoded(self, obj: Json) -> Record | None:
+    def _decoded(self, obj: Json) -> InstanceRecord | None:
         try:
             return read_record(obj)
         except DecodeError as error:
             self._complaints.about(error)
             return None
 
-    async def _join(self, record: Record, controls: Controls) -> float | None:
+    async def _join(self, record: InstanceRecord, controls: Controls) -> float | None:
         """Bring the Node once its time has come. A Node that somebody has deleted does not come again."""
         if record.node_name or record.terminating_s is not None:
             return None
@@ -186,7 +186,7 @@ class Machines:
         await self._store.patch("ConfigMap", self._namespace, record.name, {"data": {NODE: name}})
         return now
 
-    async def _run(self, record: Record, node: Json, controls: Controls) -> float | None:
+    async def _run(self, record: InstanceRecord, node: Json, controls: Controls) -> float | None:
         now = self._clock.now_s()
         annotations = node["metadata"].get("annotations") or {}
         if annotations.get(INTERRUPT) == "true" and record.interrupted_s is None:
@@ -197,7 +197,7 @@ class Machines:
         plugin_s = await self._plugins.step(record, node, controls)
         return min((due_s for due_s in (started_s, plugin_s) if due_s is not None), default=None)
 
-    async def _start_up(self, record: Record, node: Json, startup_s: float) -> float | None:
+    async def _start_up(self, record: InstanceRecord, node: Json, startup_s: float) -> float | None:
         """What the agents do for which startup taints keep pods off."""
         startup = {(taint.key, taint.effect) for taint in record.startup_taints}
         taints = node["spec"].get("taints") or []
@@ -212,7 +212,7 @@ class Machines:
         await self._store.patch("Node", "", node["metadata"]["name"], change)
         return None
 
-    async def _end(self, record: Record, node: Json | None) -> None:
+    async def _end(self, record: InstanceRecord, node: Json | None) -> None:
         if node is not None:
             await self._nodes.bury(node)
         await deleted(self._store, "ConfigMap", self._namespace, record.name)

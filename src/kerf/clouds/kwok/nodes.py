@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from kerf.cloudprovider import Instance
-from kerf.clouds.kwok.records import INSTANCE_LABEL, Json, ObjectStore, Record, date_text
+from kerf.clouds.kwok.records import INSTANCE_LABEL, InstanceRecord, Json, ObjectStore, date_text
 from kerf.model.constraints import ARCH, HOSTNAME, OS
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT
@@ -64,7 +64,7 @@ class Nodes:
         except NotFound:
             return None
 
-    async def create(self, record: Record) -> str:
+    async def create(self, record: InstanceRecord) -> str:
         """The name of the instance's Node, made unless an earlier life of ours has made it."""
         attempt = 0
         while True:

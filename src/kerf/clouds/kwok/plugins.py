@@ -25,7 +25,7 @@ from kerf.clouds.device_plugins import (
     registration,
 )
 from kerf.clouds.kwok.controls import Complaints, ControlBook, Controls
-from kerf.clouds.kwok.records import PLUGIN_STARTED, REGISTERED, Json, ObjectStore, Record, date_text
+from kerf.clouds.kwok.records import PLUGIN_STARTED, REGISTERED, InstanceRecord, Json, ObjectStore, date_text
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.constraints import Taint, untolerated
@@ -69,7 +69,7 @@ class DevicePlugins:
         self._complain = complaints.about
         self._installed = _Installed(float("-inf"))
 
-    async def step(self, record: Record, node: Json, controls: Controls) -> float | None:
+    async def step(self, record: InstanceRecord, node: Json, controls: Controls) -> float | None:
         """Do what is due on a node; when to look again, None for not before something changes. Raises ApiError."""
         if not record.devices or UNREGISTERED_TAINT in taints_of(node):
             return None
@@ -89,7 +89,7 @@ class DevicePlugins:
             return registers_s
         return await self._registered(record, node, family, poll_s)
 
-    async def strike(self, records: Iterable[Record]) -> None:
+    async def strike(self, records: Iterable[InstanceRecord]) -> None:
         """Let faults that have nodes left strike cards that work already, by the name of their node."""
         working = (record for record in records if record.registered_s is not None)
         for record in sorted(working, key=lambda record: record.node_name):
@@ -128,7 +128,7 @@ class DevicePlugins:
             return await self._runs(self._installed.hami, node)
         return may_start(family, taints_of(node))
 
-    async def _registered(self, record: Record, node: Json, family: Family, poll_s: float) -> float | None:
+    async def _registered(self, record: InstanceRecord, node: Json, family: Family, poll_s: float) -> float | None:
         devices, changes_s = await self._devices(record, node, family)
         if devices is None:
             return None
@@ -148,7 +148,7 @@ class DevicePlugins:
         return min((due_s for due_s in due if due_s is not None), default=None)
 
     async def _devices(
-        self, record: Record, node: Json, family: Family
+        self, record: InstanceRecord, node: Json, family: Family
     ) -> tuple[tuple[DeviceState, ...] | None, float | None]:
         """The cards as they register now, and when that changes by itself; None while the plugin reports none."""
         now, is_new = self._clock.now_s(), record.registered_s is None
@@ -215,7 +215,7 @@ class DevicePlugins:
             change = {"status": dict.fromkeys(parts, texts)}
             await self._store.patch("Node", "", node["metadata"]["name"], change, subresource="status")
 
-    async def _note(self, record: Record, key: str, now_s: float) -> None:
+    async def _note(self, record: InstanceRecord, key: str, now_s: float) -> None:
         await self._store.patch("ConfigMap", self._namespace, record.name, {"data": {key: date_text(now_s)}})
 
 

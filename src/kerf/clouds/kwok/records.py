@@ -96,7 +96,7 @@ class KwokLatencies:
 
 
 @dataclass(frozen=True)
-class Record:
+class InstanceRecord:
     """An instance, and how far it has come. A date that is None has not come yet.
 
     `devices` are its physical cards. `node_name` is empty until it has joined.
@@ -205,7 +205,7 @@ def config_map(instance: Instance, claim: NodeClaim, devices: Sequence[DeviceSha
     }
 
 
-def read_record(obj: Json) -> Record:
+def read_record(obj: Json) -> InstanceRecord:
     """An instance from its ConfigMap. Raises DecodeError for one that somebody has damaged."""
     place = f"ConfigMap {obj['metadata']['name']}"
     data: Mapping[str, str] = obj.get("data") or {}
@@ -219,7 +219,7 @@ def read_record(obj: Json) -> Record:
         )
     launched_s = _date(stored.launched, "data.instance.launched", place)
     dates = {key: _date(data.get(key), f"data.{key}", place) for key in (TERMINATING, INTERRUPTED, PLUGIN_STARTED)}
-    return Record(
+    return InstanceRecord(
         instance=_instance(stored, launched_s or 0, is_interrupted=dates[INTERRUPTED] is not None),
         node_pool=stored.node_pool,
         devices=tuple(

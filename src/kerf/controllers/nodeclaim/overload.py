@@ -21,7 +21,7 @@ from kerf.state import ClusterState
 
 _LOOK_S = 5.0
 """How often to look whether usage was read anew; all else waits for that."""
-_MOST_TOLD = 5
+_MOST_NAMED = 5
 """Workloads of one node in an episode, those that use most first: each run of an orchestrator is a Job of its own."""
 _WITHIN = "WithinRequests"
 _BY = "; by "
@@ -69,7 +69,7 @@ class Overload:
             resources = load.overloaded(was=self._was(node))
             held = self._owners(node)
             found = [_name(crowd) for crowd in crowds(node.pods, usage, resources)] if resources else []
-            owners = (*held, *(name for name in found if name not in held))[:_MOST_TOLD] if resources else ()
+            owners = (*held, *(name for name in found if name not in held))[:_MOST_NAMED] if resources else ()
             if bool(resources) != self._was(node) or owners != held:
                 await self._mark(node, load, resources, owners)
                 fresh.update({name: resources for name in owners if name not in known})

@@ -11,6 +11,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.supply.caps import excess
+from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import FALSE, PRICE_CAP_EXCEEDED, TRUE, Condition, NodeClaim
@@ -44,10 +45,10 @@ class PriceCaps:
         if not pools and not marked:
             return DONE
         snapshot = self._state.snapshot(self._ports.clock.now_s())
-        market = await self._book.market(snapshot)
+        world = World(snapshot, await self._book.market(snapshot))
         for node in snapshot.nodes:
             if node.claim is not None and not node.is_deleting:
-                over = excess(node, snapshot, market)
+                over = excess(node, snapshot.pool(node.claim.node_pool), world.supply)
                 await self._mark(node.claim, "" if over is None else cause_text(over))
         return Result(self._settings.instance_poll_s) if pools else DONE
 

@@ -6,13 +6,13 @@ from kerf.controllers.conditions import complaint
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.supply.offered import supply
+from kerf.engine.world import World
 from kerf.model.nodepool import GPU_SHARING_MISCONFIGURED, NodePool
 from kerf.model.snapshot import ConfigMap, Event, Synced, Watched
 from kerf.sharing.registry import unreadable_for
 from kerf.state import ClusterState
 
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 """Problems in one message."""
 
 
@@ -39,7 +39,7 @@ class SharingStatus:
             return DONE
         now = self._ports.clock.now_s()
         snapshot = self._state.snapshot(now)
-        offered = supply(snapshot, await self._book.market(snapshot))
+        offered = World(snapshot, await self._book.market(snapshot)).supply
         for pool in snapshot.node_pools:
             unreadable = unreadable_for(
                 pool.labels,
@@ -57,5 +57,5 @@ class SharingStatus:
 
 
 def _message(problems: tuple[str, ...]) -> str:
-    more = len(problems) - _MOST_TOLD
-    return "; ".join((*problems[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])))
+    more = len(problems) - _MOST_SHOWN
+    return "; ".join((*problems[:_MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])))

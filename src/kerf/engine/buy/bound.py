@@ -15,7 +15,7 @@ from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.devices import Taken, asks_devices, place_on_devices
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import MICRO
 from kerf.model.quantities import Resources
@@ -27,7 +27,7 @@ _MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
 _MEMORY_OVER_HALF, _CORES_OVER_HALF = "cards over half in memory", "cards over half in cores"
 
 
-def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int | None:
+def lower_bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -> int | None:
     """Micro-units per hour that nodes for all these pods cost at least; 0 for no pods, None when some pod fits nowhere.
 
     The pods are taken to need new nodes. Cost: one linear program of shapes x types that beat no other.
@@ -35,7 +35,7 @@ def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int
     if not shapes:
         return 0
     filler = Filler(shapes)
-    useful = undominated(filler, candidates, [len(shape) for shape in shapes])
+    useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
     rows = [(number, c) for number in range(len(shapes)) for c in useful if filler.alone(number, c)]
     if {number for number, _ in rows} != set(range(len(shapes))):
         return None
@@ -49,20 +49,20 @@ def lower_bound(shapes: Sequence[Shape], candidates: Sequence[Candidate]) -> int
     return max(relaxed, dearest_pod)
 
 
-def _price(candidate: Candidate) -> int:
+def _price(offered: OfferedType) -> int:
     """The least that it is sold for: its first offering may be dearer (spot comes before on-demand at any price)."""
-    return min(offering.price_micro for offering in candidate.offerings)
+    return min(offering.price_micro for offering in offered.offerings)
 
 
-def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[int, Candidate]]) -> int:
+def _relaxed(filler: Filler, useful: Sequence[OfferedType], rows: Sequence[tuple[int, OfferedType]]) -> int:
     import highspy
     import numpy
 
-    shares = [_shares(filler, number, candidate) for number, candidate in rows]
+    shares = [_shares(filler, number, offered) for number, offered in rows]
     if len(filler.shapes) <= _MOST_COUNTED_SHAPES:
-        for (number, candidate), share in zip(rows, shares, strict=True):
-            if _counts_exactly(filler.shapes[number], candidate):
-                share[f"places of shape {number}"] = Fraction(1, filler.alone(number, candidate))
+        for (number, offered), share in zip(rows, shares, strict=True):
+            if _counts_exactly(filler.shapes[number], offered):
+                share[f"places of shape {number}"] = Fraction(1, filler.alone(number, offered))
     names = sorted({name for share in shares for name in share})
     position = {id(c): index for index, c in enumerate(useful)}
     worth, part = len(filler.shapes), len(names)
@@ -72,11 +72,11 @@ def _relaxed(filler: Filler, useful: Sequence[Candidate], rows: Sequence[tuple[i
     for column in range(worth + len(useful) * part):
         solver.addVar(0.0, highspy.kHighsInf)
         solver.changeColCost(column, -float(len(filler.shapes[column])) if column < worth else 0.0)
-    for index, candidate in enumerate(useful):
+    for index, offered in enumerate(useful):
         split = numpy.arange(worth + index * part, worth + (index + 1) * part, dtype=numpy.int32)
-        solver.addRow(-highspy.kHighsInf, _price(candidate) / MICRO, part, split, numpy.ones(part))
-    for (number, candidate), share in zip(rows, shares, strict=True):
-        start = worth + position[id(candidate)] * part
+        solver.addRow(-highspy.kHighsInf, _price(offered) / MICRO, part, split, numpy.ones(part))
+    for (number, offered), share in zip(rows, shares, strict=True):
+        start = worth + position[id(offered)] * part
         at = numpy.array([number, *(start + names.index(name) for name in share)], dtype=numpy.int32)
         value = numpy.array([1.0, *(-float(amount) for amount in share.values())])
         solver.addRow(-highspy.kHighsInf, 0.0, len(at), at, value)
@@ -95,7 +95,7 @@ def _exact_split(price_micro: int, found: Sequence[float]) -> list[int]:
 
 def _worth(
     filler: Filler,
-    rows: Sequence[tuple[int, Candidate]],
+    rows: Sequence[tuple[int, OfferedType]],
     shares: Sequence[dict[str, Fraction]],
     splits: Sequence[dict[str, int]],
 ) -> int:
@@ -107,24 +107,24 @@ def _worth(
     return int(sum(value * len(filler.shapes[number]) for number, value in least.items()))
 
 
-def _shares(filler: Filler, number: int, candidate: Candidate) -> dict[str, Fraction]:
+def _shares(filler: Filler, number: int, offered: OfferedType) -> dict[str, Fraction]:
     """The part of one node that one pod takes, by resource; of its cards by `_card_shares`."""
-    shape, target = filler.shapes[number], candidate.target
+    shape, target = filler.shapes[number], offered.target
     asked: Resources = shape.counted(target.uncounted)
-    shares = {name: Fraction(amount, candidate.room.free[name]) for name, amount in asked.items() if amount > 0}
+    shares = {name: Fraction(amount, offered.room.free[name]) for name, amount in asked.items() if amount > 0}
     if asks_devices(shape, target):
-        shares.update(_card_shares(shape, candidate))
+        shares.update(_card_shares(shape, offered))
     return shares
 
 
-def _counts_exactly(shape: Shape, candidate: Candidate) -> bool:
+def _counts_exactly(shape: Shape, offered: OfferedType) -> bool:
     """Whether no node holds more pods of the shape than one that holds nothing else.
 
     Pods that take several cards in part may leave gaps when they come alone, which others' order would have avoided.
     """
-    if not asks_devices(shape, candidate.target):
+    if not asks_devices(shape, offered.target):
         return True
-    used = _used_cards(shape, candidate)
+    used = _used_cards(shape, offered)
     return used is not None and (len(used) == 1 or all(_over_half(*card) for card in used))
 
 
@@ -132,10 +132,10 @@ def _over_half(memory: int, cores: int, card: DeviceState) -> bool:
     return 2 * memory > card.memory_mib or 2 * cores > card.cores
 
 
-def _used_cards(shape: Shape, candidate: Candidate) -> list[tuple[int, int, DeviceState]] | None:
+def _used_cards(shape: Shape, offered: OfferedType) -> list[tuple[int, int, DeviceState]] | None:
     """Memory and cores of each card that one pod takes, one slice a card; None when several containers take some."""
-    devices = candidate.room.devices
-    taken = place_on_devices(candidate.target, devices, shape)
+    devices = offered.room.devices
+    taken = place_on_devices(offered.target, devices, shape)
     assert isinstance(taken, Taken)
     if len({part.container for part in taken.slices}) > 1:
         return None
@@ -147,18 +147,18 @@ def _used_cards(shape: Shape, candidate: Candidate) -> list[tuple[int, int, Devi
     ]
 
 
-def _card_shares(shape: Shape, candidate: Candidate) -> dict[str, Fraction]:
+def _card_shares(shape: Shape, offered: OfferedType) -> dict[str, Fraction]:
     """What one pod takes of the node's cards: memory, cores, slots, and cards for slices over half of one.
 
     Two slices that each take more than half of a card's memory cannot share it, nor two that take more than half of
     its cores, so that there are at most as many of each as cards: this is what a sum over the node misses. One of
     each kind can share a card, which is why they are counted apart.
     """
-    devices = candidate.room.devices
-    taken = place_on_devices(candidate.target, devices, shape)
+    devices = offered.room.devices
+    taken = place_on_devices(offered.target, devices, shape)
     assert isinstance(taken, Taken)
     pairs = list(zip(devices, taken.devices, strict=True))
-    single = _used_cards(shape, candidate) or []
+    single = _used_cards(shape, offered) or []
     sums = {
         _MEMORY: (sum(a.used_memory_mib - b.used_memory_mib for b, a in pairs), sum(d.memory_mib for d in devices)),
         _CORES: (sum(a.used_cores - b.used_cores for b, a in pairs), sum(d.cores for d in devices)),

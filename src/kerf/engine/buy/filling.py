@@ -16,7 +16,7 @@ from kerf.engine.place.devices import Taken, asks_devices, demand_of, place_on_d
 from kerf.engine.place.fit import check_resources, check_taints, narrowed, take
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import DeviceState, Slice
@@ -34,7 +34,7 @@ Counts = tuple[int, ...]
 class Load(Large):
     """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed."""
 
-    candidate: Candidate
+    offered: OfferedType
     counts: Counts
     slices: tuple[tuple[tuple[Slice, ...], ...], ...]
     room: Room
@@ -48,20 +48,20 @@ class Load(Large):
     @cached_property
     def charge(self) -> Resources:
         """What the node counts against its pool's limits, wherever the cloud places it."""
-        return charge(self.candidate, self.offering, self.room.requirements)
+        return charge(self.offered, self.offering, self.room.requirements)
 
 
-def charge(candidate: Candidate, offering: Offering, requirements: Requirements) -> Resources:
-    """What a node of the candidate counts: at the dearest price that the offering's capacity type has in the zones."""
-    if COST_PER_HOUR not in candidate.capacity:
-        return candidate.capacity
+def charge(offered: OfferedType, offering: Offering, requirements: Requirements) -> Resources:
+    """What a node of the type counts: at the dearest price that the offering's capacity type has in the zones."""
+    if COST_PER_HOUR not in offered.capacity:
+        return offered.capacity
     zone = requirements.get(ZONE)
     prices = [
         o.price_micro
-        for o in candidate.offerings
+        for o in offered.offerings
         if o.capacity_type == offering.capacity_type and (zone is None or zone.has(o.zone))
     ]
-    return candidate.capacity.replaced({COST_PER_HOUR: max(prices, default=offering.price_micro)})
+    return offered.capacity.replaced({COST_PER_HOUR: max(prices, default=offering.price_micro)})
 
 
 @dataclass(repr=False)
@@ -115,15 +115,15 @@ class Filler:
         self._held: dict[int, _Amounts] = {}
         self._asked: _Amounts | None = None
 
-    def alone(self, number: int, candidate: Candidate) -> int:
-        """How many pods of one shape an empty node of the candidate holds; 0 when none fits there."""
-        key = (number, id(candidate))
+    def alone(self, number: int, offered: OfferedType) -> int:
+        """How many pods of one shape an empty node of the type holds; 0 when none fits there."""
+        key = (number, id(offered))
         if key not in self._alone:
-            self._alone[key] = self._count_alone(number, candidate)
+            self._alone[key] = self._count_alone(number, offered)
         return self._alone[key]
 
-    def _count_alone(self, number: int, candidate: Candidate) -> int:
-        shape, target, room = self.shapes[number], candidate.target, candidate.room
+    def _count_alone(self, number: int, offered: OfferedType) -> int:
+        shape, target, room = self.shapes[number], offered.target, offered.room
         by_resources = shape.counted(target.uncounted).times_in(room.free)
         # The cheapest question first: most pairs of shape and type end here.
         if by_resources == 0 or check_taints(target, shape) is not None:
@@ -131,17 +131,17 @@ class Filler:
         if check_resources(target, room, shape) is not None:
             return 0
         requirements = narrowed(target, room, shape)
-        if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
+        if isinstance(requirements, Misfit) or offered.offering_for(requirements) is None:
             return 0
-        by_devices = self._count_devices(number, candidate)
+        by_devices = self._count_devices(number, offered)
         most = 1 if shape.spec.host_ports else len(shape)
         return min(n for n in (by_devices, by_resources, most) if n is not None)
 
-    def _count_devices(self, number: int, candidate: Candidate) -> int | None:
-        """How often the shape fits the candidate's idle devices; None when it asks for none."""
-        key = (number, candidate.layout)
+    def _count_devices(self, number: int, offered: OfferedType) -> int | None:
+        """How often the shape fits the type's idle devices; None when it asks for none."""
+        key = (number, offered.layout)
         if key not in self._device_counts:
-            self._device_counts[key] = count_on_idle_devices(self.shapes[number], candidate)
+            self._device_counts[key] = count_on_idle_devices(self.shapes[number], offered)
         return self._device_counts[key]
 
     def _asks_devices(self, number: int, target: Target) -> bool:
@@ -150,39 +150,39 @@ class Filler:
             self._asks[key] = asks_devices(self.shapes[number], target)
         return self._asks[key]
 
-    def fill(self, candidate: Candidate, remaining: Sequence[int]) -> Load | None:
+    def fill(self, offered: OfferedType, remaining: Sequence[int]) -> Load | None:
         """As many of the remaining pods as one node holds; None when it holds none of them."""
-        clipped = tuple(min(n, self.alone(number, candidate)) if n else 0 for number, n in enumerate(remaining))
-        key = (id(candidate), clipped)
+        clipped = tuple(min(n, self.alone(number, offered)) if n else 0 for number, n in enumerate(remaining))
+        key = (id(offered), clipped)
         if key not in self._loads:
-            self._loads[key] = self._fill(candidate, clipped) if any(clipped) else None
+            self._loads[key] = self._fill(offered, clipped) if any(clipped) else None
         return self._loads[key]
 
-    def _fill(self, candidate: Candidate, wanted: Counts) -> Load | None:
-        room = candidate.room
+    def _fill(self, offered: OfferedType, wanted: Counts) -> Load | None:
+        room = offered.room
         counts: list[int] = [0] * len(wanted)
         slices: list[list[tuple[Slice, ...]]] = [[] for _ in wanted]
-        order, amounts = self._order(candidate, wanted)
+        order, amounts = self._order(offered, wanted)
         asked = amounts[:, order]
         at = _next_that_fits(asked, 0, room)
         while at is not None:
             number = int(order[at])
-            room = self._add(candidate, room, number, wanted[number], counts, slices)
+            room = self._add(offered, room, number, wanted[number], counts, slices)
             at = _next_that_fits(asked, at + 1, room)
-        offering = candidate.offering_for(room.requirements)
+        offering = offered.offering_for(room.requirements)
         if offering is None or not any(counts):
             return None
-        return Load(candidate, tuple(counts), tuple(map(tuple, slices)), room, offering)
+        return Load(offered, tuple(counts), tuple(map(tuple, slices)), room, offering)
 
-    def _order(self, candidate: Candidate, wanted: Counts) -> tuple[_Amounts, _Amounts]:
+    def _order(self, offered: OfferedType, wanted: Counts) -> tuple[_Amounts, _Amounts]:
         """The wanted shapes in the order in which they are filled in; cpu and memory of all shapes.
 
         Only wanted ones are asked whether they fit: one that cannot be planned for must not stop the others.
         """
-        held = self._held.setdefault(id(candidate), np.full(len(self.shapes), -1, dtype=np.int64))
+        held = self._held.setdefault(id(offered), np.full(len(self.shapes), -1, dtype=np.int64))
         numbers = np.flatnonzero(wanted)
         for number in numbers[held[numbers] < 0].tolist():
-            held[number] = self.alone(number, candidate)
+            held[number] = self.alone(number, offered)
         if self._asked is None:
             asked = [[measured(shape.requests, name) for shape in self.shapes] for name in (CPU, MEMORY)]
             self._asked = np.array(asked, dtype=np.int64)
@@ -190,16 +190,16 @@ class Filler:
 
     def _add(
         self,
-        candidate: Candidate,
+        offered: OfferedType,
         room: Room,
         number: int,
         wanted: int,
         counts: list[int],
         slices: list[list[tuple[Slice, ...]]],
     ) -> Room:
-        shape, target = self.shapes[number], candidate.target
+        shape, target = self.shapes[number], offered.target
         requirements = narrowed(target, room, shape)
-        if isinstance(requirements, Misfit) or candidate.offering_for(requirements) is None:
+        if isinstance(requirements, Misfit) or offered.offering_for(requirements) is None:
             return room
         narrower = replace(room, requirements=requirements)
         if not shape.spec.host_ports and not self._asks_devices(number, target):
@@ -233,16 +233,16 @@ def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ..
     return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
 
 
-def count_on_idle_devices(shape: Shape, candidate: Candidate) -> int | None:
-    """How many pods of the shape idle devices of the candidate hold; None when the pods ask for no device."""
-    if not asks_devices(shape, candidate.target):
+def count_on_idle_devices(shape: Shape, offered: OfferedType) -> int | None:
+    """How many pods of the shape idle devices of the type hold; None when the pods ask for no device."""
+    if not asks_devices(shape, offered.target):
         return None
-    devices = candidate.room.devices
-    demand = demand_of(shape, candidate.target.family)
+    devices = offered.room.devices
+    demand = demand_of(shape, offered.target.family)
     # On equal idle cards one-card pods fill each alike: count one and multiply.
     if isinstance(demand, PodDemand) and _is_one_card(demand) and _all_alike(devices):
-        return _fill_devices(shape, candidate, devices[:1]) * len(devices)
-    return _fill_devices(shape, candidate, devices)
+        return _fill_devices(shape, offered, devices[:1]) * len(devices)
+    return _fill_devices(shape, offered, devices)
 
 
 def _is_one_card(demand: PodDemand) -> bool:
@@ -254,10 +254,10 @@ def _all_alike(devices: tuple[DeviceState, ...]) -> bool:
     return bool(devices) and len({replace(d, id="", index=0) for d in devices}) == 1
 
 
-def _fill_devices(shape: Shape, candidate: Candidate, devices: tuple[DeviceState, ...]) -> int:
+def _fill_devices(shape: Shape, offered: OfferedType, devices: tuple[DeviceState, ...]) -> int:
     count = 0
     while count < len(shape):
-        taken = place_on_devices(candidate.target, devices, shape)
+        taken = place_on_devices(offered.target, devices, shape)
         if not isinstance(taken, Taken):
             break
         devices = taken.devices

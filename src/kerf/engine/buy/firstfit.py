@@ -15,7 +15,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit
 from kerf.model.quantities import CPU, MEMORY, NODES, Resources
@@ -25,13 +25,13 @@ from kerf.model.quantities import CPU, MEMORY, NODES, Resources
 class _Open:
     """A node that is being filled: every type that still holds its pods, with what is left of it."""
 
-    options: list[tuple[Candidate, Room, tuple[tuple[Slice, ...], ...]]]
+    options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]
     members: list[int] = field(default_factory=list)
     closed_to: set[int] = field(default_factory=set)
 
 
 def first_fit(
-    shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger, pods: Sequence[int] | None = None
+    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger, pods: Sequence[int] | None = None
 ) -> Purchase:
     """Nodes as Karpenter would open them, for so many pods of each shape (by default all); charges `ledger`."""
     left = [len(shape) for shape in shapes] if pods is None else list(pods)
@@ -39,21 +39,21 @@ def first_fit(
     order = sorted(
         range(len(shapes)), key=lambda n: (-shapes[n].requests.get(CPU, 0), -shapes[n].requests.get(MEMORY, 0), n)
     )
-    pools = _by_pool(candidates)
+    pools = _by_pool(offered_types)
     for number in order:
         while left[number] and _place(number, shapes[number], opened, pools, ledger):
             left[number] -= 1
     return Purchase([(_settled(node, len(shapes)), 1) for node in opened], left)
 
 
-def _by_pool(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    pools: dict[str, list[Candidate]] = {}
-    for candidate in sorted(candidates, key=lambda c: c.pool.order):
-        pools.setdefault(candidate.pool.name, []).append(candidate)
+def _by_pool(offered_types: Sequence[OfferedType]) -> list[list[OfferedType]]:
+    pools: dict[str, list[OfferedType]] = {}
+    for offered in sorted(offered_types, key=lambda c: c.pool.order):
+        pools.setdefault(offered.pool.name, []).append(offered)
     return list(pools.values())
 
 
-def _place(number: int, shape: Shape, opened: list[_Open], pools: list[list[Candidate]], ledger: Ledger) -> bool:
+def _place(number: int, shape: Shape, opened: list[_Open], pools: list[list[OfferedType]], ledger: Ledger) -> bool:
     for node in sorted((n for n in opened if number not in n.closed_to), key=lambda n: len(n.members)):
         options = _narrow(node.options, shape)
         if options:
@@ -65,54 +65,54 @@ def _place(number: int, shape: Shape, opened: list[_Open], pools: list[list[Cand
         options = _narrow([(c, c.room, ()) for c in pool if _within_limits(c, ledger)], shape)
         if options:
             opened.append(_Open(options, [number]))
-            _charge([candidate for candidate, _, _ in options], ledger)
+            _charge([offered for offered, _, _ in options], ledger)
             return True
     return False
 
 
 def _narrow(
-    options: Sequence[tuple[Candidate, Room, tuple[tuple[Slice, ...], ...]]], shape: Shape
-) -> list[tuple[Candidate, Room, tuple[tuple[Slice, ...], ...]]]:
+    options: Sequence[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]], shape: Shape
+) -> list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]:
     kept = []
     cpu, memory = shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)
-    for candidate, room, slices in options:
+    for offered, room, slices in options:
         # The cheapest question first: most nodes that are open are full.
         if (cpu and cpu > room.free.get(CPU, 0)) or (memory and memory > room.free.get(MEMORY, 0)):
             continue
-        result = fit(candidate.target, room, shape)
-        if not isinstance(result, Misfit) and candidate.offering_for(result.room.requirements) is not None:
-            kept.append((candidate, result.room, (*slices, result.slices)))
+        result = fit(offered.target, room, shape)
+        if not isinstance(result, Misfit) and offered.offering_for(result.room.requirements) is not None:
+            kept.append((offered, result.room, (*slices, result.slices)))
     return kept
 
 
-def _within_limits(candidate: Candidate, ledger: Ledger) -> bool:
-    charge = candidate.capacity.without((NODES,))
-    if ledger.room_for(candidate, charge) == 0:
+def _within_limits(offered: OfferedType, ledger: Ledger) -> bool:
+    charge = offered.capacity.without((NODES,))
+    if ledger.room_for(offered, charge) == 0:
         return False
-    limits = ledger.limit(candidate.pool.name) or Resources()
-    return NODES not in limits or limits[NODES] != ledger.used(candidate.pool.name).get(NODES, 0)
+    limits = ledger.limit(offered.pool.name) or Resources()
+    return NODES not in limits or limits[NODES] != ledger.used(offered.pool.name).get(NODES, 0)
 
 
-def _charge(candidates: Sequence[Candidate], ledger: Ledger) -> None:
+def _charge(offered_types: Sequence[OfferedType], ledger: Ledger) -> None:
     most = Resources()
-    for candidate in candidates:
-        most = most.largest(candidate.capacity.without((NODES,)))
-    ledger.charge(candidates[0].pool.name, most)
+    for offered in offered_types:
+        most = most.largest(offered.capacity.without((NODES,)))
+    ledger.charge(offered_types[0].pool.name, most)
 
 
 def _settled(node: _Open, shapes: int) -> Load:
     """The open node as its cheapest remaining type."""
 
-    def launch_order(option: tuple[Candidate, Room, tuple[tuple[Slice, ...], ...]]) -> tuple[int, str]:
+    def launch_order(option: tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]) -> tuple[int, str]:
         offering = option[0].offering_for(option[1].requirements)
         return (offering.price_micro if offering is not None else 0, option[0].kind.name)
 
-    candidate, room, slices = min(node.options, key=launch_order)
+    offered, room, slices = min(node.options, key=launch_order)
     counts: list[int] = [0] * shapes
     by_shape: list[list[tuple[Slice, ...]]] = [[] for _ in range(shapes)]
     for number, taken in zip(node.members, slices, strict=True):
         counts[number] += 1
         by_shape[number].append(taken)
-    offering = candidate.offering_for(room.requirements)
+    offering = offered.offering_for(room.requirements)
     assert offering is not None
-    return Load(candidate, tuple(counts), tuple(map(tuple, by_shape)), room, offering)
+    return Load(offered, tuple(counts), tuple(map(tuple, by_shape)), room, offering)

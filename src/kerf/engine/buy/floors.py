@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kerf.engine.buy.filling import charge
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.supply.caps import within_cap
-from kerf.engine.supply.offered import Candidate, Supply
+from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.model.causes import BelowFloor, Cause, FloorUnmet, LimitLeavesNoRoom, Name, PoolClosed, PoolOffersNothing
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import Offering
@@ -35,7 +35,7 @@ def lacking(
 
 
 def floor_launches(
-    snapshot: ClusterSnapshot, wares: Supply, ledger: Ledger, launches: tuple[Launch, ...]
+    snapshot: ClusterSnapshot, supply: Supply, ledger: Ledger, launches: tuple[Launch, ...]
 ) -> tuple[tuple[Launch, ...], tuple[FloorUnmet, ...]]:
     """What is to be bought beside `launches` so that each pool has its floor; charges `ledger`.
 
@@ -45,61 +45,61 @@ def floor_launches(
     found: list[Launch] = []
     unmet = []
     for name, (held, floor) in sorted(lacking(snapshot.node_pools, claims, launches).items()):
-        offered = wares.by_pool.get(name, ())
+        offered_types = supply.by_pool.get(name, ())
         cause = BelowFloor(Name(name), held, floor)
         for number in range(held, floor):
-            bought = _cheapest(offered, ledger)
+            bought = _cheapest(offered_types, ledger)
             if bought is None:
-                unmet.append(FloorUnmet(Name(name), number, floor, _obstacle(name, wares, ledger)))
+                unmet.append(FloorUnmet(Name(name), number, floor, _obstacle(name, supply, ledger)))
                 break
-            candidate, offering = bought
-            ledger.charge(name, charge(candidate, offering, within_cap(candidate, offering)))
-            found.append(_launch(f"launch-{len(launches) + len(found)}", candidate, offering, cause))
+            offered, offering = bought
+            ledger.charge(name, charge(offered, offering, within_cap(offered, offering)))
+            found.append(_launch(f"launch-{len(launches) + len(found)}", offered, offering, cause))
     return tuple(found), tuple(unmet)
 
 
-def _cheapest(offered: Iterable[Candidate], ledger: Ledger) -> tuple[Candidate, Offering] | None:
+def _cheapest(offered_types: Iterable[OfferedType], ledger: Ledger) -> tuple[OfferedType, Offering] | None:
     choices = (
-        (candidate, offering)
-        for candidate in offered
-        for offering in candidate.offerings[:1]
-        if ledger.room_for(candidate, charge(candidate, offering, within_cap(candidate, offering))) != 0
+        (offered, offering)
+        for offered in offered_types
+        for offering in offered.offerings[:1]
+        if ledger.room_for(offered, charge(offered, offering, within_cap(offered, offering))) != 0
     )
     return next(choices, None)
 
 
-def _launch(name: str, candidate: Candidate, offering: Offering, cause: Cause) -> Launch:
+def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -> Launch:
     bought_as = Requirements(
         [
-            Requirement.of(INSTANCE_TYPE, "In", (candidate.kind.name,)),
+            Requirement.of(INSTANCE_TYPE, "In", (offered.kind.name,)),
             Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
         ]
     )
-    required = candidate.pool.template_requirements().intersect(within_cap(candidate, offering))
-    daemons = candidate.kind.allocatable - candidate.room.free
+    required = offered.pool.template_requirements().intersect(within_cap(offered, offering))
+    daemons = offered.kind.allocatable - offered.room.free
     return Launch(
         name=name,
-        node_pool=candidate.pool.name,
-        offering=candidate.key_of(offering),
+        node_pool=offered.pool.name,
+        offering=offered.key_of(offering),
         price_micro=offering.price_micro,
         pods=(),
         requirements=required.intersect(bought_as),
         requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
-        devices=candidate.kind.devices,
-        charge=charge(candidate, offering, within_cap(candidate, offering)),
+        devices=offered.kind.devices,
+        charge=charge(offered, offering, within_cap(offered, offering)),
         is_estimate=offering.is_estimate,
-        labels=candidate.pool.chosen_labels,
+        labels=offered.pool.chosen_labels,
         cause=cause,
     )
 
 
-def _obstacle(pool: str, wares: Supply, ledger: Ledger) -> Cause:
-    problem = dict(wares.pool_problems).get(pool)
+def _obstacle(pool: str, supply: Supply, ledger: Ledger) -> Cause:
+    problem = dict(supply.pool_problems).get(pool)
     if problem is not None:
         return PoolClosed(Name(pool), problem)
-    for candidate in wares.by_pool.get(pool, ()):
-        exceeded = ledger.exceeded_by(candidate)
+    for offered in supply.by_pool.get(pool, ()):
+        exceeded = ledger.exceeded_by(offered)
         if exceeded:
-            return LimitLeavesNoRoom(Name(exceeded[0]), Name(candidate.kind.name))
-    refused = (candidate.refused for candidate in wares.unavailable if candidate.pool.name == pool)
+            return LimitLeavesNoRoom(Name(exceeded[0]), Name(offered.kind.name))
+    refused = (offered.refused for offered in supply.unavailable if offered.pool.name == pool)
     return next(filter(None, refused), PoolOffersNothing())

@@ -13,7 +13,7 @@ from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.groups import group_of
 from kerf.model.plan import PIN, REPLAY, RESERVE, Launch
@@ -60,7 +60,7 @@ def with_follow(
 
 def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:
     """Whether the family's own scheduler gives out the node's cards: a reserved node binds no pod to a card."""
-    target = node.load.candidate.target
+    target = node.load.offered.target
     members = [shapes[number] for number, count in enumerate(node.load.counts) if count]
     return bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)
 
@@ -70,13 +70,13 @@ def _is_shown_whole_first(node: Bought) -> bool:
 
     With the strategy `single` both have one name, so that the node must stay closed until it shows its instances.
     """
-    devices = node.load.candidate.room.devices
+    devices = node.load.offered.room.devices
     return any(part.profile and part.resource == NVIDIA_GPU for device in devices for part in device.partitions)
 
 
 def _crossing(indexes: Sequence[int], bought: Sequence[Bought]) -> bool:
     """Whether pods of one node could take the place of others on another: different loads side by side."""
-    kinds = {id(bought[i].load.candidate) for i in indexes}
+    kinds = {id(bought[i].load.offered) for i in indexes}
     members = {tuple(n for n, count in enumerate(bought[i].load.counts) if count) for i in indexes}
     return len(kinds) > 1 or len(members) > 1 or any(len(m) > 1 for m in members)
 
@@ -85,11 +85,11 @@ def _replays(indexes: Sequence[int], bought: Sequence[Bought], shapes: Sequence[
     """Whether the real scheduler ends with the planned loads, however nodes and pods come."""
     if not indexes or not _crossing(indexes, bought):
         return True
-    candidates = {id(bought[i].load.candidate) for i in indexes}
+    offered_types = {id(bought[i].load.offered) for i in indexes}
     pods = sum(len(bought[i].pods) for i in indexes)
-    if len(candidates) > 1 or pods * len(indexes) > _MOST_TRIES:
+    if len(offered_types) > 1 or pods * len(indexes) > _MOST_TRIES:
         return False
-    orders = _Orders(bought[indexes[0]].load.candidate, shapes)
+    orders = _Orders(bought[indexes[0]].load.offered, shapes)
     return orders.all_lead_to(sorted(bought[i].load.counts for i in indexes))
 
 
@@ -111,12 +111,12 @@ class _Orders:
     No queue says which: binds that collide are tried again later, and so are pods that were refused.
     """
 
-    def __init__(self, candidate: Candidate, shapes: Sequence[Shape]) -> None:
-        self._candidate, self._shapes = candidate, shapes
+    def __init__(self, offered: OfferedType, shapes: Sequence[Shape]) -> None:
+        self._candidate, self._shapes = offered, shapes
         self._tries = 0
         # Rooms are numbered, because many moments have the same ones and a number is quick to compare.
-        self._rooms = [candidate.room]
-        self._numbers = {candidate.room: 0}
+        self._rooms = [offered.room]
+        self._numbers = {offered.room: 0}
         self._fits: dict[tuple[int, int], tuple[float, int] | None] = {}
 
     def all_lead_to(self, planned: Sequence[tuple[int, ...]]) -> bool:

@@ -12,7 +12,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.caps import leaks, within_cap
-from kerf.engine.supply.offered import Candidate, Supply
+from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.plan import Launch
@@ -35,13 +35,13 @@ MOST_ALTERNATIVES = 59
 def launches_of(
     purchase: Purchase,
     shapes: Sequence[Shape],
-    world: tuple[Supply, Ledger],
+    available: tuple[Supply, Ledger],
     options: Options,
     coming: Collection[str],
     first: int,
 ) -> tuple[tuple[Launch, ...], list[Bought]]:
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
-    wares, ledger = world
+    supply, ledger = available
     queues = [iter(shape.pods) for shape in shapes]
     filler = Filler(shapes)
     launches: list[Launch] = []
@@ -50,8 +50,8 @@ def launches_of(
         alternatives: tuple[str, ...] = ()
         extra = Resources()
         if options.strategy != FIRST_FIT:
-            alternatives, extra = _alternatives(load, times, filler, wares, ledger)
-        template = replace(_template(load, shapes, alternatives, wares), charge=load.charge + extra)
+            alternatives, extra = _alternatives(load, times, filler, supply, ledger)
+        template = replace(_template(load, shapes, alternatives, supply), charge=load.charge + extra)
         for _ in range(times):
             members = [(number, next(queues[number])) for number, count in enumerate(load.counts) for _ in range(count)]
             launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
@@ -59,48 +59,48 @@ def launches_of(
     return with_follow(launches, bought, shapes, options.follow, coming), bought
 
 
-def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...], wares: Supply) -> Launch:
-    candidate, offering = load.candidate, load.offering
+def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...], supply: Supply) -> Launch:
+    offered, offering = load.offered, load.offering
     requests = Resources()
     for number, count in enumerate(load.counts):
         if count:
-            requests = requests + shapes[number].counted(_uncounted(candidate)) * count
-    daemons = candidate.kind.allocatable - candidate.room.free
+            requests = requests + shapes[number].counted(_uncounted(offered)) * count
+    daemons = offered.kind.allocatable - offered.room.free
     requirements = (
-        candidate.pool.template_requirements()
+        offered.pool.template_requirements()
         .intersect(load.room.requirements)
-        .intersect(within_cap(candidate, offering))
+        .intersect(within_cap(offered, offering))
         .intersect(
             Requirements(
                 [
-                    Requirement.of(INSTANCE_TYPE, "In", (candidate.kind.name, *alternatives)),
+                    Requirement.of(INSTANCE_TYPE, "In", (offered.kind.name, *alternatives)),
                     Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
                 ]
             )
         )
     )
-    kubelet = candidate.target.family.kubelet_capacity(load.room.devices)
+    kubelet = offered.target.family.kubelet_capacity(load.room.devices)
     allocated = sum(device.allocated_percent_points for device in load.room.devices)
     return Launch(
         name="",
-        node_pool=candidate.pool.name,
-        offering=candidate.key_of(offering),
+        node_pool=offered.pool.name,
+        offering=offered.key_of(offering),
         price_micro=offering.price_micro,
         pods=(),
         requirements=requirements,
         requests=requests + _positive(daemons) + _asked(kubelet, load, shapes),
-        devices=candidate.kind.devices,
+        devices=offered.kind.devices,
         alternatives=alternatives,
         is_estimate=offering.is_estimate,
         allocated=allocated,
-        labels=candidate.pool.chosen_labels,
-        taints=tuple(taint for taint in candidate.target.taints if taint not in candidate.pool.taints),
-        cause=Needed(load, tuple(shapes), wares),
+        labels=offered.pool.chosen_labels,
+        taints=tuple(taint for taint in offered.target.taints if taint not in offered.pool.taints),
+        cause=Needed(load, tuple(shapes), supply),
     )
 
 
-def _uncounted(candidate: Candidate) -> frozenset[str]:
-    return candidate.target.uncounted
+def _uncounted(offered: OfferedType) -> frozenset[str]:
+    return offered.target.uncounted
 
 
 def _positive(amounts: Resources) -> Resources:
@@ -109,7 +109,7 @@ def _positive(amounts: Resources) -> Resources:
 
 def _asked(kubelet: Resources, load: Load, shapes: Sequence[Shape]) -> Resources:
     """What the pods ask of the cards that the device plugin makes kubelet show; slices stay out of claims."""
-    hidden = [name for name in kubelet if name in _uncounted(load.candidate)]
+    hidden = [name for name in kubelet if name in _uncounted(load.offered)]
     asked = Resources()
     for number, count in enumerate(load.counts):
         if count:
@@ -119,17 +119,17 @@ def _asked(kubelet: Resources, load: Load, shapes: Sequence[Shape]) -> Resources
 
 
 def _alternatives(
-    load: Load, times: int, filler: Filler, wares: Supply, ledger: Ledger
+    load: Load, times: int, filler: Filler, supply: Supply, ledger: Ledger
 ) -> tuple[tuple[str, ...], Resources]:
     """Other types of the pool that hold the same pods on as many cards, cheapest first, as far as limits allow.
 
     Also what the largest of them adds to a node's charge. The limits are charged with it, because the cloud may take
     any of them, and none must break a limit.
     """
-    chosen, extra = load.candidate, Resources()
+    chosen, extra = load.offered, Resources()
     used = chosen.room.free - load.room.free
     names: list[str] = []
-    for other in wares.by_pool[chosen.pool.name]:
+    for other in supply.by_pool[chosen.pool.name]:
         if other.pool.chosen_labels != chosen.pool.chosen_labels:
             continue
         if (
@@ -156,9 +156,9 @@ def _alternatives(
     return tuple(names), extra
 
 
-def _still_within(ledger: Ledger, candidate: Candidate, wanted: Resources) -> bool:
-    limits = ledger.limit(candidate.pool.name)
-    used = ledger.used(candidate.pool.name)
+def _still_within(ledger: Ledger, offered: OfferedType, wanted: Resources) -> bool:
+    limits = ledger.limit(offered.pool.name)
+    used = ledger.used(offered.pool.name)
     return limits is None or all(
         used.get(n, 0) + wanted.get(n, 0) <= limit for n, limit in limits.items() if wanted.get(n, 0) > 0
     )

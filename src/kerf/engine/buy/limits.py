@@ -6,29 +6,31 @@ offer never excludes it, and an over-full resource blocks only types that would 
 
 from collections.abc import Iterable, Mapping
 
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.supply.pricing import present_price
+from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.promises import planned_type
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode
 
 
-def usage(snapshot: ClusterSnapshot, market: Market) -> dict[str, Resources]:
+def usage(world: World) -> dict[str, Resources]:
     """What the nodes of each pool, and those on their way, count against its limits.
 
     Prices count only in pools that limit them, and are those of now: a node whose price rises counts more.
     """
-    priced = {pool.name for pool in snapshot.node_pools if pool.limits is not None and COST_PER_HOUR in pool.limits}
+    pools, nodes = world.snapshot.node_pools, world.snapshot.nodes
+    priced = {pool.name for pool in pools if pool.limits is not None and COST_PER_HOUR in pool.limits}
     used: dict[str, Resources] = {}
-    for node in snapshot.nodes:
+    for node in nodes:
         if node.claim is None:
             continue
         pool = node.claim.node_pool
-        used[pool] = used.get(pool, Resources()) + _counted(node, market) + {NODES: 1}
+        used[pool] = used.get(pool, Resources()) + _counted(node, world.market) + {NODES: 1}
         if pool in priced:
-            used[pool] = used[pool] + {COST_PER_HOUR: present_price(node, snapshot, market)}
+            used[pool] = used[pool] + {COST_PER_HOUR: present_price(node, world.supply)}
     return used
 
 
@@ -50,9 +52,9 @@ class Ledger:
         self._used = dict(used)
 
     @classmethod
-    def of(cls, snapshot: ClusterSnapshot, market: Market) -> "Ledger":
+    def of(cls, world: World) -> "Ledger":
         """As things stand in a snapshot."""
-        return cls(snapshot.node_pools, usage(snapshot, market))
+        return cls(world.snapshot.node_pools, usage(world))
 
     def copy(self) -> "Ledger":
         """Another one to spend."""
@@ -68,12 +70,12 @@ class Ledger:
         """The pool's limits; None when it has none."""
         return self._limits.get(pool)
 
-    def room_for(self, candidate: Candidate, charge: Mapping[str, int] | None = None) -> int | None:
-        """How many more nodes of the candidate the limits allow; None means any number."""
-        limits = self._limits.get(candidate.pool.name)
+    def room_for(self, offered: OfferedType, charge: Mapping[str, int] | None = None) -> int | None:
+        """How many more nodes of the offered type the limits allow; None means any number."""
+        limits = self._limits.get(offered.pool.name)
         if limits is None:
             return None
-        used, charge = self.used(candidate.pool.name), candidate.capacity if charge is None else charge
+        used, charge = self.used(offered.pool.name), offered.capacity if charge is None else charge
         counts = [
             max(0, limit - used.get(name, 0)) // charge[name]
             for name, limit in limits.items()
@@ -85,14 +87,14 @@ class Ledger:
         """Count launches."""
         self._used[pool] = self.used(pool) + Resources(amount) * times
 
-    def exceeded_by(self, candidate: Candidate) -> tuple[str, ...]:
-        """The limited resources, by name, that one more node of the candidate would exceed."""
-        limits = self._limits.get(candidate.pool.name) or Resources()
-        used = self.used(candidate.pool.name)
+    def exceeded_by(self, offered: OfferedType) -> tuple[str, ...]:
+        """The limited resources, by name, that one more node of the type would exceed."""
+        limits = self._limits.get(offered.pool.name) or Resources()
+        used = self.used(offered.pool.name)
         return tuple(
             sorted(
                 name
                 for name, limit in limits.items()
-                if candidate.capacity.get(name, 0) > 0 and used.get(name, 0) + candidate.capacity[name] > limit
+                if offered.capacity.get(name, 0) > 0 and used.get(name, 0) + offered.capacity[name] > limit
             )
         )

@@ -17,7 +17,7 @@ from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
 
@@ -35,8 +35,8 @@ Preference = Callable[[Load, int], tuple[int, ...]]
 """Sort key of a load and its value: the least is bought next."""
 
 
-BuyInTier = Callable[[Filler, Sequence[Candidate], Sequence[int], Ledger], Purchase]
-"""Nodes for pods among candidates of one weight; leaves the ledger as it is."""
+BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
+"""Nodes for pods among offered types of one weight; leaves the ledger as it is."""
 
 
 def cheapest_per_value(load: Load, value: int) -> tuple[int, ...]:
@@ -50,48 +50,48 @@ def fullest(load: Load, value: int) -> tuple[int, ...]:
     return (-value, load.offering.price_micro)
 
 
-def cheapest_nodes(shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
+def cheapest_nodes(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
     which even that fails is left, and the others get their nodes.
     """
     try:
-        purchase = _search(Filler(shapes), candidates, ledger)
+        purchase = _search(Filler(shapes), offered_types, ledger)
     except Exception as error:  # our own bug must not stop every pod
-        purchase = _without_search(shapes, candidates, ledger, error)
+        purchase = _without_search(shapes, offered_types, ledger, error)
     _charge(purchase, ledger)
     return purchase
 
 
-def _search(filler: Filler, candidates: Sequence[Candidate], ledger: Ledger) -> Purchase:
+def _search(filler: Filler, offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
     pods = [len(shape) for shape in filler.shapes]
-    purchase = _by_tier(filler, candidates, pods, ledger, _buy_in_tier)
+    purchase = _by_tier(filler, offered_types, pods, ledger, _buy_in_tier)
     if any(purchase.left):
         # Counted tier by tier, a limit may have gone to pods that had another place.
-        tries = _as_first_fit(filler, candidates, pods, ledger)
+        tries = _as_first_fit(filler, offered_types, pods, ledger)
         purchase = min([purchase, *tries], key=lambda p: sum(p.left))
     return purchase
 
 
 def _without_search(
-    shapes: Sequence[Shape], candidates: Sequence[Candidate], ledger: Ledger, error: Exception
+    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger, error: Exception
 ) -> Purchase:
     """Nodes filled first-fit, together if that can be done, else each shape alone; without shapes that always fail."""
     notes: list[Cause] = [SearchFailed(Name(type(error).__name__))]
     sound = set()
     for number, shape in enumerate(shapes):
         try:
-            _filled_first_fit(shapes, candidates, {number}, ledger)
+            _filled_first_fit(shapes, offered_types, {number}, ledger)
             sound.add(number)
         except Exception as problem:
             notes.append(NeverFilled(Name(shape.pod.key), len(shape) - 1, Name(type(problem).__name__)))
     try:
-        purchase = _filled_first_fit(shapes, candidates, sound, ledger)
+        purchase = _filled_first_fit(shapes, offered_types, sound, ledger)
     except Exception:
         spent, purchase = ledger.copy(), Purchase(left=[len(shape) for shape in shapes])
         for number in sorted(sound):
-            alone = _filled_first_fit(shapes, candidates, {number}, spent)
+            alone = _filled_first_fit(shapes, offered_types, {number}, spent)
             _charge(alone, spent)
             purchase.loads.extend(alone.loads)
             purchase.left[number] = alone.left[number]
@@ -100,13 +100,13 @@ def _without_search(
 
 
 def _filled_first_fit(
-    shapes: Sequence[Shape], candidates: Sequence[Candidate], numbers: Collection[int], ledger: Ledger
+    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], numbers: Collection[int], ledger: Ledger
 ) -> Purchase:
     """Nodes for the shapes of these numbers without any search; the pods of the others are all left."""
     pods = [len(shape) for shape in shapes]
     wanted = [count if number in numbers else 0 for number, count in enumerate(pods)]
     # A filler of its own: what a failed search remembers may be half done.
-    purchase = _by_tier(Filler(shapes), candidates, wanted, ledger, _buy_greedily)
+    purchase = _by_tier(Filler(shapes), offered_types, wanted, ledger, _buy_greedily)
     kept_out = (0 if number in numbers else count for number, count in enumerate(pods))
     purchase.left = list(map(operator.add, purchase.left, kept_out))
     return purchase
@@ -114,17 +114,17 @@ def _filled_first_fit(
 
 def _charge(purchase: Purchase, ledger: Ledger) -> None:
     for load, times in purchase.loads:
-        ledger.charge(load.candidate.pool.name, load.charge, times)
+        ledger.charge(load.offered.pool.name, load.charge, times)
 
 
 def _by_tier(
-    filler: Filler, candidates: Sequence[Candidate], pods: Sequence[int], ledger: Ledger, buy: BuyInTier
+    filler: Filler, offered_types: Sequence[OfferedType], pods: Sequence[int], ledger: Ledger, buy: BuyInTier
 ) -> Purchase:
     purchase, ledger = Purchase(left=list(pods)), ledger.copy()
-    for weight in sorted({c.pool.weight for c in candidates}, reverse=True):
+    for weight in sorted({c.pool.weight for c in offered_types}, reverse=True):
         if not any(purchase.left):
             break
-        tier = [c for c in candidates if c.pool.weight == weight]
+        tier = [c for c in offered_types if c.pool.weight == weight]
         bought = buy(filler, tier, purchase.left, ledger)
         _charge(bought, ledger)
         purchase.loads.extend(bought.loads)
@@ -132,12 +132,12 @@ def _by_tier(
     return purchase
 
 
-def _buy_greedily(filler: Filler, tier: Sequence[Candidate], left: Sequence[int], ledger: Ledger) -> Purchase:
+def _buy_greedily(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger) -> Purchase:
     ordered = sorted(tier, key=lambda c: c.order)
     return _greedy(filler, ordered, _values(filler, ordered, left), left, ledger, cheapest_per_value)
 
 
-def _buy_in_tier(filler: Filler, tier: Sequence[Candidate], left: Sequence[int], ledger: Ledger) -> Purchase:
+def _buy_in_tier(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger) -> Purchase:
     useful = undominated(filler, tier, left)
     if not useful:
         return Purchase(left=list(left))
@@ -154,45 +154,45 @@ def _buy_in_tier(filler: Filler, tier: Sequence[Candidate], left: Sequence[int],
 
 
 def _as_first_fit(
-    filler: Filler, candidates: Sequence[Candidate], left: Sequence[int], ledger: Ledger
+    filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> list[Purchase]:
     """What Karpenter would buy, where that can be tried in time and keeps to the limits; else nothing."""
-    if sum(left) * len(candidates) > _MOST_COMPARED:
+    if sum(left) * len(offered_types) > _MOST_COMPARED:
         return []
-    purchase = first_fit(filler.shapes, candidates, ledger.copy(), left)
+    purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left)
     spent = ledger.copy()
     for load, times in purchase.loads:
-        if spent.room_for(load.candidate, load.charge) == 0:
+        if spent.room_for(load.offered, load.charge) == 0:
             return []
-        spent.charge(load.candidate.pool.name, load.charge, times)
+        spent.charge(load.offered.pool.name, load.charge, times)
     return [purchase]
 
 
 def _in_every_order(
-    filler: Filler, candidates: Sequence[Candidate], left: Sequence[int], ledger: Ledger
+    filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> list[Purchase]:
     """The best of all orders in which full nodes can be bought; nothing where they are many, or break a limit.
 
     Exact where pods share no resource on a node, as MIG instances do not: then one full node of each type is all there
     is to choose from.
     """
-    if len(candidates) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
+    if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
         return []
-    chosen = _best_next(filler, candidates, tuple(left))
+    chosen = _best_next(filler, offered_types, tuple(left))
     spent, purchase = ledger.copy(), Purchase(left=list(left))
     while (load := chosen[tuple(purchase.left)]) is not None:
-        if spent.room_for(load.candidate, load.charge) == 0:
+        if spent.room_for(load.offered, load.charge) == 0:
             return []
-        spent.charge(load.candidate.pool.name, load.charge, 1)
+        spent.charge(load.offered.pool.name, load.charge, 1)
         purchase.loads.append((load, 1))
         purchase.left = list(map(operator.sub, purchase.left, load.counts))
     return [purchase]
 
 
-def _best_next(filler: Filler, candidates: Sequence[Candidate], start: Counts) -> dict[Counts, Load | None]:
+def _best_next(filler: Filler, offered_types: Sequence[OfferedType], start: Counts) -> dict[Counts, Load | None]:
     """The full node to buy first for each set of pods that `start` can come down to; None for none.
 
-    Cost: sets times candidates. Sets wait on a list of our own: one set can follow another as often as there are nodes
+    Cost: sets times types. Sets wait on a list of our own: one set can follow another as often as there are nodes
     to buy, and Python's stack ends before the nodes do.
     """
     ranks: dict[Counts, tuple[int, int, int]] = {}
@@ -200,7 +200,7 @@ def _best_next(filler: Filler, candidates: Sequence[Candidate], start: Counts) -
     waiting = [start]
     while waiting:
         remaining = waiting[-1]
-        loads = [load for candidate in candidates if (load := filler.fill(candidate, remaining)) is not None]
+        loads = [load for offered in offered_types if (load := filler.fill(offered, remaining)) is not None]
         rests = [tuple(map(operator.sub, remaining, load.counts)) for load in loads]
         unknown = [rest for rest in rests if rest not in ranks]
         if unknown:
@@ -216,18 +216,18 @@ def _best_next(filler: Filler, candidates: Sequence[Candidate], start: Counts) -
     return chosen
 
 
-def _values(filler: Filler, candidates: Sequence[Candidate], left: Sequence[int]) -> list[int]:
+def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> list[int]:
     """What one pod of each shape costs on its best type alone, in micro-units; 0 where none takes it."""
     values = []
     for number, pods in enumerate(left):
-        prices = [c.price_micro // held for c in candidates if pods and (held := filler.alone(number, c))]
+        prices = [c.price_micro // held for c in offered_types if pods and (held := filler.alone(number, c))]
         values.append(max(1, min(prices)) if prices else 0)
     return values
 
 
 def _greedy(
     filler: Filler,
-    candidates: Sequence[Candidate],
+    offered_types: Sequence[OfferedType],
     values: Sequence[int],
     left: Sequence[int],
     ledger: Ledger,
@@ -237,11 +237,11 @@ def _greedy(
     purchase = Purchase(left=list(left))
     while any(purchase.left):
         best: tuple[tuple[int, ...], int, Load] | None = None
-        for number, candidate in enumerate(candidates):
-            if ledger.room_for(candidate) == 0:
+        for number, offered in enumerate(offered_types):
+            if ledger.room_for(offered) == 0:
                 continue
-            load = filler.fill(candidate, purchase.left)
-            if load is None or ledger.room_for(candidate, load.charge) == 0:
+            load = filler.fill(offered, purchase.left)
+            if load is None or ledger.room_for(offered, load.charge) == 0:
                 continue
             value = sum(count * values[shape] for shape, count in enumerate(load.counts) if count)
             key = (prefer(load, value), number)
@@ -256,31 +256,31 @@ def _greedy(
 def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
     """As often as the load repeats within what is left and the limits allow."""
     times = min(purchase.left[number] // count for number, count in enumerate(load.counts) if count)
-    room = ledger.room_for(load.candidate, load.charge)
+    room = ledger.room_for(load.offered, load.charge)
     times = times if room is None else min(times, room)
     purchase.loads.append((load, times))
-    ledger.charge(load.candidate.pool.name, load.charge, times)
+    ledger.charge(load.offered.pool.name, load.charge, times)
     for number, count in enumerate(load.counts):
         purchase.left[number] -= count * times
 
 
-def _cheapest_holder(filler: Filler, candidates: Sequence[Candidate], load: Load) -> Load:
+def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load: Load) -> Load:
     """The same pods on a cheaper type of the same pool that charges no limit more, where there is one."""
-    for candidate in candidates:
-        if candidate.price_micro >= load.offering.price_micro:
+    for offered in offered_types:
+        if offered.price_micro >= load.offering.price_micro:
             break
-        if candidate.pool.name != load.candidate.pool.name:
+        if offered.pool.name != load.offered.pool.name:
             continue
-        if candidate.capacity.shortfall(load.candidate.capacity) and load.candidate.pool.limits is not None:
+        if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
-        held = filler.fill(candidate, load.counts)
+        held = filler.fill(offered, load.counts)
         if held is not None and held.counts == load.counts and held.offering.price_micro < load.offering.price_micro:
             return held
     return load
 
 
-def undominated(filler: Filler, tier: Sequence[Candidate], left: Sequence[int]) -> list[Candidate]:
-    """Candidates that hold some pod, less those that another of the same pool beats in every respect; in price order.
+def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]) -> list[OfferedType]:
+    """Types that hold some pod, less those that another of the same pool beats in every respect; in price order.
 
     Beaten means: no cheaper under any pod's constraints, the same devices, takes no pod the other refuses, nothing
     more to offer, and no less charged.
@@ -288,20 +288,20 @@ def undominated(filler: Filler, tier: Sequence[Candidate], left: Sequence[int]) 
     numbers = [n for n, pods in enumerate(left) if pods]
     names = sorted({name for n in numbers for name in filler.shapes[n].requests})
     narrows = _narrows(filler, numbers)
-    groups: dict[tuple[object, ...], list[tuple[Candidate, tuple[int, ...]]]] = {}
-    for candidate in sorted(tier, key=lambda c: c.order):
-        holds = tuple(filler.alone(n, candidate) > 0 for n in numbers)
+    groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
+    for offered in sorted(tier, key=lambda c: c.order):
+        holds = tuple(filler.alone(n, offered) > 0 for n in numbers)
         if not any(holds):
             continue
-        sold = sorted(candidate.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
+        sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
         zones = tuple((o.zone, o.capacity_type) for o in sold)
-        offered = tuple(candidate.room.free.get(name, 0) for name in names)
-        charged = tuple(-candidate.capacity.get(name, 0) for name in sorted(candidate.pool.limits or ()))
-        signature = (candidate.pool.name, candidate.layout, holds, zones)
+        free = tuple(offered.room.free.get(name, 0) for name in names)
+        charged = tuple(-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
+        signature = (offered.pool.name, offered.layout, holds, zones)
         front = groups.setdefault(signature, [])
-        score = (*offered, *charged, *(-o.price_micro for o in sold))
+        score = (*free, *charged, *(-o.price_micro for o in sold))
         if not any(all(a >= b for a, b in zip(held, score, strict=True)) for _, held in front):
-            front.append((candidate, score))
+            front.append((offered, score))
     return sorted((c for front in groups.values() for c, _ in front), key=lambda c: c.order)
 
 

@@ -12,17 +12,16 @@ from kerf.engine.place.devices import asks_devices, with_parts
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import NodeRoom, Trial
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
+from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.gpu import DeviceShape
 from kerf.model.instancetypes import Offering
-from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import NodePlacement, Repartition
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ClusterSnapshot
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import label_choices
 from kerf.sharing.registry import double_booked, owner_of
@@ -52,17 +51,15 @@ class _Option:
 
     spot: NodeRoom
     labels: Mapping[str, str]
-    candidate: Candidate
+    offered: OfferedType
 
 
-def relabelled(
-    shapes: Sequence[Shape], trial: Trial, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]
-) -> Relabelling:
+def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelling:
     """The node and configuration that serve most pods, then the next, until no idle node helps. `trial` stays as it is.
 
     Cost: idle nodes of pools with a choice x configurations x shapes.
     """
-    options = list(_options(trial, snapshot, market, families))
+    options = list(_options(trial, world))
     if not options or not shapes:
         return Relabelling(left=tuple(shapes))
     filler = Filler(shapes)
@@ -85,29 +82,27 @@ def relabelled(
 def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> Load | None:
     """What the node would hold; None where no pod among them asks for a GPU: others are no reason to change it."""
     asking = [
-        len(queue) if queue and asks_devices(shape, option.candidate.target) else 0
+        len(queue) if queue and asks_devices(shape, option.offered.target) else 0
         for shape, queue in zip(filler.shapes, queues, strict=True)
     ]
-    return filler.fill(option.candidate, asking)
+    return filler.fill(option.offered, asking)
 
 
 def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Repartition:
-    node, candidate = option.spot.cluster_node, option.candidate
+    node, offered = option.spot.cluster_node, option.offered
     cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
     claim = node.claim.name if node.claim is not None else ""
     return Repartition(
-        node.name, claim, candidate.pool.name, option.labels, candidate.kind.devices, named(load, members), cause=cause
+        node.name, claim, offered.pool.name, option.labels, offered.kind.devices, named(load, members), cause=cause
     )
 
 
-def _options(
-    trial: Trial, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]
-) -> Iterator[_Option]:
-    pools = {pool.name: pool for pool in snapshot.node_pools}
+def _options(trial: Trial, world: World) -> Iterator[_Option]:
+    pools, families = {pool.name: pool for pool in world.snapshot.node_pools}, world.supply.families
     for spot, room in zip(trial.spots, trial.rooms, strict=True):
         node = spot.cluster_node
         pool = pools.get(node.claim.node_pool) if node.claim is not None else None
-        kind = market.find(node.claim.instance_type) if node.claim is not None else None
+        kind = world.market.find(node.claim.instance_type) if node.claim is not None else None
         is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
         if pool is None or kind is None or node.node is None or not node.is_initialized or not is_idle:
             continue
@@ -120,7 +115,7 @@ def _options(
             if not devices or double_booked(changed, pool.stated_annotations, families):
                 continue
             target = _target(spot, changed, family)
-            candidate = Candidate(
+            offered = OfferedType(
                 target,
                 pool,
                 kind,
@@ -128,7 +123,7 @@ def _options(
                 replace(room, free=with_parts(free, family, devices), devices=devices),
                 Resources(),
             )
-            yield _Option(spot, labels, candidate)
+            yield _Option(spot, labels, offered)
 
 
 def _other_labels(

@@ -186,7 +186,7 @@ Keeping = (
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted(Cause):
+class DeletedByPlan(Cause):
     """The plan takes the node away."""
 
     deletion: Deletion
@@ -205,7 +205,7 @@ class Replaced(Cause):
     instance_type: Name
 
 
-Going = Deleted | Leaving | Replaced
+Going = DeletedByPlan | Leaving | Replaced
 """Why a node goes."""
 
 

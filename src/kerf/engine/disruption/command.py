@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 from kerf.engine.supply.pricing import cards_in_use, cluster_price
-from kerf.model.market import Market
+from kerf.engine.world import World
 from kerf.model.plan import Cost, Deletion, GpuUse, Launch
-from kerf.model.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True)
@@ -18,11 +17,11 @@ class Command:
     launches: tuple[Launch, ...] = ()
 
 
-def deleting(snapshot: ClusterSnapshot, market: Market, deletions: tuple[Deletion, ...]) -> Command:
+def deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
     """Take these nodes away: what the cluster costs and which cards it has without them. Cost: linear in nodes."""
-    before = cluster_price(snapshot, market)
-    paid, allocated = cards_in_use(snapshot, ())
+    before = cluster_price(world.snapshot.nodes, world.supply)
+    paid, allocated = cards_in_use(world.snapshot, ())
     gone = {deletion.node for deletion in deletions}
-    cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
-    cost = Cost(market.currency, before, before - sum(d.saved_micro for d in deletions))
+    cards = sum(len(node.devices) for node in world.snapshot.nodes if node.name in gone)
+    cost = Cost(world.market.currency, before, before - sum(d.saved_micro for d in deletions))
     return Command(cost, GpuUse(paid - cards, allocated), deletions)

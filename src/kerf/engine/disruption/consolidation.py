@@ -12,18 +12,17 @@ from kerf.engine.disruption.causes import PodsFit
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.relocation import Relocation
 from kerf.engine.supply.pricing import present_price
-from kerf.model.market import Market
+from kerf.engine.world import World
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.plan import Deletion
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Command]:
+def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """Commands that each delete one node, the best first. Cost: `Relocation`, and nothing where no budget is open."""
-    allowance = Allowance(snapshot, UNDERUTILIZED)
+    allowance = Allowance(world.snapshot, UNDERUTILIZED)
     eligible = [
         (candidate, saved)
         for candidate in candidates
@@ -31,11 +30,11 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
         and candidate.pool.disruption.policy != WHEN_EMPTY
         and candidate.pool.disruption.consolidate_after_s is not None
         and allowance.is_open(candidate.pool.name)
-        and (saved := present_price(candidate.cluster_node, snapshot, market)) > 0
+        and (saved := present_price(candidate.cluster_node, world.supply)) > 0
     ]
     if not eligible:
         return
-    others = Relocation(snapshot, market)
+    others = Relocation(world)
     for candidate, saved in sorted(eligible, key=lambda each: (-_gain(*each), each[0].node.name)):
         moved = others.of(candidate)
         if moved is None:
@@ -44,7 +43,7 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
         deletion = Deletion(
             candidate.node.name, candidate.claim.name, candidate.pool.name, saved, UNDERUTILIZED, cause, moved
         )
-        yield deleting(snapshot, market, (deletion,))
+        yield deleting(world, (deletion,))
 
 
 def _gain(candidate: Candidate, saved_micro: int) -> int:

@@ -7,30 +7,29 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.supply.pricing import present_price
-from kerf.model.market import Market
+from kerf.engine.world import World
 from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import EMPTY
 from kerf.model.plan import Deletion
-from kerf.model.snapshot import ClusterSnapshot
 
 
-def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Command]:
+def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """One command for every empty node that may go, dearest first; none when there is none."""
-    allowance = Allowance(snapshot, EMPTY)
+    allowance = Allowance(world.snapshot, EMPTY)
     empty = [
         c
         for c in candidates
         if not c.pods and c.pool.disruption.consolidate_after_s is not None and allowance.is_open(c.pool.name)
     ]
-    empty.sort(key=lambda c: (-present_price(c.cluster_node, snapshot, market), c.node.name))
-    deletions = tuple(_deletion(c, snapshot, market) for c in empty if allowance.take(c.pool.name))
+    empty.sort(key=lambda c: (-present_price(c.cluster_node, world.supply), c.node.name))
+    deletions = tuple(_deletion(c, world) for c in empty if allowance.take(c.pool.name))
     if deletions:
-        yield deleting(snapshot, market, deletions)
+        yield deleting(world, deletions)
 
 
-def _deletion(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> Deletion:
-    saved = present_price(candidate.cluster_node, snapshot, market)
+def _deletion(candidate: Candidate, world: World) -> Deletion:
+    saved = present_price(candidate.cluster_node, world.supply)
     since = candidate.claim.condition(INITIALIZED)
     start = max(candidate.claim.last_pod_event_s or 0, since.since_s if since is not None else 0)
-    cause = EmptyFor(max(0, int(snapshot.taken_at_s - start)))
+    cause = EmptyFor(max(0, int(world.snapshot.taken_at_s - start)))
     return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, saved, EMPTY, cause)

@@ -10,19 +10,17 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.pricecaps import kept_for
+from kerf.engine.world import World
 from kerf.model.causes import Name
-from kerf.model.market import Market
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NodePlacement
-from kerf.model.snapshot import ClusterSnapshot
 
 METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
 """In the order in which they are asked, as Karpenter's; what is too dear is replaced where nothing can just go."""
 
 
 def first_command(
-    snapshot: ClusterSnapshot,
-    market: Market,
+    world: World,
     candidates: Sequence[Candidate],
     placements: Callable[[], Iterable[NodePlacement]],
 ) -> tuple[Command | None, tuple[Blocked, ...]]:
@@ -33,8 +31,8 @@ def first_command(
     after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
     news.
     """
-    may_go = [each for each in candidates if not kept_for(each, snapshot, market)]
-    command = _first(snapshot, market, may_go)
+    may_go = [each for each in candidates if not kept_for(each, world)]
+    command = _first(world, may_go)
     if command is None:
         return None, ()
     pods: dict[str, list[str]] = {}
@@ -45,11 +43,11 @@ def first_command(
         return command, ()
     real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
     blocked = tuple(Blocked(Name(node), Nominated(Name(pod))) for node, pod in real if pod)
-    return _first(snapshot, market, [each for each in may_go if each.node.name not in pods]), blocked
+    return _first(world, [each for each in may_go if each.node.name not in pods]), blocked
 
 
-def _first(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Command | None:
-    return next((command for method in METHODS for command in method(snapshot, market, candidates)), None)
+def _first(world: World, candidates: Sequence[Candidate]) -> Command | None:
+    return next((command for method in METHODS for command in method(world, candidates)), None)
 
 
 def _nodes_of(command: Command, candidates: Iterable[Candidate]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import candidate_of, moving
 from kerf.engine.disruption.causes import (
-    Deleted,
+    DeletedByPlan,
     Going,
     Keeping,
     Leaving,
@@ -32,27 +32,27 @@ from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
 from kerf.engine.supply.pricing import present_price
+from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
-from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion, Plan
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode
 
 
 class Fates:
     """What becomes of the nodes of one snapshot with one plan. What several nodes need is worked out once."""
 
-    def __init__(self, snapshot: ClusterSnapshot, market: Market, plan: Plan) -> None:
-        self._snapshot, self._market, self._plan = snapshot, market, plan
+    def __init__(self, world: World, plan: Plan) -> None:
+        self._world, self._snapshot, self._plan = world, world.snapshot, plan
 
     def going(self, node: ClusterNode) -> Going | None:
         """What takes the node away; None for a node that stays."""
         deletion = self._deletions.get(node.name)
         if deletion is not None:
-            return Deleted(deletion)
+            return DeletedByPlan(deletion)
         if node.is_deleting:
             return Leaving()
         claim = node.claim.name if node.claim is not None else ""
@@ -101,11 +101,11 @@ class Fates:
         """What its pods and its price say, where all else lets it go."""
         candidate, pods = candidate_of(node, self._snapshot), len(moving(node))
         if not pods:
-            old = kept_for(candidate, self._snapshot, self._market) if candidate is not None else ""
+            old = kept_for(candidate, self._world) if candidate is not None else ""
             return ReplacementOf(Name(old)) if old else OthersFirst(is_empty=True)
         if candidate is not None and self._relocation.of(candidate) is None:
             return NothingElseHasRoom(pods)
-        if present_price(node, self._snapshot, self._market) <= 0:
+        if present_price(node, self._world.supply) <= 0:
             return PriceUnknown()
         return OthersFirst(is_empty=False)
 
@@ -128,4 +128,4 @@ class Fates:
 
     @cached_property
     def _relocation(self) -> Relocation:
-        return Relocation(self._snapshot, self._market)
+        return Relocation(self._world)

@@ -16,15 +16,12 @@ from kerf.engine.disruption.causes import ReplacesTooDear
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.relocation import unbound
 from kerf.engine.supply.caps import excess
-from kerf.engine.supply.offered import supply
 from kerf.engine.supply.pricing import cluster_price, present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
-from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, REPLACES, NodeClaim
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.plan import Cost, Launch
-from kerf.model.snapshot import ClusterSnapshot
 
 _MOST_TRIED = 20
 """Nodes for which a plan is made in one pass; the dearest."""
@@ -32,8 +29,9 @@ _PATIENCE_S = 3600
 """For so long an empty node waits for the pods of the one that it replaces; their budgets may hold them back."""
 
 
-def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> Iterator[Command]:
+def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """Commands that each launch one node in place of one above its cap, the dearest first. Cost: twenty decisions."""
+    snapshot, currency = world.snapshot, world.market.currency
     replaced = {
         node.claim.annotations.get(REPLACES)
         for node in snapshot.nodes
@@ -47,18 +45,18 @@ def propose(snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Cand
         and candidate.claim.name not in replaced
         and candidate.pool.disruption.policy != WHEN_EMPTY
         and allowance.is_open(candidate.pool.name)
-        and (over := excess(candidate.cluster_node, snapshot, market)) is not None
+        and (over := excess(candidate.cluster_node, candidate.pool, world.supply)) is not None
     ]
-    dear.sort(key=lambda each: (-present_price(each[0].cluster_node, snapshot, market), each[0].node.name))
+    dear.sort(key=lambda each: (-present_price(each[0].cluster_node, world.supply), each[0].node.name))
     for candidate, over in dear[:_MOST_TRIED]:
-        launch = _replacement(candidate, snapshot, market)
+        launch = _replacement(candidate, world)
         if launch is None:
             continue
-        saved = present_price(candidate.cluster_node, snapshot, market) - launch.price_micro
+        saved = present_price(candidate.cluster_node, world.supply) - launch.price_micro
         owner = Name(candidate.node.name), Name(candidate.pool.name)
-        cause = ReplacesTooDear(*owner, over, saved, Name(market.currency))
-        before = cluster_price(snapshot, market)
-        cost = Cost(market.currency, before, before + launch.price_micro)
+        cause = ReplacesTooDear(*owner, over, saved, Name(currency))
+        before = cluster_price(snapshot.nodes, world.supply)
+        cost = Cost(currency, before, before + launch.price_micro)
         bought = replace(launch, name="launch-0", pods=(), allocated=0, replaces=candidate.claim.name, cause=cause)
         yield Command(cost, launches=(bought,))
 
@@ -69,30 +67,33 @@ def _is_awaited(claim: NodeClaim, now_s: float) -> bool:
     return ready is None or not claim.is_true(INITIALIZED) or now_s <= ready.since_s + _PATIENCE_S
 
 
-def _replacement(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> Launch | None:
+def _replacement(candidate: Candidate, world: World) -> Launch | None:
     """The one cheaper node that holds the pods which no other node does; None where they need none, or more."""
+    snapshot = world.snapshot
     others = tuple(node for node in snapshot.nodes if node.name != candidate.node.name)
     alone = replace(
         snapshot, nodes=others, pending=tuple(map(unbound, candidate.pods)), windows=(), windowed=(), cron_jobs=()
     )
-    made = decide(World(alone, market), Options(with_bound=False))
+    made = decide(World(alone, world.market), Options(with_bound=False))
     bought = [launch for launch in made.launches if launch.pods]
     if len(bought) != 1 or made.refusals or made.relabels or made.evictions:
         return None
-    price_micro = present_price(candidate.cluster_node, snapshot, market)
-    offered, ledger = supply(snapshot, market), Ledger.of(snapshot, market)
+    price_micro = present_price(candidate.cluster_node, world.supply)
+    ledger = Ledger.of(world)
     # Until the old node has gone, both count.
     is_allowed = any(
         each.kind.name == bought[0].offering.instance_type and ledger.room_for(each) != 0
-        for each in offered.by_pool.get(bought[0].node_pool, ())
+        for each in world.supply.by_pool.get(bought[0].node_pool, ())
     )
     return bought[0] if is_allowed and bought[0].price_micro < price_micro else None
 
 
-def kept_for(candidate: Candidate, snapshot: ClusterSnapshot, market: Market) -> str:
+def kept_for(candidate: Candidate, world: World) -> str:
     """The node in whose place an empty one was bought and whose pods are still to come; empty for any other."""
     name, ready = candidate.claim.annotations.get(REPLACES), candidate.claim.condition(INITIALIZED)
-    if candidate.pods or not name or ready is None or snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
+    if candidate.pods or not name or ready is None or world.snapshot.taken_at_s > ready.since_s + _PATIENCE_S:
         return ""
-    old = snapshot.node_of_claim(name)
-    return old.name if old is not None and not old.is_deleting and excess(old, snapshot, market) else ""
+    old = world.snapshot.node_of_claim(name)
+    if old is None or old.claim is None or old.is_deleting:
+        return ""
+    return old.name if excess(old, world.snapshot.pool(old.claim.node_pool), world.supply) else ""

@@ -9,8 +9,7 @@ from kerf.engine.gangs import gangs
 from kerf.engine.keep.waiting import waiting_pods
 from kerf.engine.place.shapes import Kinds, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
-from kerf.engine.supply.offered import supply
-from kerf.model.market import Market
+from kerf.engine.world import World
 from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import PENDING, Pod
@@ -25,13 +24,14 @@ class Relocation:
     Cost: the nodes once for each kind of pod; then, for each candidate, its pods and those that landed on it.
     """
 
-    def __init__(self, snapshot: ClusterSnapshot, market: Market) -> None:
+    def __init__(self, world: World) -> None:
+        snapshot = world.snapshot
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
-        self._trial = Trial(staying, market)
+        self._trial = Trial(staying, world.market)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
         # A group that is not there, or makes no sense, needs no room.
         out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
-        waiting = waiting_pods(staying, supply(snapshot, market), self._trial, out)
+        waiting = waiting_pods(staying, world.supply, self._trial, out)
         self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(waiting.pods)]
         quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
         self._kinds = Kinds(quota_namespaces)
@@ -77,9 +77,9 @@ class Relocation:
         return self._standing[key]
 
 
-def relocation(snapshot: ClusterSnapshot, market: Market, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
+def relocation(world: World, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
     """Where one node's pods would go, beside the pods that wait already; None when some would find no place."""
-    return Relocation(snapshot, market).of(candidate)
+    return Relocation(world).of(candidate)
 
 
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:

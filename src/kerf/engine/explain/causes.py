@@ -144,7 +144,7 @@ def _(cause: causes.NodeClassNotFound) -> str:
 
 
 @cause_text.register
-def _(cause: causes.NodeClassNotReady) -> str:
+def _(cause: causes.NodeClassUnready) -> str:
     return f"{cause.kind} {cause.name} is not ready: {cause.reason}"
 
 

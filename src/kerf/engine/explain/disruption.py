@@ -6,7 +6,7 @@ from typing import assert_never
 from kerf.engine.buy.options import COST
 from kerf.engine.disruption.causes import (
     BudgetPrevents,
-    Deleted,
+    DeletedByPlan,
     DoNotDisrupt,
     EmptyFor,
     Going,
@@ -120,7 +120,7 @@ def _setting_text(
 def going_text(cause: Going) -> str:
     """Why a node goes."""
     match cause:
-        case Deleted(deletion):
+        case DeletedByPlan(deletion):
             return deletion.why
         case Leaving():
             return "it is being deleted"

@@ -68,7 +68,7 @@ def _why_needed(needed: Needed) -> str:
     """Who needs what, that nothing has it free, and what was passed over for being sold out."""
     load = needed.load
     text = needs(load, needed.shapes)
-    family = load.candidate.target.family
+    family = load.offered.target.family
     is_gpu = any(_asks_gpu(needed.shapes[number], family) for number, count in enumerate(load.counts) if count)
     where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
     return "; ".join([text, where, *_chosen(load), *_passed_over(load, needed.supply)])
@@ -82,7 +82,7 @@ def _why_idle(fits: IdleNodeFits) -> str:
 
 def needs(load: Load, shapes: Sequence[Shape]) -> str:
     """What the pods of a load need: `8 pods need 1000 MiB of a GPU, 1 pod needs 2 GPUs`."""
-    family = load.candidate.target.family
+    family = load.offered.target.family
     return ", ".join(_need(shapes[number], count, family) for number, count in enumerate(load.counts) if count)
 
 
@@ -102,13 +102,13 @@ def _need(shape: Shape, count: int, family: Family) -> str:
 
 def _chosen(load: Load) -> list[str]:
     """The labels that were chosen for the node where its pool leaves them open."""
-    labels = load.candidate.pool.chosen_labels
+    labels = load.offered.pool.chosen_labels
     return ["labelled " + ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))] if labels else []
 
 
 def _passed_over(load: Load, supply: Supply) -> list[str]:
     """Cheaper or preferred offerings of the pool that were refused, and types it names that are over the price cap."""
-    chosen = load.candidate
+    chosen = load.offered
     texts = [f"{chosen.kind.name} {name} is sold out" for name in chosen.sold_out]
     for other in supply.unavailable:
         prices = [o.price_micro for o in other.kind.offerings]
@@ -116,7 +116,7 @@ def _passed_over(load: Load, supply: Supply) -> list[str]:
             texts.append(cause_text(other.refused))
     named = chosen.pool.requirements.get(INSTANCE_TYPE)
     if named is not None and not named.complement:
-        refused = (c.refused for c in supply.unavailable if c.pool is chosen.pool and c.too_dear)
+        refused = (c.refused for c in supply.unavailable if c.pool is chosen.pool and c.over_price_cap)
         dear = [cause_text(cause) for cause in refused if cause is not None]
         texts += [text for text in dear if text not in texts][:_MOST_NAMED]
     return texts

@@ -15,7 +15,7 @@ from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.place.fit import fit, nearest
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
 from kerf.model.constraints import INSTANCE_TYPE
@@ -89,17 +89,17 @@ class Telling:
 
     def unplaced(self, refusal: Refusal) -> list[Unplaced]:
         """One entry a pod, with what would help it."""
-        reason, told = self.reason(refusal), self._advised(refusal.innermost)
+        reason, advice = self.reason(refusal), self._advised(refusal.innermost)
         is_group = refusal.first is not None
         found: list[Unplaced] = []
         for pods in _by_owner(refusal.pods):
             # A patch of a workload is for the one that makes the pod, though equal pods come from several.
-            patch = pod_patch(Shape(pods), told.change) if told.change else told.patch
+            patch = pod_patch(Shape(pods), advice.change) if advice.change else advice.patch
             if is_group and (patch is None or patch.kind != "NodePool"):
                 patch = None
             for pod in pods:
                 mine = _for_pod(patch, pod.name)
-                words = reason.text, told.hint, mine, reason.misfits
+                words = reason.text, advice.hint, mine, reason.misfits
                 found.append(Unplaced(pod.key, reason.stage, *words, refusal.cause, refusal.innermost.cause))
         return found
 
@@ -176,39 +176,39 @@ def _nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | No
     problem = dict(supply.pool_problems).get(pool.name)
     if problem is not None:
         return Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))
-    candidates = supply.by_pool.get(pool.name, ())
+    offered_types = supply.by_pool.get(pool.name, ())
     unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
-    misfits = [_misfit(candidate, shape, evidence) for candidate in (*candidates, *unavailable)]
+    misfits = [_misfit(offered, shape, evidence) for offered in (*offered_types, *unavailable)]
     if not misfits:
         return Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))
     refused = [misfit for misfit in misfits if misfit is not None]
     return nearest(refused) if refused else None
 
 
-def _misfit(candidate: Candidate, shape: Shape, evidence: Evidence) -> Misfit | None:
-    result = fit(candidate.target, candidate.room, shape)
+def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | None:
+    result = fit(offered.target, offered.room, shape)
     if isinstance(result, Misfit):
         return result
-    name, price = candidate.target.name, candidate.price_micro
-    exceeded = evidence.after.exceeded_by(candidate)
+    name, price = offered.target.name, offered.price_micro
+    exceeded = evidence.after.exceeded_by(offered)
     if exceeded:
-        cause = _limit(exceeded[0], candidate, evidence)
+        cause = _limit(exceeded[0], offered, evidence)
         return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
-    if candidate.refused is not None:
-        dear = candidate.too_dear[0].price_micro if candidate.too_dear else 0
-        return Misfit(name, Stage.OFFERINGS, candidate.refused, shortfall=price or dear)
-    if candidate.offering_for(result.room.requirements) is None:
+    if offered.refused is not None:
+        dear = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
+        return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)
+    if offered.offering_for(result.room.requirements) is None:
         return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
     return None
 
 
-def _limit(resource: str, candidate: Candidate, evidence: Evidence) -> causes.LimitReached:
+def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:
     """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs."""
-    pool = candidate.pool.name
+    pool = offered.pool.name
     limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
     used = evidence.before.used(pool).get(resource, 0)
     planned = evidence.after.used(pool).get(resource, 0) - used
-    more = 1 if resource == NODES else candidate.capacity[resource]
+    more = 1 if resource == NODES else offered.capacity[resource]
     return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
 
 

@@ -22,7 +22,7 @@ _PATIENCE_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BookingVerdict:
     """What a decision means for a booking: places on nodes that are up, all places, and why there are not more.
 
     Places of pods that are on nodes are among both. `is_paced`: what is refused comes with time alone.
@@ -34,7 +34,7 @@ class Verdict:
     is_paced: bool = False
 
 
-def verdict(booking: Booking, decision: Decision) -> Verdict:
+def verdict(booking: Booking, decision: Decision) -> BookingVerdict:
     """How far the room is that the booking asks for."""
     keys = {pod.key for pod in booking.pods}
     nodes = decision.world.snapshot.nodes
@@ -43,11 +43,11 @@ def verdict(booking: Booking, decision: Decision) -> Verdict:
     refused = next((each for each in decision.refusals if any(pod.key in keys for pod in each.pods)), None)
     places = booking.bound + ready, booking.bound + len(keys)
     if refused is None:
-        return Verdict(*places, "" if booking.problem is None else cause_text(booking.problem))
-    return Verdict(*places, Telling().without_group(refused), isinstance(refused.innermost.cause, Paced))
+        return BookingVerdict(*places, "" if booking.problem is None else cause_text(booking.problem))
+    return BookingVerdict(*places, Telling().without_group(refused), isinstance(refused.innermost.cause, Paced))
 
 
-def advanced(booking: Booking, seen: Verdict, now_s: float) -> ProvisioningRequest:
+def advanced(booking: Booking, seen: BookingVerdict, now_s: float) -> ProvisioningRequest:
     """The request with the conditions that hold now."""
     request = booking.request
 

@@ -20,7 +20,7 @@ from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 
 
-def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: frozenset[str] = frozenset()) -> Judged:
+def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: frozenset[str] = frozenset()) -> Judged:
     """Waiting pods without the gates that windows open, then the virtual ones; opportunistic ones apart.
 
     Those that are left `out`, by `namespace/name`, are in none of them.
@@ -31,14 +31,14 @@ def waiting_pods(snapshot: ClusterSnapshot, wares: Supply, trial: Trial, out: fr
     awaiting = [pod for pod in pods if pod.key in awaited]
     pods = [pod for pod in pods if pod.key not in awaited]
     windows = Windows(snapshot)
-    found = judged(pods, windows, Shares(trial, wares), snapshot.taken_at_s)
+    found = judged(pods, windows, Shares(trial, supply), snapshot.taken_at_s)
     own: dict[str, list[Pod]] = {}
     for pod in (*snapshot.windowed, *found.pods):
         for window in windows.of(pod):
             own.setdefault(window.name, []).append(pod)
     found.opportunistic = [_opened(pod) for pod in found.pods if pod.is_opportunistic]
     found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
-    found.pods += virtual_pods(windows, own, wares.families)
+    found.pods += virtual_pods(windows, own, supply.families)
     found.pods += prewarming_pods(snapshot)
     found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
     found.held += (Refusal(tuple(unmade(each)), Stage.INVALID, each.problem) for each in booked if each.problem)

@@ -12,7 +12,7 @@ from kerf.model.causes import (
     LabelMismatch,
     Lack,
     Name,
-    Shortage,
+    ResourceShortage,
     TargetKind,
     TargetName,
     UntoleratedTaint,
@@ -121,7 +121,7 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
 def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str, int]) -> Misfit:
     """The resource that lacks most of what is asked names the misfit; ties by name."""
     shortages = tuple(
-        Shortage(Name(name), shape.requests[name], max(0, room.free.get(name, 0)), lacking[name])
+        ResourceShortage(Name(name), shape.requests[name], max(0, room.free.get(name, 0)), lacking[name])
         for name in sorted(lacking)
     )
     shares = [each.lacking * 1000 // max(1, each.needed) for each in shortages]

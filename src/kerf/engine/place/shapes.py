@@ -53,10 +53,14 @@ class Shape(Large):
 
     def counted(self, uncounted: frozenset[str]) -> Resources:
         """What a sum over the node decides for one of them: its requests without some; computed once."""
-        cache: dict[frozenset[str], Resources] = self.__dict__.setdefault("_counted", {})
-        if uncounted not in cache:
-            cache[uncounted] = self.requests.without(uncounted)
-        return cache[uncounted]
+        if uncounted not in self._counted:
+            self._counted[uncounted] = self.requests.without(uncounted)
+        return self._counted[uncounted]
+
+    @cached_property
+    def _counted(self) -> dict[frozenset[str], Resources]:
+        """The answers of `counted`: every node and type asks, and there are as many as families of sharing."""
+        return {}
 
     def __len__(self) -> int:
         return len(self.pods)

@@ -8,9 +8,7 @@ from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.keep.windows.phases import turn_of
 from kerf.engine.world import World
-from kerf.model.market import Market
 from kerf.model.schedules import due_times
-from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.windows import OPEN, CapacityWindow, WindowStatus
 
 _MOST = 10_000
@@ -18,7 +16,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Entry:
+class CalendarEntry:
     """One opening. `kept` is the plan for what is ready from `lead_s` before it to its end; `cost_micro` what that is.
 
     It is reckoned as if there were no nodes: capacity that windows share, or that is there already, costs less.
@@ -42,14 +40,14 @@ class Entry:
         return per_hour * int(self.closes_s - self.opens_s + self.lead_s) // 3600
 
 
-def calendar(snapshot: ClusterSnapshot, market: Market, until_s: float) -> tuple[Entry, ...]:
+def calendar(world: World, until_s: float) -> tuple[CalendarEntry, ...]:
     """Openings that are, or begin before `until_s`, by time, then by window. A window that is invalid has none."""
     found = []
-    for window in snapshot.windows:
+    for window in world.snapshot.windows:
         kept: Decision | None = None
-        for opens_s, closes_s in _openings(window, snapshot.taken_at_s, until_s):
-            kept = kept or _kept(window, snapshot, market, opens_s)
-            found.append(Entry(window, opens_s, closes_s, window.lead_s, kept))
+        for opens_s, closes_s in _openings(window, world.snapshot.taken_at_s, until_s):
+            kept = kept or _kept(window, world, opens_s)
+            found.append(CalendarEntry(window, opens_s, closes_s, window.lead_s, kept))
     return tuple(sorted(found, key=lambda entry: (entry.opens_s, entry.window.name)))
 
 
@@ -64,10 +62,10 @@ def _openings(window: CapacityWindow, now_s: float, until_s: float) -> Iterator[
         yield opens_s, opens_s + window.duration_s
 
 
-def _kept(window: CapacityWindow, snapshot: ClusterSnapshot, market: Market, opens_s: float) -> Decision:
+def _kept(window: CapacityWindow, world: World, opens_s: float) -> Decision:
     """What is bought for a window at an opening, were there nothing else."""
     alone = replace(
-        snapshot,
+        world.snapshot,
         taken_at_s=opens_s,
         nodes=(),
         pending=(),
@@ -75,9 +73,9 @@ def _kept(window: CapacityWindow, snapshot: ClusterSnapshot, market: Market, ope
         windows=(replace(window, status=WindowStatus()),),
     )
     assert turn_of(alone.windows[0], opens_s).phase == OPEN
-    return decide(World(alone, market), Options(with_bound=False))
+    return decide(World(alone, world.market), Options(with_bound=False))
 
 
-def total_micro(entries: Iterable[Entry]) -> int:
+def total_micro(entries: Iterable[CalendarEntry]) -> int:
     """What all of it costs, each for itself."""
     return sum(entry.cost_micro for entry in entries)

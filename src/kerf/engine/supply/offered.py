@@ -4,7 +4,7 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from kerf.model.causes import (
     Name,
     NoCards,
     NodeClassNotFound,
-    NodeClassNotReady,
+    NodeClassUnready,
     OfPool,
     OverlayNotApplied,
     PoolDeleting,
@@ -53,13 +53,13 @@ _KEPT = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class OfferedType:
     """An instance type as one pool offers it.
 
     `offerings` are those that can be had now, in launch order: reserved, spot, on-demand, each by price, then zone.
-    `sold_out` are the capacity types it would otherwise come in, and `too_dear` the offerings that a price cap of the
-    pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a launch
-    charges against the pool's limits, at the price of its cheapest offering.
+    `sold_out` are the capacity types it would otherwise come in, and `over_price_cap` the offerings that a price
+    cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
+    launch charges against the pool's limits, at the price of its cheapest offering.
     """
 
     target: Target
@@ -71,7 +71,7 @@ class Candidate:
     refused: Cause | None = None
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
-    too_dear: tuple[Offering, ...] = ()
+    over_price_cap: tuple[Offering, ...] = ()
 
     @property
     def order(self) -> tuple[int, str, str]:
@@ -85,7 +85,7 @@ class Candidate:
 
     @cached_property
     def layout(self) -> tuple[object, ...]:
-        """What decides how devices take pods; candidates with equal ones take the same pods."""
+        """What decides how devices take pods; those with equal ones take the same pods."""
         return (self.target.family.name, self.room.devices)
 
     def offering_for(self, requirements: Requirements) -> Offering | None:
@@ -105,32 +105,38 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Supply(Large):
-    """Everything that could be bought: candidates of all pools, and what a plan should tell of them.
+    """Everything that could be bought on a market: the types of all pools, and what a plan should tell of them.
 
     `pool_problems` are why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave
     nodes without a GPU; both by the pool's name.
     """
 
-    candidates: tuple[Candidate, ...]
-    unavailable: tuple[Candidate, ...] = ()
+    market: Market
+    available: tuple[OfferedType, ...]
+    unavailable: tuple[OfferedType, ...] = ()
     families: tuple[Family, ...] = ()
     pool_problems: tuple[tuple[str, Cause], ...] = ()
     notes: tuple[Cause, ...] = ()
     sharing_problems: tuple[tuple[str, Cause], ...] = ()
 
     @cached_property
-    def by_pool(self) -> dict[str, tuple[Candidate, ...]]:
-        """Candidates of each pool that has any, in their order."""
-        found: dict[str, list[Candidate]] = {}
-        for candidate in self.candidates:
-            found.setdefault(candidate.pool.name, []).append(candidate)
+    def by_pool(self) -> dict[str, tuple[OfferedType, ...]]:
+        """Offered types of each pool that has any, in their order."""
+        found: dict[str, list[OfferedType]] = {}
+        for offered in self.available:
+            found.setdefault(offered.pool.name, []).append(offered)
         return {name: tuple(held) for name, held in found.items()}
+
+    @cached_property
+    def types_in_pools(self) -> Mapping[tuple[str, str], InstanceType]:
+        """Types as NodeOverlays correct them, by pool and name of the type; also those that cannot be had now."""
+        return {(each.pool.name, each.kind.name): each.kind for each in (*self.unavailable, *self.available)}
 
 
 @dataclass
 class _Collected:
-    candidates: list[Candidate] = field(default_factory=list)
-    unavailable: list[Candidate] = field(default_factory=list)
+    available: list[OfferedType] = field(default_factory=list)
+    unavailable: list[OfferedType] = field(default_factory=list)
     problems: list[tuple[str, Cause]] = field(default_factory=list)
     sharing: list[tuple[str, Cause]] = field(default_factory=list)
     notes: list[Cause] = field(default_factory=list)
@@ -151,12 +157,14 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
-    kept: dict[object, Supply] = market.__dict__.setdefault("_supply", {})
-    if key not in kept:
-        if len(kept) >= _KEPT:
-            kept.pop(next(iter(kept)))
-        kept[key] = _supply(snapshot, market)
-    return kept[key]
+    kept = market.supplies
+    known = kept.get(key)
+    if isinstance(known, Supply):
+        return known
+    if len(kept) >= _KEPT:
+        kept.pop(next(iter(kept)))
+    found = kept[key] = _supply(snapshot, market)
+    return found
 
 
 def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
@@ -181,7 +189,8 @@ def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
             for variant in among:
                 _offer(variant, kind, (snapshot, market, families), collected)
     return Supply(
-        tuple(sorted(collected.candidates, key=lambda c: c.order)),
+        market,
+        tuple(sorted(collected.available, key=lambda c: c.order)),
         tuple(collected.unavailable),
         families,
         tuple(collected.problems),
@@ -218,7 +227,7 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
     found = next((each for each in node_classes if (each.group, each.kind, each.name) == wanted), None)
     if found is None:
         return None if assume_ready else NodeClassNotFound(kind, name)
-    return None if found.is_ready else NodeClassNotReady(kind, name, Quoted(found.reason))
+    return None if found.is_ready else NodeClassUnready(kind, name, Quoted(found.reason))
 
 
 def allowed_types(pool: NodePool, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
@@ -259,12 +268,12 @@ def _names_fraction(pool: NodePool, kind: InstanceType) -> bool:
 
 
 def _offer(
-    pool: NodePool, kind: InstanceType, world: tuple[ClusterSnapshot, Market, tuple[Family, ...]], out: _Collected
+    pool: NodePool, kind: InstanceType, given: tuple[ClusterSnapshot, Market, tuple[Family, ...]], out: _Collected
 ) -> None:
     """Add one type of one pool to `out`, as available or with the reason why it is not."""
-    snapshot, market, families = world
+    snapshot, market, families = given
     requirements = pool.template_requirements().intersect(kind.requirements)
-    offered = offerings_of(pool, kind, requirements, market)
+    sold = offerings_of(pool, kind, requirements, market)
     family = owner_of(pool.labels, pool.stated_annotations, families)
     obstacle = _obstacle(pool, kind, families, family)
     shapes, devices = _cards(pool, replace(kind, devices=_as_observed(pool, kind, market)), family, obstacle)
@@ -277,22 +286,22 @@ def _offer(
         pool.name,
         quotas=snapshot.quotas,
         no_devices=obstacle,
-        sold=tuple((o.zone, o.capacity_type) for o in offered.available),
+        sold=tuple((o.zone, o.capacity_type) for o in sold.available),
     )
     room = _empty_room(target, with_parts(kind.allocatable, family, devices), snapshot)
-    candidate = Candidate(
+    offered = OfferedType(
         target,
         pool,
         replace(kind, devices=shapes),
-        offered.available,
+        sold.available,
         replace(room, devices=devices),
-        kind.capacity + {NODES: 1} + _cost(pool, offered.available),
-        offered.refused,
-        offered.retry_at_s,
-        offered.sold_out,
-        offered.too_dear,
+        kind.capacity + {NODES: 1} + _cost(pool, sold.available),
+        sold.refused,
+        sold.retry_at_s,
+        sold.sold_out,
+        sold.over_price_cap,
     )
-    (out.candidates if offered.available else out.unavailable).append(candidate)
+    (out.available if sold.available else out.unavailable).append(offered)
 
 
 def _cards(

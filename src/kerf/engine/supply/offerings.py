@@ -22,16 +22,16 @@ from kerf.model.nodepool import NodePool
 class Offered:
     """What a type comes in.
 
-    `available` in launch order: reserved, spot, on-demand, each by price, then zone; `too_dear` are those that a price
-    cap leaves out, cheapest first, and `sold_out` the capacity types it would otherwise come in. `refused` is why
-    nothing is available, None where something is, and `retry_at_s` when that may change.
+    `available` in launch order: reserved, spot, on-demand, each by price, then zone; `over_price_cap` are those that
+    a price cap leaves out, cheapest first, and `sold_out` the capacity types it would otherwise come in. `refused` is
+    why nothing is available, None where something is, and `retry_at_s` when that may change.
     """
 
     available: tuple[Offering, ...]
     refused: Cause | None = None
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
-    too_dear: tuple[Offering, ...] = ()
+    over_price_cap: tuple[Offering, ...] = ()
 
 
 def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements, market: Market) -> Offered:
@@ -42,17 +42,17 @@ def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements,
         for o in kind.offerings
         if (zones is None or zones.has(o.zone)) and (capacity_types is None or capacity_types.has(o.capacity_type))
     ]
-    too_dear = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)]
-    too_dear.sort(key=lambda o: (o.price_micro, o.zone))
-    within = [o for o in allowed if o not in too_dear]
+    over_price_cap = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)]
+    over_price_cap.sort(key=lambda o: (o.price_micro, o.zone))
+    within = [o for o in allowed if o not in over_price_cap]
     refused, retry_at_s = _back_off(pool, kind, market)
     available = [] if refused is not None else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
     if not available and refused is None:
         refused, retry_at_s = _why_unavailable(kind, within, market)
-        excess = pool.bounds.excess(kind, too_dear[0].price_micro) if too_dear and not within else None
+        excess = pool.bounds.excess(kind, over_price_cap[0].price_micro) if over_price_cap and not within else None
         refused = TypeOverPriceCap(Name(kind.name), excess) if excess is not None else refused
     available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
-    return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(too_dear))
+    return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(over_price_cap))
 
 
 def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[str, ...]:

@@ -2,42 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 
-from kerf.engine.supply.offered import supply
+from kerf.engine.supply.offered import Supply
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType, Offering
-from kerf.model.market import Market
 from kerf.model.plan import NodePlacement
 from kerf.model.promises import offering_of, planned_type
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
-def node_price(node: ClusterNode, market: Market) -> int:
-    """Per hour in micro-units, NodeOverlays aside; 0 for a node whose type or offering the market does not know."""
-    offering = _offering_of(node, market.find(_type_name(node)))
+def present_price(node: ClusterNode, supply: Supply) -> int:
+    """Per hour in micro-units, as NodeOverlays correct it for the node's pool; 0 where type or offering is unknown."""
+    offering = _offering_of(node, present_type(node, supply))
     return 0 if offering is None else offering.price_micro
 
 
-def present_price(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> int:
-    """The same as NodeOverlays correct it for the node's pool."""
-    offering = _offering_of(node, present_type(node, snapshot, market))
-    return 0 if offering is None else offering.price_micro
-
-
-def present_type(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> InstanceType | None:
+def present_type(node: ClusterNode, supply: Supply) -> InstanceType | None:
     """The node's type with the prices that it has in its pool; as the market sells it where the pool has it no more."""
     pool, name = node.claim.node_pool if node.claim is not None else "", _type_name(node)
-    return _types_in_pools(snapshot, market).get((pool, name)) or market.find(name)
-
-
-def _types_in_pools(snapshot: ClusterSnapshot, market: Market) -> Mapping[tuple[str, str], InstanceType]:
-    """Types by (pool, name); once for a snapshot and a market, because every node asks."""
-    held: tuple[Market, dict[tuple[str, str], InstanceType]] | None = snapshot.__dict__.get("_types_in_pools")
-    if held is None or held[0] is not market:
-        wares = supply(snapshot, market)
-        held = market, {(c.pool.name, c.kind.name): c.kind for c in (*wares.unavailable, *wares.candidates)}
-        snapshot.__dict__["_types_in_pools"] = held
-    return held[1]
+    return supply.types_in_pools.get((pool, name)) or supply.market.find(name)
 
 
 def _type_name(node: ClusterNode) -> str:
@@ -58,9 +41,9 @@ def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | Non
     return next((o for o in same if o.zone == zone), same[0] if same else None)
 
 
-def cluster_price(snapshot: ClusterSnapshot, market: Market) -> int:
+def cluster_price(nodes: Iterable[ClusterNode], supply: Supply) -> int:
     """Per hour in micro-units, of all nodes that Kerf launched or is launching."""
-    return sum(present_price(node, snapshot, market) for node in snapshot.nodes if node.claim is not None)
+    return sum(present_price(node, supply) for node in nodes if node.claim is not None)
 
 
 def cards_in_use(

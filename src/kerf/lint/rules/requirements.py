@@ -88,8 +88,8 @@ def illegal_label(subject: Subject, context: LintContext) -> Notes:
         values = requirement.get("values")
         for index, value in enumerate(values if isinstance(values, list) else ()):
             if isinstance(value, str) and not LABEL_VALUE.accepts(value):
-                told = hint if "/" in value else ""
-                yield Note((*path, "values", index), f"{brief(value)} can be no value of a label: {_why(value)}", told)
+                more = hint if "/" in value else ""
+                yield Note((*path, "values", index), f"{brief(value)} can be no value of a label: {_why(value)}", more)
     for at in _label_maps(subject):
         for key, value in subject.mapping(*at).items():
             if not LABEL_KEY.accepts(key):

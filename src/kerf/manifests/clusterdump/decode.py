@@ -11,7 +11,7 @@ from typing import Any
 from kerf.manifests.kinds import METADATA
 from kerf.manifests.metadata import instant
 from kerf.manifests.schema import ANYTHING, BOOLEAN, FILLED, INSTANT, TEXT, ListOf, MapOf, Record, one_of
-from kerf.model.dump import DUMP, DUMP_VERSION, Catalogue, ClusterDump
+from kerf.model.dump import DUMP, DUMP_VERSION, CatalogueSource, ClusterDump
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import BackOff, SoldOut
 from kerf.model.snapshot import PLUGIN_NAMESPACES
@@ -65,7 +65,7 @@ def cluster_dump_of(raw: Object) -> ClusterDump:
         strategy=settings.get("strategy") or "cost",
         follow=settings.get("follow") or "auto",
         plugin_namespaces=tuple(settings.get("pluginNamespaces") or PLUGIN_NAMESPACES),
-        catalogue=Catalogue(
+        catalogue=CatalogueSource(
             name=catalogue.get("name") or "",
             region=catalogue.get("region") or "",
             text=catalogue.get("text") or "",

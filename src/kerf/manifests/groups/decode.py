@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kerf.manifests.admission import Admission
+from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.metadata import Meta, conditions_of
 from kerf.manifests.pods.decode import spec_at
 from kerf.manifests.schema import Report
@@ -28,7 +28,7 @@ def _group(kind: type[PodGroup], raw: Object) -> PodGroup:
     return kind(meta.namespace, meta.name, raw["spec"].get("minMember") or 0, meta.uid, meta.resource_version)
 
 
-def pod_template_of(raw: Object, report: Report, admission: Admission, source: str) -> PodTemplate:
+def pod_template_of(raw: Object, report: Report, admission: AdmissionDefaults, source: str) -> PodTemplate:
     """A PodTemplate as the pod that would be made of it."""
     meta, template = Meta.of(raw, is_namespaced=True), raw["template"]
     metadata = template.get("metadata") or {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests.documents import Document
 from kerf.manifests.migrate import forms, metadata, node_class, others, pools, values
-from kerf.manifests.migrate.objects import FieldChange, New, Object, Old, Outcome
+from kerf.manifests.migrate.objects import FieldChange, FieldOutcome, New, Object, Old
 from kerf.manifests.migrate.pools import Pool
 from kerf.manifests.migrate.requirements import Offers, everything_is_sold
 from kerf.manifests.read import Documents
@@ -34,7 +34,7 @@ class Migration:
         """Whether somebody has to decide or fill in something."""
         return any(row.needs_look for row in self.rows)
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: FieldOutcome) -> int:
         """How many fields came to that."""
         return sum(row.outcome is outcome for row in self.rows)
 

@@ -68,7 +68,7 @@ _METADATA = ("httpEndpoint", "httpProtocolIPv6", "httpPutResponseHopLimit", "htt
 
 
 @dataclass(frozen=True)
-class Defaults:
+class MetadataDefaults:
     """What the old kind took for metadata options: where there are none at all, and where some are given."""
 
     without: dict[str, Any]
@@ -81,8 +81,8 @@ _REACHABLE = {
     "httpPutResponseHopLimit": 2,
     "httpTokens": "required",
 }
-ALPHA = Defaults(_REACHABLE, {"httpTokens": "optional"})
-BETA = Defaults(_REACHABLE, {"httpPutResponseHopLimit": 2})
+ALPHA = MetadataDefaults(_REACHABLE, {"httpTokens": "optional"})
+BETA = MetadataDefaults(_REACHABLE, {"httpPutResponseHopLimit": 2})
 
 
 def from_template(old: Old, at: Path, new: New) -> None:
@@ -230,7 +230,7 @@ def _missing(old: Old, new: New, name: str, what: str, hint: str = "") -> None:
     old.placeholder(new, (*_SPEC, name), value, "required today", what, hint)
 
 
-def _machine(old: Old, at: Path, new: New, defaults: Defaults) -> None:
+def _machine(old: Old, at: Path, new: New, defaults: MetadataDefaults) -> None:
     for index, device in enumerate(old.at(*at, "blockDeviceMappings") or []):
         _device(old, (*at, "blockDeviceMappings", index), new, device)
     for name in ("userData", "context", "detailedMonitoring", "associatePublicIPAddress"):
@@ -243,7 +243,7 @@ def _machine(old: Old, at: Path, new: New, defaults: Defaults) -> None:
     _metadata_options(old, at, new, defaults)
 
 
-def _metadata_options(old: Old, at: Path, new: New, defaults: Defaults) -> None:
+def _metadata_options(old: Old, at: Path, new: New, defaults: MetadataDefaults) -> None:
     to: Path = (*_SPEC, "metadataOptions")
     given = old.at(*at, "metadataOptions")
     for name in _METADATA:

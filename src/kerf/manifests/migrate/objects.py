@@ -27,7 +27,7 @@ _NEVER_EXISTED = {
 }
 
 
-class Outcome(Enum):
+class FieldOutcome(Enum):
     """What became of a field."""
 
     KEPT = "kept"
@@ -49,7 +49,7 @@ class FieldChange:
     place: str
     subject: str
     path: Path
-    outcome: Outcome
+    outcome: FieldOutcome
     target: str = ""
     to: Path = ()
     why: str = ""
@@ -177,7 +177,7 @@ class Old:
         if only:
             value = {key: below for key, below in value.items() if key in only}
         new.put(to, value, (self.document, path))
-        self._row(path, Outcome.KEPT, new, to, why, hint, look)
+        self._row(path, FieldOutcome.KEPT, new, to, why, hint, look)
         if only:
             self._only(path, only)
 
@@ -200,7 +200,7 @@ class Old:
     ) -> None:
         """Put `value` into `new` at `to` in place of what is at `path`; with `only`, in place of these keys of it."""
         new.put(to, value, (self.document, path))
-        self._row(path, Outcome.CHANGED, new, to, why, hint, look)
+        self._row(path, FieldOutcome.CHANGED, new, to, why, hint, look)
         if only:
             self._only(path, only)
 
@@ -211,12 +211,12 @@ class Old:
     def drop(self, path: Path, why: str, hint: str = "", *, look: bool = True) -> None:
         """Leave out what is at `path`, where there is something."""
         if self.at(*path) is not None:
-            self._row(path, Outcome.NOT_KEPT, None, (), why, hint, look)
+            self._row(path, FieldOutcome.NOT_KEPT, None, (), why, hint, look)
 
     def add(self, new: New, to: Path, value: object, why: str, hint: str = "", *, look: bool = False) -> None:
         """Put what the old object has not, because today's API has another default."""
         new.put(to, value)
-        self._added(Outcome.ADDED, new, to, why, hint, look)
+        self._added(FieldOutcome.ADDED, new, to, why, hint, look)
 
     def placeholder(self, new: New, to: Path, value: object, why: str, what: str, hint: str = "") -> None:
         """Put what has to be filled in: `told` says with what, also in a comment on the first scalar at `to`."""
@@ -227,7 +227,7 @@ class Old:
             step = 0 if isinstance(found, list) else next(iter(found))
             spot, found = (*spot, step), found[step]
         new.marks[spot] = f"fill in: {what}"
-        self._added(Outcome.PLACEHOLDER, new, to, why, f"fill in {what}" + (f"; {hint}" if hint else ""), True)
+        self._added(FieldOutcome.PLACEHOLDER, new, to, why, f"fill in {what}" + (f"; {hint}" if hint else ""), True)
 
     def done(self, path: Path) -> None:
         """What is at `path` has been dealt with."""
@@ -239,7 +239,7 @@ class Old:
             name = next((step for step in reversed(path) if isinstance(step, str)), "")
             hint = _NEVER_EXISTED.get(name, "")
             why = "no version of Karpenter had this field" if hint else "today's API has no such field"
-            self._row(path, Outcome.NOT_KEPT, None, (), why, hint, True)
+            self._row(path, FieldOutcome.NOT_KEPT, None, (), why, hint, True)
 
     def _undone(self, path: Path, value: object) -> list[Path]:
         """The outermost paths below which nothing has been dealt with, in the order of the document."""
@@ -250,12 +250,14 @@ class Old:
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         return [found for step, below in items for found in self._undone((*path, step), below)]
 
-    def _row(self, path: Path, outcome: Outcome, new: New | None, to: Path, why: str, hint: str, look: bool) -> None:
+    def _row(
+        self, path: Path, outcome: FieldOutcome, new: New | None, to: Path, why: str, hint: str, look: bool
+    ) -> None:
         self._done.add(path)
         place = self.document.place(path, at_key=bool(path) and isinstance(path[-1], str))
         target = new.title if new is not None else ""
         self.rows.append(FieldChange(place, self.title, path, outcome, target, to, why, hint, look))
 
-    def _added(self, outcome: Outcome, new: New, to: Path, why: str, hint: str, look: bool) -> None:
+    def _added(self, outcome: FieldOutcome, new: New, to: Path, why: str, hint: str, look: bool) -> None:
         place = self.document.place(("kind",))
         self.rows.append(FieldChange(place, self.title, (), outcome, new.title, to, why, hint, look))

@@ -8,7 +8,7 @@ webhook. So all three are said. Sources: the CRDs, and the upgrade notes for 0.3
 from dataclasses import dataclass, replace
 
 from kerf.manifests.migrate import metadata, requirements
-from kerf.manifests.migrate.objects import New, Old, Outcome
+from kerf.manifests.migrate.objects import FieldOutcome, New, Old
 from kerf.manifests.migrate.requirements import Offers
 from kerf.manifests.schema import Path
 from kerf.model.gpu import NVIDIA_GPU
@@ -42,7 +42,7 @@ class Pool:
         self.new.put(place, name)
         why = "a class with the settings of its kubelet"
         rows = self.old.rows
-        rows[:] = [replace(row, outcome=Outcome.CHANGED, why=why) if row.to == place else row for row in rows]
+        rows[:] = [replace(row, outcome=FieldOutcome.CHANGED, why=why) if row.to == place else row for row in rows]
 
 
 def from_provisioner(old: Old, class_name: str, offers: Offers) -> Pool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kerf.manifests.admission import Admission, Defaults
+from kerf.manifests.admission import AdmissionDefaults, Defaults
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.metadata import Meta, instant, shared_text
 from kerf.manifests.rules import check_requirement
@@ -296,7 +296,7 @@ def _is_extended(name: str) -> bool:
 _NO_SPEC = PodSpec(())
 
 
-def spec_at(raw: Any, path: Path, report: Report, admission: Admission, namespace: str) -> tuple[PodSpec, str]:
+def spec_at(raw: Any, path: Path, report: Report, admission: AdmissionDefaults, namespace: str) -> tuple[PodSpec, str]:
     """(spec, why the API server would refuse it) of the spec at `path`. What is wrong is noted in `report`."""
     reading = _reading_at(raw, path, report, admission.defaults(namespace))
     return reading.spec or _NO_SPEC, reading.invalid
@@ -310,7 +310,7 @@ def _reading_at(raw: Any, path: Path, report: Report, defaults: Defaults | None)
     return reading
 
 
-def pod_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> Pod:
+def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Pod:
     """A Pod as the API shows it, or as a manifest describes it."""
     meta = Meta.of(raw, is_namespaced=True)
     status = raw.get("status") or {}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.manifests.admission import Admission
+from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.metadata import Meta, conditions_of, instant
 from kerf.manifests.pods.decode import selector_of, spec_at
 from kerf.manifests.schema import Report
@@ -28,7 +28,7 @@ _MILLI_GPU_HOUR = 36_000
 """In ten-thousandths of a card times seconds."""
 
 
-def window_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> CapacityWindow:
+def window_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> CapacityWindow:
     """A CapacityWindow with the defaults of its CRD."""
     meta, spec = Meta.of(raw), raw["spec"]
     pools = tuple(spec.get("nodePools") or ())
@@ -71,7 +71,7 @@ def _warm(
     index: int,
     raw: dict[str, Any],
     pools: tuple[str, ...],
-    reading: tuple[Report, Admission, str],
+    reading: tuple[Report, AdmissionDefaults, str],
 ) -> WarmCapacity:
     """The pod has no uid: what an API server and a sharing family would add to it is added where it is planned."""
     report, admission, source = reading

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.manifests.admission import Admission
+from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.decoded import Workload
 from kerf.manifests.metadata import Meta
 from kerf.manifests.pods.decode import selector_of, spec_at
@@ -26,7 +26,7 @@ _DAEMON_TOLERATIONS = (
 
 
 def _template_pod(
-    raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report, admission: Admission, source: str
+    raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report, admission: AdmissionDefaults, source: str
 ) -> Pod:
     """The pod that a controller would make; it has no uid, since no API has seen it."""
     meta = Meta.of(raw, is_namespaced=True)
@@ -49,14 +49,14 @@ def _template_pod(
     )
 
 
-def daemon_set_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> DaemonSet:
+def daemon_set_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> DaemonSet:
     """A DaemonSet as the pod it puts on a node, with the tolerations its controller adds."""
     pod = _template_pod(raw, raw["spec"]["template"], ("spec", "template"), report, admission, source)
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, *_DAEMON_TOLERATIONS))
     return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec))
 
 
-def workload_of(raw: dict[str, Any], report: Report, admission: Admission, source: str) -> Workload:
+def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Workload:
     """A Deployment, ReplicaSet, StatefulSet, Job or CronJob."""
     meta, spec, kind = Meta.of(raw, is_namespaced=True), raw["spec"], raw["kind"]
     path: Path = ("spec", "template")

@@ -9,7 +9,7 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL
 from kerf.model.instancetypes import price_number
 from kerf.sim.course.books import Books
 from kerf.sim.course.observer import Observer
-from kerf.sim.course.report import Outcome
+from kerf.sim.course.report import CheckedExpectation
 from kerf.sim.course.steps import CostExpected, EventExpected, Expectation, NodesExpected, PodsExpected
 
 
@@ -26,7 +26,9 @@ class _Measure:
         return all(wanted in (None, self.found[name]) for name, wanted in self.wanted.items())
 
 
-def outcome_of(expectation: Expectation, observer: Observer, cloud: FakeCloud, books: Books, now_s: float) -> Outcome:
+def outcome_of(
+    expectation: Expectation, observer: Observer, cloud: FakeCloud, books: Books, now_s: float
+) -> CheckedExpectation:
     """Look now. `got` repeats what selects and has the numbers that were asked for."""
     expected = expectation.expected
     if isinstance(expected, NodesExpected):
@@ -44,7 +46,7 @@ def outcome_of(expectation: Expectation, observer: Observer, cloud: FakeCloud, b
     if isinstance(expected, EventExpected) and expected.count is None:
         got, is_met = {**got, "count": measure.found["count"]}, measure.found["count"] > 0
     offset_s = expectation.at_s
-    return Outcome(offset_s, dict(expectation.written), {name: got}, is_met, expectation.place)
+    return CheckedExpectation(offset_s, dict(expectation.written), {name: got}, is_met, expectation.place)
 
 
 def _nodes(expected: NodesExpected, observer: Observer, books: Books) -> _Measure:

@@ -84,7 +84,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckedExpectation:
     """An expectation and what came of it; `expected` as the scenario writes it, `got` in the same form."""
 
     at_s: float
@@ -105,7 +105,7 @@ class SimulationReport(Large):
     totals: Totals = Totals()
     rows: tuple[Row, ...] = ()
     samples: tuple[Sample, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[CheckedExpectation, ...] = ()
     notes: tuple[str, ...] = ()
     events: int = 0
 

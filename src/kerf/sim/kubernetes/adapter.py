@@ -65,7 +65,7 @@ class SimReader:
 
     def __init__(self, api: InMemoryApi) -> None:
         self._api = api
-        self._told: dict[ObjectKey, tuple[str, Watched]] = {}
+        self._given: dict[ObjectKey, tuple[str, Watched]] = {}
         self._changes: asyncio.Queue[tuple[str, Json] | None] = asyncio.Queue()
 
     async def events(self) -> AsyncIterator[Event]:
@@ -103,17 +103,17 @@ class SimReader:
     def _listed(self) -> Iterator[Event]:
         objects = [obj for kind in self._api.kinds() for obj in self._api.list(kind) if _is_followed(obj)]
         there = {key_of(obj) for obj in objects}
-        for key in [key for key in self._told if key not in there]:
-            yield Deleted(self._told.pop(key)[1])
+        for key in [key for key in self._given if key not in there]:
+            yield Deleted(self._given.pop(key)[1])
         for obj in objects:
             yield from self._translated("ADDED", obj)
 
     def _translated(self, type_: str, obj: Json) -> Sequence[Event]:
-        key, last = key_of(obj), self._told.get(key_of(obj))
+        key, last = key_of(obj), self._given.get(key_of(obj))
         if type_ == DELETED:
             # As a real reader: with the form told last, since the very last may be unreadable.
-            return () if last is None else (Deleted(self._told.pop(key)[1]),)
-        gone = () if last is None or last[0] == uid_of(obj) else (Deleted(self._told.pop(key)[1]),)
+            return () if last is None else (Deleted(self._given.pop(key)[1]),)
+        gone = () if last is None or last[0] == uid_of(obj) else (Deleted(self._given.pop(key)[1]),)
         try:
             value = decoded(obj)
         except DecodeError as error:
@@ -121,7 +121,7 @@ class SimReader:
             return gone
         if value is None:
             return gone
-        self._told[key] = (uid_of(obj), value)
+        self._given[key] = (uid_of(obj), value)
         return (*gone, Upserted(value))
 
 

@@ -5,13 +5,12 @@ requests, a namespace fills in what a container does not say, and a class name b
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 from kerf.errors import ApiError
 from kerf.model.constraints import NO_EXECUTE
 from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
 from kerf.ports import Refused
-from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, key_of, name_of, shown
+from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, ObjectLookup, key_of, name_of, shown
 
 Admission = Callable[[Json], None]
 """Changes a new object in place, or raises ApiError to refuse it. The object has a name, and no uid yet."""
@@ -20,15 +19,7 @@ _BORNE_S = 300
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
-class Objects(Protocol):
-    """Where objects are looked up."""
-
-    def list(self, kind: str) -> JsonList:
-        """All objects of a kind."""
-        ...
-
-
-def limit_ranges(objects: Objects) -> Admission:
+def limit_ranges(objects: ObjectLookup) -> Admission:
     """Complete each container's resources from its own limits, then from the LimitRanges of its namespace."""
 
     def admit(obj: Json) -> None:
@@ -65,7 +56,7 @@ def _complete(container: Json, items: JsonList) -> None:
         container["resources"] = {**resources, **{name: amounts for name, amounts in found.items() if amounts}}
 
 
-def priority(objects: Objects) -> Admission:
+def priority(objects: ObjectLookup) -> Admission:
     """Turn `priorityClassName`, or the global default class, into the pod's number."""
 
     def admit(obj: Json) -> None:

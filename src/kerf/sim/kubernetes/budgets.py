@@ -6,13 +6,12 @@ go whatever the budget says as long as the ready ones suffice.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from kerf.errors import ApiError
 from kerf.ports import EvictionBlocked
 from kerf.sim.objects import (
     Json,
-    JsonList,
+    ObjectLookup,
     controller_of,
     is_deleting,
     is_ended,
@@ -22,18 +21,6 @@ from kerf.sim.objects import (
     selected,
     uid_of,
 )
-
-
-class Objects(Protocol):
-    """Where objects are looked up."""
-
-    def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """One object, None when there is none."""
-        ...
-
-    def list(self, kind: str) -> JsonList:
-        """All objects of a kind."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +37,7 @@ class _NoScale(Exception):
     """The controller of a pod has no number of replicas (a Job): the budget then allows nothing."""
 
 
-def count_budget(objects: Objects, budget: Json) -> BudgetCount:
+def count_budget(objects: ObjectLookup, budget: Json) -> BudgetCount:
     """What `budget` allows at this moment."""
     spec = budget["spec"]
     namespace = budget["metadata"]["namespace"]
@@ -63,7 +50,7 @@ def count_budget(objects: Objects, budget: Json) -> BudgetCount:
     return BudgetCount(expected, desired, healthy, max(0, healthy - desired) if expected > 0 else 0)
 
 
-def check_eviction(objects: Objects, pod: Json) -> None:
+def check_eviction(objects: ObjectLookup, pod: Json) -> None:
     """Raises EvictionBlocked while a budget forbids the eviction, ApiError when several budgets cover the pod."""
     if is_ended(pod) or is_deleting(pod) or phase_of(pod) == "Pending":
         return
@@ -89,7 +76,7 @@ def _lets_unready_go(budget: Json, count: BudgetCount) -> bool:
     return count.healthy >= count.desired > 0
 
 
-def _of_namespace(objects: Objects, namespace: str, spec: Json) -> list[Json]:
+def _of_namespace(objects: ObjectLookup, namespace: str, spec: Json) -> list[Json]:
     return selected(spec.get("selector"), (p for p in objects.list("Pod") if p["metadata"]["namespace"] == namespace))
 
 
@@ -98,7 +85,7 @@ def _covers(budget: Json, pod: Json) -> bool:
     return is_near and bool(selected(budget["spec"].get("selector"), [pod]))
 
 
-def _expected_and_desired(objects: Objects, spec: Json, pods: list[Json]) -> tuple[int, int]:
+def _expected_and_desired(objects: ObjectLookup, spec: Json, pods: list[Json]) -> tuple[int, int]:
     if "maxUnavailable" in spec:
         expected = _expected_scale(objects, pods)
         return expected, max(0, expected - scaled(spec["maxUnavailable"], expected))
@@ -115,7 +102,7 @@ def scaled(value: int | str, total: int, *, round_up: bool = True) -> int:
     return -(-share // 100) if round_up else share // 100
 
 
-def _expected_scale(objects: Objects, pods: list[Json]) -> int:
+def _expected_scale(objects: ObjectLookup, pods: list[Json]) -> int:
     """The sum of `replicas` over the pods' controllers; pods that nobody controls do not count."""
     scales: dict[str, int] = {}
     for pod in pods:

@@ -24,7 +24,7 @@ _TAINT_WEIGHT, _AFFINITY_WEIGHT, _RESOURCES_WEIGHT = 3, 2, 1
 
 
 @dataclass(slots=True)
-class Room:
+class NodePods:
     """A node and the pods that count on it; `used` is their sum, `counted` the sum that the scores count."""
 
     node: Node
@@ -61,30 +61,30 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FilterRefusal:
     """Which plugin refuses the pod on a node, and why in kube-scheduler's words."""
 
     plugin: str
     reasons: tuple[str, ...]
 
 
-def refusal(attempt: Attempt, room: Room, nominated: Iterable[Pod] = ()) -> Refusal | None:
+def refusal(attempt: Attempt, room: NodePods, nominated: Iterable[Pod] = ()) -> FilterRefusal | None:
     """Why the node cannot take the pod; None when it can. `nominated` are other pods that are promised room there."""
     pod, node = attempt.pod, room.node
     if _is_closed(pod, node):
-        return Refusal(UNSCHEDULABLE, ("node(s) were unschedulable",))
+        return FilterRefusal(UNSCHEDULABLE, ("node(s) were unschedulable",))
     if not _is_tolerated(pod, node):
-        return Refusal(TAINTS, ("node(s) had untolerated taint(s)",))
+        return FilterRefusal(TAINTS, ("node(s) had untolerated taint(s)",))
     if not _is_wanted(attempt, node):
-        return Refusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",))
+        return FilterRefusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",))
     promised = [other for other in nominated if other.key != pod.key]
     if any(has_common_port(pod, other) for other in (*room.pods.values(), *promised)):
-        return Refusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
+        return FilterRefusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
     used = room.used
     for other in promised:
         used = used + other.spec.requests
     short = _short(attempt, node.allocatable, used)
-    return Refusal(RESOURCES, short) if short else None
+    return FilterRefusal(RESOURCES, short) if short else None
 
 
 def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, new: Node) -> bool:
@@ -155,7 +155,7 @@ def _short(attempt: Attempt, allocatable: Resources, used: Resources) -> tuple[s
     return tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short)
 
 
-def best(attempt: Attempt, rooms: Sequence[Room]) -> Room:
+def best(attempt: Attempt, rooms: Sequence[NodePods]) -> NodePods:
     """The node that kube-scheduler prefers among those that can take the pod; the first by name among equals."""
     taints = [_intolerable(attempt.pod, room.node.taints) for room in rooms]
     affinities = [
@@ -178,7 +178,7 @@ def _intolerable(pod: Pod, taints: Collection[Taint]) -> int:
     )
 
 
-def _least_allocated(pod: Pod, room: Room) -> int:
+def _least_allocated(pod: Pod, room: NodePods) -> int:
     """The free share of cpu and memory with the pod on the node, from 0 to 100, as LeastAllocated scores it."""
     own, shares = _counted(pod), []
     for name in _LEAST_COUNTED:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.model.pods import Pod
-from kerf.sim.kubernetes.filters import Attempt, Room, refusal
+from kerf.sim.kubernetes.filters import Attempt, NodePods, refusal
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Preemption:
     victims: tuple[Pod, ...]
 
 
-def preemption(attempt: Attempt, rooms: Iterable[Room], promised: Mapping[str, Sequence[Pod]]) -> Preemption | None:
+def preemption(attempt: Attempt, rooms: Iterable[NodePods], promised: Mapping[str, Sequence[Pod]]) -> Preemption | None:
     """Where the pod would fit without pods of lower priority; None where it would nowhere."""
     found: list[tuple[tuple[int, int, str], Preemption]] = []
     for room in rooms:
@@ -36,8 +36,8 @@ def preemption(attempt: Attempt, rooms: Iterable[Room], promised: Mapping[str, S
     return min(found, key=lambda each: each[0], default=(None, None))[1]
 
 
-def _victims(attempt: Attempt, room: Room, lower: Sequence[Pod], promised: Sequence[Pod]) -> list[Pod] | None:
-    left = Room(room.node)
+def _victims(attempt: Attempt, room: NodePods, lower: Sequence[Pod], promised: Sequence[Pod]) -> list[Pod] | None:
+    left = NodePods(room.node)
     for pod in room.pods.values():
         if pod not in lower:
             left.put(pod)

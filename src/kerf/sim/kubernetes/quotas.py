@@ -6,7 +6,6 @@ out: scopes (a quota that has any counts nothing here) and objects other than po
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from kerf.errors import ApiError
 from kerf.manifests.decode import decode_object
@@ -16,17 +15,9 @@ from kerf.model.snapshot import ResourceQuota
 from kerf.sim.kubernetes.admission import Admission
 from kerf.sim.kubernetes.api import DELETED, Change
 from kerf.sim.kubernetes.reconcilers import Key, Watcher
-from kerf.sim.objects import Json, JsonList, is_ended, key_of, name_of, shown
+from kerf.sim.objects import Json, JsonList, ObjectLookup, is_ended, key_of, name_of, shown
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
-
-
-class Objects(Protocol):
-    """Where objects are looked up."""
-
-    def list(self, kind: str) -> JsonList:
-        """All objects of a kind."""
-        ...
 
 
 class Quotas(Watcher):
@@ -49,7 +40,7 @@ class Quotas(Watcher):
         self.api.patch(self.kind, obj["metadata"]["namespace"], name_of(obj), {"status": status}, subresource="status")
 
 
-def within_quotas(objects: Objects) -> Admission:
+def within_quotas(objects: ObjectLookup) -> Admission:
     """Refuse a pod that a ResourceQuota of its namespace has no room for, or that does not say what it asks for."""
 
     def admit(obj: Json) -> None:
@@ -61,7 +52,7 @@ def within_quotas(objects: Objects) -> Admission:
     return admit
 
 
-def _check(objects: Objects, quota: Json, obj: Json) -> None:
+def _check(objects: ObjectLookup, quota: Json, obj: Json) -> None:
     hard, pod = _hard(quota), _pod(obj)
     start = f"{shown(key_of(obj))} is forbidden: "
     unsaid = sorted(name for name in hard if _says_nothing(pod, name))
@@ -98,13 +89,13 @@ def _pod(obj: Json) -> Pod:
     return value
 
 
-def _of_namespace(objects: Objects, pod: Json) -> JsonList:
+def _of_namespace(objects: ObjectLookup, pod: Json) -> JsonList:
     namespace = pod["metadata"]["namespace"]
     found = (quota for quota in objects.list("ResourceQuota") if quota["metadata"]["namespace"] == namespace)
     return [quota for quota in found if not quota["spec"].get("scopes") and not quota["spec"].get("scopeSelector")]
 
 
-def _used(objects: Objects, quota: Json, hard: Mapping[str, int]) -> dict[str, int]:
+def _used(objects: ObjectLookup, quota: Json, hard: Mapping[str, int]) -> dict[str, int]:
     """What pods use of what the quota limits; a name that no pod can use is left out."""
     pods = [pod for pod in objects.list("Pod") if pod["metadata"]["namespace"] == quota["metadata"]["namespace"]]
     used = {name: 0 for name in hard if _is_counted(name)}

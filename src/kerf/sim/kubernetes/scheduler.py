@@ -21,7 +21,7 @@ from kerf.sharing.hami.records import NODE
 from kerf.sim.hami import verdicts as hami
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
 from kerf.sim.kubernetes.decoding import decoded
-from kerf.sim.kubernetes.filters import EXTENDER, Attempt, Room, best, refusal
+from kerf.sim.kubernetes.filters import EXTENDER, Attempt, NodePods, best, refusal
 from kerf.sim.kubernetes.preemption import preemption
 from kerf.sim.kubernetes.queueing import SchedulingQueue, Waiting
 from kerf.sim.kubernetes.webhook import family_of
@@ -44,7 +44,7 @@ class Scheduler:
 
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, NodePods] = {}
         self._queue = SchedulingQueue(clock, self._soon)
         self._place: dict[str, str] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
@@ -75,7 +75,7 @@ class Scheduler:
         assert isinstance(node, Node)
         room = self._rooms.get(name)
         if room is None:
-            room = self._rooms[name] = Room(node)
+            room = self._rooms[name] = NodePods(node)
             for pod in self._homeless.pop(name, {}).values():
                 room.put(pod)
             self._queue.node_changed(None, node)
@@ -155,7 +155,7 @@ class Scheduler:
         attempt = Attempt(pod, waiting.only_nodes, ignored)
         reasons: Counter[str] = Counter()
         refused_by: set[str] = set()
-        feasible: list[Room] = []
+        feasible: list[NodePods] = []
         promised = self._promised(pod)
         for _, room in sorted(self._rooms.items()):
             refused = refusal(attempt, room, promised.get(room.node.name, ()))

@@ -2,6 +2,7 @@
 
 from kerf.engine.explain.plan import plan
 from kerf.engine.study.sizing.pools import Filled, PoolReview, reviewed
+from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.usage import NO_USAGE, NodeUsage, Usage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pool, a_snapshot, an_instance_type, cards
@@ -21,7 +22,7 @@ def review(limits: dict[str, str | int] | None, market: Market = MARKET, usage: 
     snapshot = a_snapshot(
         pools=[pool], nodes=[a_node("n1")], claims=[a_claim("c1", node_name="n1")], pods=[*running, *some(3, cpu=2)]
     )
-    return reviewed(pool, plan(snapshot, market), snapshot, market, usage)
+    return reviewed(pool, plan(snapshot, market), World(snapshot, market), usage)
 
 
 def test_a_limit_is_compared_with_nodes_plan_requests_and_measure() -> None:

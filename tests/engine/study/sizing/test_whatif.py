@@ -2,6 +2,7 @@
 
 from kerf.engine.buy.options import Options
 from kerf.engine.study.sizing.compare import changed_spec, compared, with_requests
+from kerf.engine.world import World
 from kerf.model.pods import Container, PodSpec
 from kerf.model.quantities import Resources
 from kerf.testing.builders import a_market, a_pool, a_snapshot, an_instance_type, resources
@@ -14,7 +15,7 @@ def test_one_cpu_needs_nine_nodes_and_900m_seven() -> None:
     """3920m allocatable hold three pods of 1 cpu, and four of 900m: 25 / 4 is no seven with requests of 1."""
     snapshot = a_snapshot(pools=[a_pool()], pods=some(25))
 
-    found = compared(snapshot, a_market(M5), Options(), [resources(cpu=1), resources(cpu="900m")])
+    found = compared(World(snapshot, a_market(M5)), Options(), [resources(cpu=1), resources(cpu="900m")])
 
     assert [(1, 192_000), (9, 1_728_000), (7, 1_344_000)] == [(each.nodes, each.price_micro) for each in found]
     assert [(25, 25), (1, 3), (1, 4)] == [each.pods_a_node for each in found]

@@ -6,6 +6,7 @@ from typing import Any
 from kerf.engine.explain.causes import misfit_reason, missing_text
 from kerf.engine.study.sizing.orchestrators import batches
 from kerf.engine.study.sizing.workloads import Fitting, fitting, openings, standing
+from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.pods import Owner, Pod
 from kerf.model.quantities import NOTHING
@@ -41,7 +42,7 @@ def used(pods: list[Pod], millis: int, mib: int = 100, node_millis: int | None =
 def fitted(pods: list[Pod], usage: Usage, market: Market = MARKET) -> Fitting | None:
     """What would fit them."""
     snapshot = world(pods)
-    return fitting(pods, standing(pods, snapshot, usage), snapshot, market, usage)
+    return fitting(pods, standing(pods, snapshot, usage), World(snapshot, market), usage)
 
 
 def test_pods_are_counted_by_node_with_what_they_ask_and_use() -> None:
@@ -90,7 +91,7 @@ def test_a_daemon_set_counts_whose_pods_are_not_shown() -> None:
     snapshot = world(pods)
     snapshot = replace(snapshot, daemon_sets=(DaemonSet("kube-system", "log", a_pod("log", cpu="150m")),))
     usage = used(pods, 146, node_millis=3802)
-    fit = fitting(pods, standing(pods, snapshot, usage), snapshot, MARKET, usage)
+    fit = fitting(pods, standing(pods, snapshot, usage), World(snapshot, MARKET), usage)
 
     assert fit is not None
     assert 912 == fit.requests["cpu"]
@@ -120,17 +121,17 @@ def test_who_asks_enough_or_is_not_known_gets_no_advice() -> None:
 def test_a_pool_says_its_largest_type_and_what_its_limits_allow() -> None:
     """One node of four cpus counts already."""
     pods = runs(1)
-    [opening] = openings(pods[0], resources(cpu=1), world(pods, limits={"cpu": 16}), a_market(M5, M5_2X))
+    [opening] = openings(pods[0], resources(cpu=1), World(world(pods, limits={"cpu": 16}), a_market(M5, M5_2X)))
 
     assert ("m5.2xlarge", 7910, 3) == (opening.largest, opening.allocatable["cpu"], opening.room)
-    assert None is openings(pods[0], NOTHING, world(pods), MARKET)[0].room
+    assert None is openings(pods[0], NOTHING, World(world(pods), MARKET))[0].room
 
 
 def test_a_pool_that_does_not_take_the_pod_says_why() -> None:
     """002-7: its node selector; 002-9: its size against the largest type."""
     pod = runs(1, selector={"disk": "ssd"})[0]
-    [by_label] = openings(pod, NOTHING, world([pod]), MARKET)
-    [by_size] = openings(runs(1)[0], resources(cpu=6), world([]), MARKET)
+    [by_label] = openings(pod, NOTHING, World(world([pod]), MARKET))
+    [by_size] = openings(runs(1)[0], resources(cpu=6), World(world([]), MARKET))
 
     assert by_label.misfit is not None
     assert by_size.misfit is not None

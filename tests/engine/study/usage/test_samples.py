@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerf.engine.study.usage.samples import STALE_S, Fault, believed, joined
+from kerf.engine.study.usage.samples import STALE_S, SampleFault, believed, joined
 from kerf.model.usage import ContainerUsage, NodeUsage, PodUsage, Usage
 from kerf.testing.builders import a_node, a_pod
 
@@ -33,7 +33,12 @@ def test_samples_that_say_nothing_of_now_are_left_out_and_counted() -> None:
     found = joined(Usage({f"default/{one.name}": one for one in SAMPLES}, nodes), PODS, NODES, NOW_S)
 
     assert (["default/here"], ["n"]) == (list(found.usage.pods), list(found.usage.nodes))
-    assert {Fault.GONE: 3, Fault.AHEAD: 1, Fault.IMPOSSIBLE: 1, Fault.STALE: 1} == found.left_out
+    assert {
+        SampleFault.GONE: 3,
+        SampleFault.AHEAD: 1,
+        SampleFault.IMPOSSIBLE: 1,
+        SampleFault.STALE: 1,
+    } == found.left_out
 
 
 def test_what_is_old_may_still_be_evidence() -> None:

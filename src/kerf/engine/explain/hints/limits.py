@@ -62,5 +62,5 @@ def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation)
     """How many pods are left under other limits of the pool, and what it counts then."""
     pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
     ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
-    purchase = situation.buy(situation.shapes, situation.supply.candidates, ledger)
+    purchase = situation.buy(situation.shapes, situation.supply.available, ledger)
     return sum(purchase.left), ledger.used(pool.name)

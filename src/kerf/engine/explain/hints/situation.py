@@ -8,7 +8,7 @@ from kerf.engine.decision import Buy, Evidence
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import Candidate, Supply, supply
+from kerf.engine.supply.offered import OfferedType, Supply, supply
 from kerf.model.constraints import Requirement
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -116,10 +116,10 @@ def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
 
     One try; False also when there is none left.
     """
-    return any(situation.after.room_for(candidate) != 0 for candidate in takers(shape, pool, situation))
+    return any(situation.after.room_for(offered) != 0 for offered in takers(shape, pool, situation))
 
 
-def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[Candidate]:
+def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[OfferedType]:
     """What the pool, as given, offers that takes the shape and can be bought, limits aside.
 
     One try; nothing when there is none left.
@@ -127,14 +127,14 @@ def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[Candidate
     if not situation.tries.take():
         return []
     others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
-    offered = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
+    offered_types = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
     takers = []
-    for candidate in offered:
-        result = fit(candidate.target, candidate.room, shape)
+    for offered in offered_types:
+        result = fit(offered.target, offered.room, shape)
         if isinstance(result, Misfit):
             continue
-        if candidate.offering_for(result.room.requirements) is not None:
-            takers.append(candidate)
+        if offered.offering_for(result.room.requirements) is not None:
+            takers.append(offered)
     return takers
 
 

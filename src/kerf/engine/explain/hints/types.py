@@ -47,7 +47,7 @@ def raise_cap(pool: NodePool, shape: Shape, name: str, situation: Situation) -> 
     refused = next((c for c in situation.supply.unavailable if (c.pool.name, c.kind.name) == (pool.name, name)), None)
     if refused is None:
         return Advice()
-    needed = pool.bounds.needed_for(refused.kind, refused.too_dear[0])
+    needed = pool.bounds.needed_for(refused.kind, refused.over_price_cap[0])
     stated = ", ".join(f'{key}: "{value}"' for key, value in needed.items())
     hint = f"{stated} is the least cap of NodePool {pool.name} that lets {name} in; or allow a cheaper instance type"
     on_template = {key: value for key, value in needed.items() if key in pool.annotations}

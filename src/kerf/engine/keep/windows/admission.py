@@ -103,8 +103,8 @@ def reserved_s(pod: Pod, turn: Turn, now_s: float) -> int:
 class Shares:
     """What pods take of cards, in ten-thousandths of one: the largest of their shares of memory, cores and slots."""
 
-    def __init__(self, trial: Trial, wares: Supply) -> None:
-        self._trial, self._wares = trial, wares
+    def __init__(self, trial: Trial, supply: Supply) -> None:
+        self._trial, self._supply = trial, supply
         self._most: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
 
     def most(self, pod: Pod) -> int:
@@ -122,9 +122,9 @@ class Shares:
                 idle = tuple(map(emptied, spot.room.devices))
                 shapes = tuple((card.memory_mib, card.cores, card.slots) for card in idle)
                 found.setdefault((spot.target.family.name, shapes), (spot.target, idle))
-        for candidate in (*self._wares.candidates, *self._wares.unavailable):
-            if candidate.room.devices:
-                found.setdefault(candidate.layout, (candidate.target, candidate.room.devices))
+        for offered in (*self._supply.available, *self._supply.unavailable):
+            if offered.room.devices:
+                found.setdefault(offered.layout, (offered.target, offered.room.devices))
         return list(found.values())
 
     @staticmethod

@@ -7,13 +7,12 @@ reasons that no price tells.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import OfferedType
+from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, InstanceType
-from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.nodepool import NodePool
-from kerf.model.snapshot import ClusterSnapshot
 
 ANY_POOL = "any"
 """The pool that is assumed where there is none: on demand, every type."""
@@ -39,13 +38,11 @@ def _narrows_types(key: str) -> bool:
     return key == INSTANCE_TYPE or (name.startswith("instance-") and name.removeprefix("instance-") in _SIZES)
 
 
-def offered_by(pool: NodePool, snapshot: ClusterSnapshot, market: Market) -> tuple[Candidate, ...]:
+def offered_by(pool: NodePool, world: World) -> tuple[OfferedType, ...]:
     """What this pool would offer if it were the only one; in order of price."""
-    return supply(replace(snapshot, node_pools=(pool,)), market).candidates
+    return World(replace(world.snapshot, node_pools=(pool,)), world.market).supply.available
 
 
-def candidates_of(
-    kind: InstanceType, pools: Sequence[NodePool], snapshot: ClusterSnapshot, market: Market
-) -> tuple[Candidate, ...]:
+def offered_if_named(kind: InstanceType, pools: Sequence[NodePool], world: World) -> tuple[OfferedType, ...]:
     """The type as these pools would offer it if they named it; none where their other requirements forbid it."""
-    return tuple(candidate for pool in pools for candidate in offered_by(opened(pool, (kind.name,)), snapshot, market))
+    return tuple(offered for pool in pools for offered in offered_by(opened(pool, (kind.name,)), world))

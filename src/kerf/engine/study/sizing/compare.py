@@ -11,7 +11,6 @@ from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.world import World
-from kerf.model.market import Market
 from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
@@ -58,12 +57,11 @@ class Variant:
         return self.on_nodes + sum(1 for each in self.plan.launches for pod in each.pods if not is_virtual(pod.pod))
 
 
-def compared(
-    snapshot: ClusterSnapshot, market: Market, options: Options, changes: Iterable[Resources]
-) -> tuple[Variant, ...]:
+def compared(world: World, options: Options, changes: Iterable[Resources]) -> tuple[Variant, ...]:
     """The pending pods as they are, then with each change. Cost: one decision each."""
     cases = (Resources(), *changes)
-    return tuple(Variant(each, decide(World(with_requests(snapshot, each), market), options)) for each in cases)
+    asked = ((each, World(with_requests(world.snapshot, each), world.market)) for each in cases)
+    return tuple(Variant(each, decide(changed, options)) for each, changed in asked)
 
 
 def with_requests(snapshot: ClusterSnapshot, requests: Resources) -> ClusterSnapshot:

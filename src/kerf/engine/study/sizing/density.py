@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kerf.engine.buy.filling import Filler
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import Candidate
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.constraints import Toleration
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import CPU, MEMORY, MIB, PODS, Resources
@@ -39,7 +39,7 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class Division:
-    """A node of the candidate for so many jobs.
+    """A node of the type for so many jobs.
 
     `each` is what a job should ask, and `fit` how many jobs that ask so much one node holds; fewer than `jobs` where
     pods or cards are too few. `naive` is the machine divided by the jobs, and `naive_fit` what that holds. `pods_left`
@@ -47,7 +47,7 @@ class Division:
     none or they cannot be divided so often.
     """
 
-    candidate: Candidate
+    offered: OfferedType
     jobs: int
     shares: tuple[Breakdown, ...]
     pods_left: int
@@ -63,30 +63,30 @@ class Division:
         return self.fit >= self.jobs
 
 
-def divided(candidate: Candidate, jobs: int) -> Division:
-    """One node of the candidate divided among `jobs` equal pods of one container."""
-    shares = tuple(_share(candidate, name, jobs) for name in (CPU, MEMORY))
-    devices = candidate.room.devices
-    cards = candidate.target.family.divided(devices, jobs) if devices else Resources()
+def divided(offered: OfferedType, jobs: int) -> Division:
+    """One node of the type divided among `jobs` equal pods of one container."""
+    shares = tuple(_share(offered, name, jobs) for name in (CPU, MEMORY))
+    devices = offered.room.devices
+    cards = offered.target.family.divided(devices, jobs) if devices else Resources()
     each = Resources({share.resource: share.each for share in shares}) + cards
     naive = Resources({share.resource: share.naive for share in shares}) + cards
     return Division(
-        candidate,
+        offered,
         jobs,
         shares,
-        max(0, candidate.room.free.get(PODS, 0)),
+        max(0, offered.room.free.get(PODS, 0)),
         each,
-        held(candidate, each, jobs),
+        held(offered, each, jobs),
         naive,
-        held(candidate, naive, jobs),
+        held(offered, naive, jobs),
         cards,
     )
 
 
-def _share(candidate: Candidate, name: str, jobs: int) -> Breakdown:
-    kind, step = candidate.kind, _STEPS[name]
+def _share(offered: OfferedType, name: str, jobs: int) -> Breakdown:
+    kind, step = offered.kind, _STEPS[name]
     machine, allocatable = kind.capacity.get(name, 0), kind.allocatable.get(name, 0)
-    left = max(0, candidate.room.free.get(name, 0))
+    left = max(0, offered.room.free.get(name, 0))
     naive = machine // jobs // step * step
     return Breakdown(
         name,
@@ -100,8 +100,8 @@ def _share(candidate: Candidate, name: str, jobs: int) -> Breakdown:
     )
 
 
-def held(candidate: Candidate, requests: Resources, most: int) -> int:
-    """How many equal pods with these requests an empty node of the candidate holds, up to `most`.
+def held(offered: OfferedType, requests: Resources, most: int) -> int:
+    """How many equal pods with these requests an empty node of the type holds, up to `most`.
 
     0 too where they would ask for nothing of something.
     """
@@ -110,10 +110,10 @@ def held(candidate: Candidate, requests: Resources, most: int) -> int:
     # Limits too: what families of GPU sharing read.
     container = Container("job", requests, requests)
     pod = Pod("default", "job", PodSpec((container,), tolerations=_EVERYTHING))
-    return Filler([Shape((pod,) * most)]).alone(0, candidate)
+    return Filler([Shape((pod,) * most)]).alone(0, offered)
 
 
-def by_density(candidates: Sequence[Candidate], jobs: int) -> list[Division]:
-    """Each candidate divided, the cheapest a job first, those that cannot hold so many last."""
-    found = [divided(candidate, jobs) for candidate in candidates]
-    return sorted(found, key=lambda each: (not each.is_possible, each.candidate.order))
+def by_density(offered_types: Sequence[OfferedType], jobs: int) -> list[Division]:
+    """Each type divided, the cheapest a job first, those that cannot hold so many last."""
+    found = [divided(offered, jobs) for offered in offered_types]
+    return sorted(found, key=lambda each: (not each.is_possible, each.offered.order))

@@ -10,12 +10,10 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.study.sizing.assortment import any_pool, offered_by, opened
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import OfferedType
+from kerf.engine.world import World
 from kerf.model.constraints import ARCH
-from kerf.model.market import Market
-from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,15 @@ TODAY = "as allowed"
 """In the place of a family's name: what the NodePools allow today, limits aside."""
 
 
-def cost_today(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Market) -> FamilyCost | None:
+def cost_today(pods: Iterable[Pod], world: World) -> FamilyCost | None:
     """The same pods on the types that the NodePools allow; None where there is none, or no pod."""
-    shapes, candidates = group(pods), supply(snapshot, market).candidates
-    if not shapes or not candidates:
+    shapes, offered_types = group(pods), world.supply.available
+    if not shapes or not offered_types:
         return None
-    return _cost(TODAY, shapes, candidates, frozenset((c.pool.name, c.kind.name) for c in candidates))
+    return _cost(TODAY, shapes, offered_types, frozenset((c.pool.name, c.kind.name) for c in offered_types))
 
 
-def costs_by_family(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Market) -> tuple[FamilyCost, ...]:
+def costs_by_family(pods: Iterable[Pod], world: World) -> tuple[FamilyCost, ...]:
     """Each family that holds one of the pods, those that hold all first, then by price and name.
 
     NodePools count with all they ask but types and limits; where there is none, every type on demand. Cost: one search
@@ -63,41 +61,41 @@ def costs_by_family(pods: Iterable[Pod], snapshot: ClusterSnapshot, market: Mark
     shapes = group(pods)
     if not shapes:
         return ()
-    allowed = frozenset((c.pool.name, c.kind.name) for c in supply(snapshot, market).candidates)
-    by_family: dict[str, list[Candidate]] = {}
-    for candidate in _everything(snapshot.node_pools, snapshot, market):
-        by_family.setdefault(candidate.kind.family or candidate.kind.name, []).append(candidate)
-    found = (_cost(family, shapes, candidates, allowed) for family, candidates in sorted(by_family.items()))
+    allowed = frozenset((c.pool.name, c.kind.name) for c in world.supply.available)
+    by_family: dict[str, list[OfferedType]] = {}
+    for offered in _everything(world):
+        by_family.setdefault(offered.kind.family or offered.kind.name, []).append(offered)
+    found = (_cost(family, shapes, offered_types, allowed) for family, offered_types in sorted(by_family.items()))
     return tuple(
         sorted((each for each in found if each.types), key=lambda each: (each.left, each.price_micro, each.family))
     )
 
 
-def _everything(pools: Sequence[NodePool], snapshot: ClusterSnapshot, market: Market) -> list[Candidate]:
+def _everything(world: World) -> list[OfferedType]:
     # Equal weights: it is the price that is asked for here.
-    wanted = [replace(opened(pool), weight=0) for pool in pools] or [any_pool()]
-    return [candidate for pool in wanted for candidate in offered_by(pool, snapshot, market)]
+    wanted = [replace(opened(pool), weight=0) for pool in world.snapshot.node_pools] or [any_pool()]
+    return [offered for pool in wanted for offered in offered_by(pool, world)]
 
 
 def _cost(
-    family: str, shapes: Sequence[Shape], candidates: Sequence[Candidate], allowed: frozenset[tuple[str, str]]
+    family: str, shapes: Sequence[Shape], offered_types: Sequence[OfferedType], allowed: frozenset[tuple[str, str]]
 ) -> FamilyCost:
-    purchase = cheapest_nodes(shapes, candidates, Ledger((), {}))
+    purchase = cheapest_nodes(shapes, offered_types, Ledger((), {}))
     types: Counter[str] = Counter()
     for load, times in purchase.loads:
-        types[load.candidate.kind.name] += times
+        types[load.offered.kind.name] += times
     counts = [load.pods for load, _ in purchase.loads]
     return FamilyCost(
         family,
         dict(sorted(types.items())),
-        tuple(sorted({load.candidate.target.labels.get(ARCH, "") for load, _ in purchase.loads})),
+        tuple(sorted({load.offered.target.labels.get(ARCH, "") for load, _ in purchase.loads})),
         sum(load.offering.price_micro * times for load, times in purchase.loads),
         (min(counts), max(counts)) if counts else (0, 0),
         sum(purchase.left),
-        None if any(purchase.left) else lower_bound(shapes, candidates),
+        None if any(purchase.left) else lower_bound(shapes, offered_types),
         _all_allowed(purchase, allowed),
     )
 
 
 def _all_allowed(purchase: Purchase, allowed: frozenset[tuple[str, str]]) -> bool:
-    return all((load.candidate.pool.name, load.candidate.kind.name) in allowed for load, _ in purchase.loads)
+    return all((load.offered.pool.name, load.offered.kind.name) in allowed for load, _ in purchase.loads)

@@ -9,15 +9,15 @@ from kerf.engine.buy.limits import usage
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.shapes import group
 from kerf.engine.study.usage.overload import requested_by
-from kerf.engine.supply.offered import Candidate, supply
+from kerf.engine.supply.offered import OfferedType
+from kerf.engine.world import World
 from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, NODES, PODS, Resources
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode
 from kerf.model.usage import Usage
 
 
@@ -92,9 +92,10 @@ class PoolReview:
     types: tuple[TypeReview, ...]
 
 
-def reviewed(pool: NodePool, plan: Plan, snapshot: ClusterSnapshot, market: Market, seen: Usage) -> PoolReview:
+def reviewed(pool: NodePool, plan: Plan, world: World, seen: Usage) -> PoolReview:
     """The pool with what runs on it, what the plan adds to it, and what was measured."""
-    candidates = supply(snapshot, market).by_pool.get(pool.name, ())
+    snapshot = world.snapshot
+    offered_types = world.supply.by_pool.get(pool.name, ())
     nodes = [node for node in snapshot.nodes if node.claim is not None and node.claim.node_pool == pool.name]
     waiting = [pod for pod in snapshot.pending if not is_virtual(pod.key)]
     pods = [pod for node in nodes for pod in node.pods if not pod.is_daemon and not pod.is_ended] + waiting
@@ -102,8 +103,8 @@ def reviewed(pool: NodePool, plan: Plan, snapshot: ClusterSnapshot, market: Mark
     return PoolReview(
         pool,
         len(pods),
-        _limits(pool, plan, (snapshot, market), candidates, (requested, _measured(nodes, seen))),
-        _types(candidates, nodes, plan, pods),
+        _limits(pool, plan, world, offered_types, (requested, _measured(nodes, seen))),
+        _types(offered_types, nodes, plan, pods),
     )
 
 
@@ -118,21 +119,21 @@ def _measured(nodes: Sequence[ClusterNode], seen: Usage) -> Mapping[str, int]:
 def _limits(
     pool: NodePool,
     plan: Plan,
-    world: tuple[ClusterSnapshot, Market],
-    candidates: Sequence[Candidate],
+    world: World,
+    offered_types: Sequence[OfferedType],
     pods: tuple[Mapping[str, int], Mapping[str, int]],
 ) -> tuple[LimitReview, ...]:
     """`pods`: what they ask, and what was measured."""
-    (snapshot, market), (requested, measured) = world, pods
-    used = usage(snapshot, market).get(pool.name, Resources())
+    requested, measured = pods
+    used = usage(world).get(pool.name, Resources())
     planned = Resources()
     for launch in plan.launches:
-        kind = market.find(launch.offering.instance_type)
+        kind = world.market.find(launch.offering.instance_type)
         if launch.node_pool == pool.name and kind is not None:
             planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
     found = []
     for name, limit in sorted((pool.limits or Resources()).items()):
-        filled = [each for c in candidates if (each := _filled(c, name, limit)) is not None]
+        filled = [each for c in offered_types if (each := _filled(c, name, limit)) is not None]
         asked = None if name in (NODES, COST_PER_HOUR, PODS) else requested.get(name, 0)
         found.append(
             LimitReview(
@@ -142,7 +143,7 @@ def _limits(
                 planned.get(name, 0),
                 asked,
                 measured.get(name),
-                min((amount for c in candidates if (amount := _counted(c, name))), default=0),
+                min((amount for c in offered_types if (amount := _counted(c, name))), default=0),
                 min(filled, key=lambda each: (each.price_micro, each.instance_type), default=None),
                 max(filled, key=lambda each: (each.price_micro, each.instance_type), default=None),
             )
@@ -150,33 +151,33 @@ def _limits(
     return tuple(found)
 
 
-def _filled(candidate: Candidate, resource: str, limit: int) -> Filled | None:
+def _filled(offered: OfferedType, resource: str, limit: int) -> Filled | None:
     """As many nodes of the type as the limit allows; None where it does not count against it, or not even one fits."""
-    a_node = _counted(candidate, resource)
+    a_node = _counted(offered, resource)
     if a_node <= 0 or limit < a_node:
         return None
-    return Filled(candidate.kind.name, limit // a_node, limit // a_node * candidate.price_micro)
+    return Filled(offered.kind.name, limit // a_node, limit // a_node * offered.price_micro)
 
 
-def _counted(candidate: Candidate, resource: str) -> int:
-    return candidate.price_micro if resource == COST_PER_HOUR else candidate.capacity.get(resource, 0)
+def _counted(offered: OfferedType, resource: str) -> int:
+    return offered.price_micro if resource == COST_PER_HOUR else offered.capacity.get(resource, 0)
 
 
 def _types(
-    candidates: Sequence[Candidate], nodes: Sequence[ClusterNode], plan: Plan, pods: Sequence[Pod]
+    offered_types: Sequence[OfferedType], nodes: Sequence[ClusterNode], plan: Plan, pods: Sequence[Pod]
 ) -> tuple[TypeReview, ...]:
     shapes = group(pods)
     filler = Filler(shapes)
-    useful = {id(c) for c in undominated(filler, candidates, [len(shape) for shape in shapes])}
+    useful = {id(c) for c in undominated(filler, offered_types, [len(shape) for shape in shapes])}
     running = Counter(node.labels.get(INSTANCE_TYPE, "") for node in nodes)
-    pool = candidates[0].pool.name if candidates else ""
+    pool = offered_types[0].pool.name if offered_types else ""
     bought = Counter(each.offering.instance_type for each in plan.launches if each.node_pool == pool)
     found: dict[str, TypeReview] = {}
-    for candidate in candidates:
-        name = candidate.kind.name
-        holds = sum(len(shape) for number, shape in enumerate(shapes) if filler.alone(number, candidate))
+    for offered in offered_types:
+        name = offered.kind.name
+        holds = sum(len(shape) for number, shape in enumerate(shapes) if filler.alone(number, offered))
         review = TypeReview(
-            name, candidate.price_micro, running[name], bought[name], holds, bool(holds) and id(candidate) not in useful
+            name, offered.price_micro, running[name], bought[name], holds, bool(holds) and id(offered) not in useful
         )
         found.setdefault(name, review)
     return tuple(found.values())

@@ -15,8 +15,8 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import daemons_of
 from kerf.engine.study.sizing.compare import Variant, changed_spec, compared
 from kerf.engine.study.usage.overload import NodeLoad, node_loads, requested_by, used_by
-from kerf.engine.supply.offered import Candidate, supply
-from kerf.model.market import Market
+from kerf.engine.supply.offered import OfferedType
+from kerf.engine.world import World
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY, MIB, NOTHING, Resources
@@ -91,9 +91,7 @@ class Fitting:
         return 0 < self.crowd <= self.variant.pods_a_node[1]
 
 
-def fitting(
-    pods: Sequence[Pod], stand: Standing, snapshot: ClusterSnapshot, market: Market, usage: Usage
-) -> Fitting | None:
+def fitting(pods: Sequence[Pod], stand: Standing, world: World, usage: Usage) -> Fitting | None:
     """Requests for pods that ask for less than they use; None where nothing is wrong, or too little is known.
 
     On a node whose cpu is used up, use shows what a pod got and not what it needs: it gets a whole core then, which is
@@ -109,7 +107,7 @@ def fitting(
     used_cpu = _up(most[CPU] * CPU_MARGIN_PERCENT, 1000) * 10
     why_used = f"cpu: the most that one was seen to use, plus {CPU_MARGIN_PERCENT - 100} %"
     if CPU in stand.overloaded:
-        core = _a_core(stand, snapshot, market)
+        core = _a_core(stand, world)
         found[CPU] = max(core, used_cpu)
         why = f"{why_used}, at least" if used_cpu > core else "cpu: what such a node has for pods, by its cores"
         whys.append(f"{why}, because what pods use of a node that has no cpu left is what they got")
@@ -125,8 +123,8 @@ def fitting(
         return None
     requests = Resources(found)
     new = tuple(replace(pod, node_name="", nominated_node="") for pod in running)
-    alone = replace(snapshot, nodes=(), pending=new)
-    variant = compared(alone, market, Options(with_bound=False), [requests])[1]
+    alone = replace(world.snapshot, nodes=(), pending=new)
+    variant = compared(World(alone, world.market), Options(with_bound=False), [requests])[1]
     return Fitting(requests, "; ".join(whys), variant, max((s.pods for s in stand.stands if s.overloaded), default=0))
 
 
@@ -134,13 +132,13 @@ def _up(amount: int, step: int) -> int:
     return -(-amount // step)
 
 
-def _a_core(stand: Standing, snapshot: ClusterSnapshot, market: Market) -> int:
+def _a_core(stand: Standing, world: World) -> int:
     """Of the fullest overloaded node: its cpu, less DaemonSets', by its cores."""
     name = next(each.node for each in stand.stands if CPU in each.overloaded)
-    node = snapshot.node(name)
+    node = world.snapshot.node(name)
     assert node is not None
     assert node.node is not None
-    daemons = requested_by(daemons_of(node, snapshot, market)).get(CPU, 0)
+    daemons = requested_by(daemons_of(node, world.snapshot, world.market)).get(CPU, 0)
     left = max(0, node.node.allocatable.get(CPU, 0) - daemons)
     return left // max(1, _up(node.node.capacity.get(CPU, left), 1000))
 
@@ -160,28 +158,28 @@ class Opening:
     limits: Resources = NOTHING
 
 
-def openings(pod: Pod, requests: Resources, snapshot: ClusterSnapshot, market: Market) -> tuple[Opening, ...]:
+def openings(pod: Pod, requests: Resources, world: World) -> tuple[Opening, ...]:
     """Each NodePool, by name, for the pod as if it were new and asked for `requests` too."""
     new = replace(pod, node_name="", spec=changed_spec(pod.spec, requests) if requests else pod.spec)
-    wares, ledger = supply(snapshot, market), Ledger.of(snapshot, market)
+    ledger = Ledger.of(world)
     return tuple(
-        _opening(pool.name, wares.by_pool.get(pool.name, ()), Shape((new,)), ledger)
-        for pool in sorted(snapshot.node_pools, key=lambda each: each.name)
+        _opening(pool.name, world.supply.by_pool.get(pool.name, ()), Shape((new,)), ledger)
+        for pool in sorted(world.snapshot.node_pools, key=lambda each: each.name)
     )
 
 
-def _opening(pool: str, candidates: Sequence[Candidate], shape: Shape, ledger: Ledger) -> Opening:
-    misfits, takers = list[Misfit](), list[Candidate]()
-    for candidate in candidates:
-        result = fit(candidate.target, candidate.room, shape)
+def _opening(pool: str, offered_types: Sequence[OfferedType], shape: Shape, ledger: Ledger) -> Opening:
+    misfits, takers = list[Misfit](), list[OfferedType]()
+    for offered in offered_types:
+        result = fit(offered.target, offered.room, shape)
         if isinstance(result, Misfit):
             misfits.append(result)
         else:
-            takers.append(candidate)
+            takers.append(offered)
     if not takers:
         return Opening(pool, nearest(misfits) if misfits else None)
     largest = max(takers, key=lambda c: (c.room.free.get(CPU, 0), c.room.free.get(MEMORY, 0), c.kind.name))
-    rooms = [ledger.room_for(candidate) for candidate in takers]
+    rooms = [ledger.room_for(offered) for offered in takers]
     room = None if None in rooms else max(each for each in rooms if each is not None)
     free = Resources({name: largest.room.free.get(name, 0) for name in (CPU, MEMORY)})
     return Opening(pool, None, largest.kind.name, free, room, ledger.limit(pool) or Resources())

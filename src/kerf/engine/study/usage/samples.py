@@ -23,7 +23,7 @@ _MOST_TIMES = 2
 _Sample = TypeVar("_Sample", PodUsage, NodeUsage)
 
 
-class Fault(StrEnum):
+class SampleFault(StrEnum):
     """What is wrong with a sample, in the order in which it is asked."""
 
     GONE = "of what is not there"
@@ -37,12 +37,12 @@ class Joined:
     """Usage of what exists, and how many samples were left out, by what is wrong with them."""
 
     usage: Usage = NO_USAGE
-    left_out: Mapping[Fault, int] = field(default_factory=dict)
+    left_out: Mapping[SampleFault, int] = field(default_factory=dict)
 
 
 def joined(usage: Usage, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now_s: float) -> Joined:
     """The samples of these pods (by `namespace/name`) and nodes that are of now; ended pods use nothing."""
-    counts: dict[Fault, int] = {}
+    counts: dict[SampleFault, int] = {}
     there = {key: pod for key, pod in pods.items() if not pod.is_ended}
     of_pods = _sound(believed(usage.pods.values(), there, nodes, now_s, counts), now_s, counts)
     of_nodes: list[NodeUsage] = []
@@ -54,7 +54,7 @@ def joined(usage: Usage, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now
             counts[fault] = counts.get(fault, 0) + 1
     fresh = _sound(of_nodes, now_s, counts)
     kept = Usage({f"{each.namespace}/{each.name}": each for each in of_pods}, {each.name: each for each in fresh})
-    return Joined(kept, {fault: counts[fault] for fault in Fault if fault in counts})
+    return Joined(kept, {fault: counts[fault] for fault in SampleFault if fault in counts})
 
 
 def believed(
@@ -62,7 +62,7 @@ def believed(
     pods: Mapping[str, Pod],
     nodes: Mapping[str, Node],
     now_s: float,
-    counts: dict[Fault, int] | None = None,
+    counts: dict[SampleFault, int] | None = None,
 ) -> list[PodUsage]:
     """The samples, however old, that can be true of these pods, without containers that a pod does not have.
 
@@ -83,24 +83,24 @@ def believed(
     return found
 
 
-def _fault(sample: PodUsage | NodeUsage, node: Node | None, is_there: bool, now_s: float) -> Fault | None:
+def _fault(sample: PodUsage | NodeUsage, node: Node | None, is_there: bool, now_s: float) -> SampleFault | None:
     if not is_there:
-        return Fault.GONE
+        return SampleFault.GONE
     if sample.at_s > now_s + STALE_S:
-        return Fault.AHEAD
+        return SampleFault.AHEAD
     for resource, used in ((CPU, sample.cpu_millis), (MEMORY, sample.memory_bytes)):
         capacity = node.capacity.get(resource, 0) if node is not None else 0
         if capacity and used > _MOST_TIMES * capacity:
-            return Fault.IMPOSSIBLE
+            return SampleFault.IMPOSSIBLE
     return None
 
 
-def _sound(samples: Iterable[_Sample], now_s: float, counts: dict[Fault, int]) -> list[_Sample]:
+def _sound(samples: Iterable[_Sample], now_s: float, counts: dict[SampleFault, int]) -> list[_Sample]:
     """Those that are of now."""
     found = []
     for sample in samples:
         if sample.at_s >= now_s - STALE_S:
             found.append(sample)
         else:
-            counts[Fault.STALE] = counts.get(Fault.STALE, 0) + 1
+            counts[SampleFault.STALE] = counts.get(SampleFault.STALE, 0) + 1
     return found

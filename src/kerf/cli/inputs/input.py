@@ -26,7 +26,8 @@ from kerf.cli.render import counted
 from kerf.config import settings_of
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.study.usage.history import SHARD_NAME
-from kerf.engine.study.usage.samples import Fault, joined
+from kerf.engine.study.usage.samples import SampleFault, joined
+from kerf.engine.world import World
 from kerf.errors import DecodeError, InputError, KerfError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
@@ -48,7 +49,7 @@ from kerf.state import ClusterState, observed_memory
 
 _WATCH_S = 2.0
 _PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
-_MOST_TOLD = 3
+_MOST_NAMED = 3
 _LASTED = re.compile(r"\b(?:[0-9]+(?:ms|[dhms]))+\b|(?<=\"ageSeconds\": )[0-9]+|(?<=ageSeconds: )[0-9]+")
 FORMATS = ("table", "wide", "json", "yaml")
 _Command = Callable[..., Any]
@@ -108,14 +109,14 @@ def _repeated(command: _Command) -> _Command:
 
 def _watch(look: Callable[[], object]) -> None:
     """Look until Ctrl-C. What fails at first ends it; later on it is told, and tried again."""
-    shown = told = ""
+    shown = noted = ""
     has_printed = False
     while True:
         began_s = time.monotonic()
         printed, said, failure = _looked(look)
         if failure is not None and not has_printed:
             raise failure
-        if _lasting(said) != _lasting(told):
+        if _lasting(said) != _lasting(noted):
             click.echo(said, nl=False, err=True)
         if failure is not None:
             # Afterwards it is printed again, for a sign that it goes on.
@@ -124,7 +125,7 @@ def _watch(look: Callable[[], object]) -> None:
             click.echo(("\n" if has_printed else "") + printed, nl=False)
             sys.stdout.flush()
             shown, has_printed = printed, True
-        told = said
+        noted = said
         time.sleep(max(_WATCH_S, time.monotonic() - began_s))
 
 
@@ -200,11 +201,11 @@ class Source:
 
 
 @dataclass(frozen=True, repr=False)
-class World(Large):
+class ReadInput(Large):
     """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
 
     `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
-    first. `usage` is what pods and nodes that exist use now, where `read_world` was asked for it.
+    first. `usage` is what pods and nodes that exist use now, where `read_input` was asked for it.
     """
 
     decoded: Decoded
@@ -216,12 +217,17 @@ class World(Large):
     usage: Usage = NO_USAGE
 
     @cached_property
+    def world(self) -> World:
+        """What decisions are made from; what is for sale is worked out once."""
+        return World(self.snapshot, self.market)
+
+    @cached_property
     def pods_by_key(self) -> dict[str, Pod]:
         """Pods by `namespace/name`."""
         return {pod.key: pod for pod in self.pods}
 
 
-def read_world(source: Source, *, with_usage: bool = False, with_history: bool = False) -> World:
+def read_input(source: Source, *, with_usage: bool = False, with_history: bool = False) -> ReadInput:
     """Read, decode, expand, and join; with `with_usage` also what pods and nodes use, and what is remembered of it.
 
     Prints warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
@@ -235,10 +241,10 @@ def read_world(source: Source, *, with_usage: bool = False, with_history: bool =
         decoded = decode(documents, now_s, skips_broken=not source.files)
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
-        _tell(decoded)
+        _print_warnings(decoded)
         dump = decoded.dump if source.replay else None
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
-        tell_of_foreign(decoded.config_maps, namespaces)
+        note_foreign(decoded.config_maps, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
         market = _market(source, decoded.node_pools, dump, at_s)
         pods = expand(decoded)
@@ -247,12 +253,12 @@ def read_world(source: Source, *, with_usage: bool = False, with_history: bool =
     market = replace(market, observed_memory_mib=observed)
     usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
     place = source.place if dump is None else dump.place
-    return World(decoded, pods, snapshot, market, place, namespace if dump is None else dump.namespace, usage)
+    return ReadInput(decoded, pods, snapshot, market, place, namespace if dump is None else dump.namespace, usage)
 
 
-def world_of_catalogue(source: Source) -> World:
+def input_of_catalogue(source: Source) -> ReadInput:
     """What can be bought, and nothing else. Raises InputError."""
-    return World(Decoded(), (), ClusterSnapshot(0), _market(source, (), None, 0), source.place)
+    return ReadInput(Decoded(), (), ClusterSnapshot(0), _market(source, (), None, 0), source.place)
 
 
 def _documents(source: Source, *, with_usage: bool, with_history: bool) -> tuple[Documents, str, str]:
@@ -275,21 +281,21 @@ def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
         click.echo(f"note: without usage: {problem}", err=True)
     found = joined(decoded.usage, {pod.key: pod for pod in decoded.pods}, {n.name: n for n in decoded.nodes}, now_s)
     for fault, number in found.left_out.items():
-        what = "which tell nothing of now" if fault == Fault.STALE else "left out"
+        what = "which tell nothing of now" if fault == SampleFault.STALE else "left out"
         click.echo(f"note: usage: {counted(number, 'sample')} {fault}, {what}", err=True)
     return found.usage
 
 
-def selected(world: World, namespace: str | None, selector: str | None) -> World:
+def selected(read: ReadInput, namespace: str | None, selector: str | None) -> ReadInput:
     """The same with only those pods pending that are meant, and whole groups of them; running pods all stay."""
     if namespace is None and selector is None:
-        return world
+        return read
     asked = parse_selector(selector or "")
-    waiting = world.snapshot.pending
+    waiting = read.snapshot.pending
     meant = {pod.key for pod in waiting if is_meant(pod, namespace, asked)}
     groups = {group for pod in waiting if pod.key in meant and (group := group_of(pod)) is not None}
     pending = tuple(pod for pod in waiting if pod.key in meant or group_of(pod) in groups)
-    return replace(world, snapshot=replace(world.snapshot, pending=pending))
+    return replace(read, snapshot=replace(read.snapshot, pending=pending))
 
 
 def is_meant(pod: Pod, namespace: str | None, asked: Requirements) -> bool:
@@ -307,7 +313,7 @@ def given_instant(text: str | None) -> float | None:
         raise InputError(f"--now {text}: expected an instant such as 2026-01-05T12:00:00Z") from None
 
 
-def _tell(decoded: Decoded) -> None:
+def _print_warnings(decoded: Decoded) -> None:
     for warning in decoded.warnings:
         click.echo(f"warning: {warning}", err=True)
     # A scenario stands beside its manifests and is for `kerf simulate`.
@@ -323,12 +329,12 @@ def plugin_namespaces() -> tuple[str, ...]:
     return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
 
 
-def tell_of_foreign(config_maps: Iterable[ConfigMap], namespaces: Sequence[str]) -> None:
+def note_foreign(config_maps: Iterable[ConfigMap], namespaces: Sequence[str]) -> None:
     """Say on stderr which ConfigMaps look like a plugin's and are none, because they are not in these namespaces."""
     foreign = [f"{m.namespace}/{m.name}" for m in config_maps if m.namespace not in namespaces and configures(m)]
     if foreign:
-        more = f" and {len(foreign) - _MOST_TOLD} more" if len(foreign) > _MOST_TOLD else ""
-        names = ", ".join(foreign[:_MOST_TOLD]) + more
+        more = f" and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
+        names = ", ".join(foreign[:_MOST_NAMED]) + more
         where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
         click.echo(f"note: not read: ConfigMap {names}: {where}", err=True)
 
@@ -349,8 +355,8 @@ def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | Non
                 not_sold[name] = why
             close = difflib.get_close_matches(name, [kind.name for kind in market.types], 1)
             meant = f"; is {close[0]} meant?" if close else ""
-            told = f"{name}: {why}" if why else f"unknown instance type {name}{meant}"
-            click.echo(f"warning: NodePool {pool.name}: {told}", err=True)
+            problem = f"{name}: {why}" if why else f"unknown instance type {name}{meant}"
+            click.echo(f"warning: NodePool {pool.name}: {problem}", err=True)
     return replace(market, not_sold=not_sold)
 
 
