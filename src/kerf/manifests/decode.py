@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from kerf.errors import DecodeError, DecodeErrors, InputError
-from kerf.manifests import kinds
-from kerf.manifests import usage as decode_usage
+from kerf.manifests import kinds, usage
 from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload
@@ -34,7 +33,7 @@ from kerf.model.windows import CapacityWindow
 Object = dict[str, Any]
 _NO_EFFECT = frozenset({"Namespace"})
 """Kinds that are read and change nothing by themselves."""
-_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | decode_usage.KINDS | {DUMP}) - {"CronJob"}
+_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | usage.KINDS | {DUMP}) - {"CronJob"}
 """Kinds that are read from documents only."""
 
 
@@ -133,7 +132,7 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         return
     collected.newest_s = max(collected.newest_s, report.newest_s)
     collected.warnings += _doubts(report, document)
-    if raw["kind"] in decode_usage.KINDS:
+    if raw["kind"] in usage.KINDS:
         # Several samples of one pod are no two pods.
         collected.values += [] if value is None else [value]
         return
@@ -210,7 +209,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         (value.completed(pods) for value in collected.values if isinstance(value, BudgetReading)), key=_name_order
     )
     samples = sorted(
-        (value for value in collected.values if isinstance(value, PodUsage | NodeUsage)), key=decode_usage.age_order
+        (value for value in collected.values if isinstance(value, PodUsage | NodeUsage)), key=usage.age_order
     )
     return Decoded(
         node_pools=_dated(_of(collected, NodePool), now_s),
@@ -225,7 +224,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         config_maps=_of(collected, ConfigMap),
         quotas=_of(collected, ResourceQuota),
         windows=_of(collected, CapacityWindow),
-        usage=decode_usage.newest(samples),
+        usage=usage.newest(samples),
         pod_samples=tuple(sample for sample in samples if isinstance(sample, PodUsage)),
         pod_groups=_of(collected, PodGroup),
         pod_templates=_of(collected, PodTemplate),

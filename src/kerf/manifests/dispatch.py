@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerf.errors import DecodeError
-from kerf.manifests import cluster as decode_cluster
-from kerf.manifests import kinds, rules
-from kerf.manifests import usage as decode_usage
+from kerf.manifests import cluster, kinds, rules, usage
 from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.cluster import BudgetReading
-from kerf.manifests.clusterdump import decode as decode_dump
+from kerf.manifests.clusterdump.decode import CLUSTER_DUMP, cluster_dump_of
 from kerf.manifests.decoded import Workload
-from kerf.manifests.groups import decode as decode_groups
-from kerf.manifests.groups import form as kinds_groups
-from kerf.manifests.karpenter import decode as decode_karpenter
-from kerf.manifests.karpenter import form as kinds_karpenter
-from kerf.manifests.pods import decode as decode_pods
+from kerf.manifests.groups.decode import (
+    coscheduling_group_of,
+    pod_template_of,
+    provisioning_request_of,
+    volcano_group_of,
+)
+from kerf.manifests.groups.form import POD_GROUP, POD_TEMPLATE, PROVISIONING_REQUEST
+from kerf.manifests.karpenter.decode import node_claim_of, node_overlay_of, node_pool_of
+from kerf.manifests.karpenter.form import NODE_CLAIM, NODE_OVERLAY, NODE_POOL
+from kerf.manifests.pods.decode import pod_of
 from kerf.manifests.schema import Path, Record, Report, shown
-from kerf.manifests.windows import decode as decode_windows
-from kerf.manifests.windows import form as kinds_windows
-from kerf.manifests.workloads import decode as decode_workloads
+from kerf.manifests.windows.decode import window_of
+from kerf.manifests.windows.form import CAPACITY_WINDOW, check_window
+from kerf.manifests.workloads.decode import daemon_set_of, workload_of
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.snapshot import Watched
 from kerf.model.usage import NodeUsage, PodUsage
@@ -64,59 +67,51 @@ def _doubted(
 
 _ANY_FORM = Record({}, is_open=True)
 _KINDS = {
-    "Pod": Kind("", kinds.POD, decode_pods.pod_of),
-    "Node": Kind("", kinds.NODE, _plain(decode_cluster.node_of)),
-    "ConfigMap": Kind("", kinds.CONFIG_MAP, _plain(decode_cluster.config_map_of)),
-    "ResourceQuota": Kind("", kinds.RESOURCE_QUOTA, _plain(decode_cluster.quota_of)),
-    "PodDisruptionBudget": Kind("policy", kinds.DISRUPTION_BUDGET, _plain(decode_cluster.budget_of)),
-    "DaemonSet": Kind("apps", kinds.DAEMON_SET, decode_workloads.daemon_set_of),
+    "Pod": Kind("", kinds.POD, pod_of),
+    "Node": Kind("", kinds.NODE, _plain(cluster.node_of)),
+    "ConfigMap": Kind("", kinds.CONFIG_MAP, _plain(cluster.config_map_of)),
+    "ResourceQuota": Kind("", kinds.RESOURCE_QUOTA, _plain(cluster.quota_of)),
+    "PodDisruptionBudget": Kind("policy", kinds.DISRUPTION_BUDGET, _plain(cluster.budget_of)),
+    "DaemonSet": Kind("apps", kinds.DAEMON_SET, daemon_set_of),
     "NodePool": Kind(
         _KARPENTER,
-        kinds_karpenter.NODE_POOL,
-        _plain(decode_karpenter.node_pool_of),
+        NODE_POOL,
+        _plain(node_pool_of),
         rules.check_node_pool,
         "v1",
     ),
     "NodeClaim": Kind(
         _KARPENTER,
-        kinds_karpenter.NODE_CLAIM,
-        _plain(decode_karpenter.node_claim_of),
+        NODE_CLAIM,
+        _plain(node_claim_of),
         rules.check_node_claim,
         "v1",
     ),
     "NodeOverlay": Kind(
         _KARPENTER,
-        kinds_karpenter.NODE_OVERLAY,
-        _plain(decode_karpenter.node_overlay_of),
+        NODE_OVERLAY,
+        _plain(node_overlay_of),
         rules.check_node_overlay,
         "v1alpha1",
     ),
-    "CapacityWindow": Kind(
-        _OWN, kinds_windows.CAPACITY_WINDOW, decode_windows.window_of, kinds_windows.check_window, "v1alpha1"
-    ),
-    DUMP: Kind(_OWN, decode_dump.CLUSTER_DUMP, _plain(decode_dump.cluster_dump_of), version="v1alpha1"),
+    "CapacityWindow": Kind(_OWN, CAPACITY_WINDOW, window_of, check_window, "v1alpha1"),
+    DUMP: Kind(_OWN, CLUSTER_DUMP, _plain(cluster_dump_of), version="v1alpha1"),
     # What measures may lie in any field, and only what lies is left out: so the form asks for nothing.
-    "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.pod_usage_of), version="v1beta1"),
-    "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(decode_usage.node_usage_of), version="v1beta1"),
-    "PodTemplate": Kind("", kinds_groups.POD_TEMPLATE, decode_groups.pod_template_of),
-    "ProvisioningRequest": Kind(
-        "autoscaling.x-k8s.io", kinds_groups.PROVISIONING_REQUEST, _plain(decode_groups.provisioning_request_of)
-    ),
+    "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(usage.pod_usage_of), version="v1beta1"),
+    "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(usage.node_usage_of), version="v1beta1"),
+    "PodTemplate": Kind("", POD_TEMPLATE, pod_template_of),
+    "ProvisioningRequest": Kind("autoscaling.x-k8s.io", PROVISIONING_REQUEST, _plain(provisioning_request_of)),
     **{
-        kind: Kind("batch" if "Job" in kind else "apps", schema, decode_workloads.workload_of)
+        kind: Kind("batch" if "Job" in kind else "apps", schema, workload_of)
         for kind, schema in kinds.WORKLOADS.items()
     },
 }
 _POD_GROUPS = {
-    "scheduling.x-k8s.io": Kind(
-        "scheduling.x-k8s.io", kinds_groups.POD_GROUP, _plain(decode_groups.coscheduling_group_of)
-    ),
-    "scheduling.volcano.sh": Kind(
-        "scheduling.volcano.sh", kinds_groups.POD_GROUP, _plain(decode_groups.volcano_group_of)
-    ),
+    "scheduling.x-k8s.io": Kind("scheduling.x-k8s.io", POD_GROUP, _plain(coscheduling_group_of)),
+    "scheduling.volcano.sh": Kind("scheduling.volcano.sh", POD_GROUP, _plain(volcano_group_of)),
 }
 """One kind of two projects; that of any other group is somebody else's."""
-_NODE_CLASS = Kind("", kinds.NODE_CLASS, _plain(decode_cluster.node_class_of))
+_NODE_CLASS = Kind("", kinds.NODE_CLASS, _plain(cluster.node_class_of))
 FIRST = {"PriorityClass": kinds.PRIORITY_CLASS, "LimitRange": kinds.LIMIT_RANGE}
 """Kinds that change how others are read."""
 

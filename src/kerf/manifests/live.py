@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from kerf.errors import DecodeError
-from kerf.manifests import usage as decode_usage
+from kerf.manifests import usage
 from kerf.manifests.decode import decode_object
 from kerf.manifests.pods.live import Unusual, live_pod
 from kerf.manifests.schema import Report, path_text, shown
@@ -184,7 +184,7 @@ def samples_of(items: Sequence[Raw], kind: str) -> tuple[list[PodUsage | NodeUsa
         if not isinstance(raw, dict):
             doubts.append(f"{kind}: expected an object, got {shown(raw)}")
             continue
-        sample = (decode_usage.pod_usage_of if kind == "PodMetrics" else decode_usage.node_usage_of)(raw, report)
+        sample = (usage.pod_usage_of if kind == "PodMetrics" else usage.node_usage_of)(raw, report)
         samples += [] if sample is None else [sample]
         place = f"{kind} {_place(raw)}"
         doubts += (str(DecodeError(path_text(p.path), p.expected, p.got, place=place)) for p in report.doubts)

@@ -75,6 +75,12 @@ def cards_not_understood(node: str, why: str) -> Occurrence:
     return _about("Node", node, WARNING, "NotUnderstood", message, 3600)
 
 
+def promise_not_understood(claim: str, why: str) -> Occurrence:
+    """An annotation in which a claim promises something cannot be read; plans go on without what it said."""
+    message = f"Kerf cannot read an annotation of this claim, so it promises nothing: {why}"
+    return _about("NodeClaim", claim, WARNING, "NotUnderstood", message, 3600)
+
+
 def would_launch(pool: str, what: str, why: str) -> Occurrence:
     """A dry run: a node that would be launched now."""
     return _about("NodePool", pool, NORMAL, "WouldLaunch", f"dry run: would launch {what}: {why}", 300)

@@ -1,7 +1,8 @@
 """What a NodeClaim promises of its node, and how it is written down: pods with their cards, an offering, cards.
 
 Annotations carry it because state lives in the Kubernetes API alone, and a person can edit them at any time. So a
-reader never fails: what cannot be read is promised no more, and `Promises.broken` says which annotation it was.
+reader never fails: what cannot be read is promised no more, and `Promises.broken` says which annotation it was: an
+event on the claim and `kerf explain` show it.
 
 The spec and the status promise as well, by type: see `resources` for what pods may count on.
 """

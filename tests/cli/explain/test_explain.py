@@ -175,3 +175,14 @@ def test_a_starting_node_says_what_is_missing_and_until_when() -> None:
 
     assert "waits since 2026-01-05T07:02:00Z to be Initialized: 0 of 1 GPUs registered" in done.stdout
     assert "given up at 2026-01-05T07:12:30Z" in done.stdout
+
+
+def test_a_claim_shows_the_promise_that_cannot_be_read() -> None:
+    """A person broke the annotation: its name, the form that Kerf writes, and what is there."""
+    text, name = (ROOT / CLUSTER).read_text(encoding="utf-8"), "  name: g5-starting\n"
+    broken = text.replace(name, f"{name}  annotations: {{kerf.dev/planned-pods: '[1'}}\n")
+    done = kerf("explain", "nodeclaim/g5-starting", "-f", "-", stdin=broken)
+
+    why = """kerf.dev/planned-pods: expected JSON such as {"namespace/pod": [0]}, got '[1'"""
+    shown = f"  its claim has an annotation that cannot be read, so it promises nothing: {why}"
+    assert shown in done.stdout.splitlines()

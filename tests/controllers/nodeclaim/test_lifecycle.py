@@ -343,3 +343,16 @@ def test_a_node_of_somebody_else_is_left_alone(cluster: Cluster) -> None:
     cluster.put(node_object(a_node("other", provider_id="fake:///else", **FRESH), cluster.clock.now_s()))
 
     assert ((UNREGISTERED_TAINT,), ()) == (cluster.node("other").taints, cluster.node("other").finalizers)
+
+
+def test_an_annotation_that_cannot_be_read_is_said_once(cluster: Cluster) -> None:
+    """Which one, the form that Kerf writes, and what is there; the claim goes on without it."""
+    start(cluster)
+    cluster.claimed(reached=(), annotations={"kerf.dev/planned-offering": "g5.xlarge"})
+    cluster.at(MINUTE)
+
+    why = "kerf.dev/planned-offering: expected type/zone/capacity-type, got 'g5.xlarge'"
+    assert [f"Kerf cannot read an annotation of this claim, so it promises nothing: {why}"] == cluster.said(
+        "NotUnderstood"
+    )
+    assert "True" == cluster.condition("Launched")[0]

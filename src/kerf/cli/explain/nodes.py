@@ -13,9 +13,11 @@ from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.explain.causes import cause_text
+from kerf.engine.explain.promises import broken_text
 from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.engine.supply.caps import excess
 from kerf.engine.supply.pricing import present_price
+from kerf.model import promises
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
@@ -51,6 +53,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "coming": coming,
         "devices": [card_object(card) for card in cards_of(node, read.snapshot)],
         "problem": cause_text(node.problem) if node.problem is not None else "",
+        "unreadable": _unreadable(node),
         "requestedPercent": None if load is None else {name: load.requested_percent(name) for name in MEASURED},
         "usedPercent": None if load is None else {name: load.used_percent(name) for name in MEASURED},
         "overloaded": [] if load is None else list(load.overloaded()),
@@ -60,6 +63,11 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "disruptionsAllowed": _budgets(node, read),
     }
     return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
+
+
+def _unreadable(node: ClusterNode) -> list[str]:
+    """The annotations in which the claim promises something, and which have another form than Kerf writes."""
+    return [broken_text(broken) for broken in promises.read(node.claim.annotations).broken] if node.claim else []
 
 
 def _missing(node: ClusterNode, read: ReadInput) -> Json | None:
@@ -106,6 +114,8 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
         yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
     if node.problem is not None:
         yield f"  its cards cannot be planned with: {cause_text(node.problem)}"
+    for unreadable in _unreadable(node):
+        yield f"  its claim has an annotation that cannot be read, so it promises nothing: {unreadable}"
     yield f"  {future.verdict}: {future.why}"
     for relabel in answers.plan.relabels:
         if relabel.node == node.name:

@@ -14,6 +14,7 @@ from kerf.controllers.nodeclaim.following import Following
 from kerf.controllers.nodeclaim.stages import deadlines_of, message_of, waiting_condition
 from kerf.controllers.nodeclaim.termination import Termination
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.explain.promises import broken_text
 from kerf.engine.lifecycle import ClaimStage, Progress, due_labels, is_learnt, progress, stage_of
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
@@ -76,6 +77,8 @@ class Lifecycle:
             return DONE
         if claim.is_deleting:
             return await self._termination.step(claim)
+        for broken in read(claim.annotations).broken:
+            self._ports.recorder.record(events.promise_not_understood(claim.name, broken_text(broken)))
         node = self._state.node_of(claim)
         if node is not None and node.deleted_s is not None:
             # Somebody deleted the node: its claim and instance go with it, as in Karpenter.
