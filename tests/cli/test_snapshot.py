@@ -263,6 +263,18 @@ def test_what_no_decision_reads_is_not_in_it(kerf: Here, tmp_path: Path) -> None
     assert "note: Pod team/a: larger than 256 KiB, cut to what Kerf reads\n" in kerf.err
 
 
+@pytest.mark.parametrize(
+    "broken", [b"{", b"\x00\x01", b"apiVersion: kerf.dev/v1\nkind: ClusterDump\n---\n{", "a: 1".encode("utf-16")]
+)
+def test_a_file_that_cannot_be_read_whole_is_not_replayed(tmp_path: Path, broken: bytes) -> None:
+    """What is left of it would be planned as if it were the cluster."""
+    file = tmp_path / "dump.yaml"
+    file.write_bytes(broken)
+
+    assert 2 == run(["plan", "--replay", str(file)])
+    assert 2 == run(["plan", "--replay", str(tmp_path / "none")])
+
+
 def test_a_file_without_a_header_is_not_replayed(capsys: pytest.CaptureFixture[str]) -> None:
     """It states no instant and no market: it is an input like any other."""
     assert 2 == run(["plan", "--replay", POOL_000])

@@ -58,6 +58,21 @@ def test_whole_cards_register_after_their_latency(world: KwokWorld) -> None:
     assert ("4", "4") == (shown(world), shown(world, of="capacity"))
 
 
+def hami_s_config(text: str, namespace: str = "kube-system") -> Json:
+    """HAMi's ConfigMap, or one of a tenant that has its name."""
+    made = config_map("hami-scheduler-device", **{"device-config.yaml": text})
+    return {**made, "metadata": {**made["metadata"], "namespace": namespace}}
+
+
+def test_a_tenant_s_config_map_configures_no_plugin(world: KwokWorld) -> None:
+    """Whatever its name; not even where nobody else has configured one."""
+    world.api.create(hami_s_config("nvidia: {resourceCountName: evil.com/gpu, deviceSplitCount: 3}", "tenant"))
+    world.register(G5, gpu="on")
+
+    world.at(131)
+    assert "40" == shown(world)
+
+
 def test_hami_registers_each_card_and_ten_slots_of_it(world: KwokWorld) -> None:
     """The label gpu=on makes a node HAMi's (003-10): records on the node, slots for kubelet."""
     world.register(G5, gpu="on")
@@ -70,7 +85,7 @@ def test_hami_registers_each_card_and_ten_slots_of_it(world: KwokWorld) -> None:
 def test_hami_s_settings_are_the_cluster_s(world: KwokWorld) -> None:
     """Split count and scaling come from HAMi's ConfigMap, as its device plugin reads them."""
     config = "nvidia: {deviceSplitCount: 3, deviceMemoryScaling: 2}"
-    world.api.create(config_map("hami-scheduler-device", **{"device-config.yaml": config}))
+    world.api.create(hami_s_config(config))
     world.register(G5, gpu="on")
 
     world.at(131)
@@ -79,12 +94,12 @@ def test_hami_s_settings_are_the_cluster_s(world: KwokWorld) -> None:
 
 def test_a_broken_configuration_of_hami_keeps_its_plugin_off(world: KwokWorld) -> None:
     """Its cards come once it is mended; nothing else is concerned."""
-    world.api.create(config_map("hami-scheduler-device", **{"device-config.yaml": "nvidia: 7"}))
+    world.api.create(hami_s_config("nvidia: 7"))
     world.register(G5, gpu="on")
     world.at(140)
     assert shown(world) is None
 
-    world.change("ConfigMap", "hami-scheduler-device", {"data": {"device-config.yaml": "nvidia: {}"}}, "default")
+    world.change("ConfigMap", "hami-scheduler-device", {"data": {"device-config.yaml": "nvidia: {}"}}, "kube-system")
     world.at(195)
     assert "40" == shown(world)
 

@@ -193,6 +193,15 @@ def test_hami_s_own_settings_are_followed(desk: Desk) -> None:
     assert "GPU-a-0,NVIDIA,20480,0:;" == desk.annotations("Pod", "p")[ALLOCATED]
 
 
+def test_a_tenant_s_config_map_changes_no_setting(desk: Desk) -> None:
+    """Whatever its name; not even where HAMi's own is missing."""
+    text = "nvidia: {resourceCountName: evil.com/gpu, memoryFactor: 1024}"
+    desk.cache.apply(Upserted(ConfigMap("tenant", "hami-scheduler-device", {"device-config.yaml": text})))
+
+    desk.filter(desk.pod("p", gpumem=20))
+    assert "GPU-a-0,NVIDIA,20,0:;" == desk.annotations("Pod", "p")[ALLOCATED]
+
+
 # The bind and its lock.
 
 

@@ -11,17 +11,26 @@ from kerf import __version__
 from kerf.catalog import load_market, provider_of
 from kerf.catalog.kwok import decode as decode_catalogue
 from kerf.cli.render import counted
-from kerf.errors import InputError
+from kerf.errors import DecodeErrors, InputError, cut
 from kerf.manifests.read import Documents, read_documents
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 
+_MOST_QUOTED = 200
+"""Characters of what a dump says of itself that are shown: anyone may have written it."""
+
 
 def read_dump(path: str) -> Documents:
-    """The documents of one dump. Raises InputError for a file without a header, which states no instant."""
+    """The documents of one dump.
+
+    Raises DecodeErrors for a file that cannot be read whole: what is left of one is another cluster. Raises InputError
+    for one without a header, which states no instant.
+    """
     documents = read_documents((path,), sys.stdin)
-    if not documents.errors and not any(document.may_be(DUMP) for document in documents):
+    if documents.errors:
+        raise DecodeErrors(documents.errors)
+    if not any(document.may_be(DUMP) for document in documents):
         raise InputError(f"--replay {path}: expected a dump of kerf snapshot, got no {DUMP} (hint: give it with -f)")
     return documents
 
@@ -42,12 +51,15 @@ def replayed_market(
         named = catalog or known.name or None
         market = load_market(named, "" if named else provider_of(pools), region or known.region or None)
     if known.digest and catalog is None and region is None and known.digest != digest_of(market):
-        taken = ", ".join(known.notes) or f"kerf {dump.version}"
+        taken = cut(", ".join(known.notes) or f"kerf {dump.version}", _MOST_QUOTED)
         click.echo(f"warning: the prices are not those of the dump ({taken}): the plan may differ", err=True)
     if dump.version != __version__:
-        click.echo(f"note: the dump is of kerf {dump.version or '?'} and this is kerf {__version__}", err=True)
+        click.echo(
+            f"note: the dump is of kerf {cut(dump.version, _MOST_QUOTED) or '?'} and this is kerf {__version__}",
+            err=True,
+        )
     for line in dump.missing:
-        click.echo(f"note: the dump was taken without {line}", err=True)
+        click.echo(f"note: the dump was taken without {cut(line, _MOST_QUOTED)}", err=True)
     sold_out = tuple(each for each in dump.sold_out if each.until_s > at_s)
     back_offs = tuple(each for each in dump.back_offs if each.until_s > at_s)
     if sold_out or back_offs:

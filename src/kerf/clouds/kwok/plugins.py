@@ -32,14 +32,14 @@ from kerf.model.constraints import Taint, untolerated
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import quantity, quantity_text
-from kerf.model.snapshot import ConfigMap, DaemonSet
+from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap, DaemonSet
 from kerf.model.times import instant_s
 from kerf.ports import Clock
 from kerf.sharing.family import Family
 from kerf.sharing.hami.config import HamiConfig
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import HANDSHAKE
-from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, of_plugins, owner_of
+from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, owner_of
 
 HANDSHAKE_S = 30
 """How often HAMi's device plugin says that it is alive."""
@@ -105,6 +105,8 @@ class DevicePlugins:
             config_map
             for name in CONFIG_MAPS
             for config_map in await self._store.list("ConfigMap", fields=f"metadata.name={name}")
+            # A tenant may give one the same name, anywhere.
+            if config_map["metadata"]["namespace"] in PLUGIN_NAMESPACES
         ]
         daemons = await self._store.list("DaemonSet")
         mock = tuple(daemon for daemon in daemons if "mock-device-plugin" in daemon["metadata"]["name"])
@@ -115,7 +117,7 @@ class DevicePlugins:
         """The family of the node's cards; None when its plugin cannot start because its configuration is broken."""
         labels, annotations = _texts_of(node, "labels"), _texts_of(node, "annotations")
         try:
-            return owner_of(labels, annotations, configured(of_plugins(self._installed.config_maps)))
+            return owner_of(labels, annotations, configured(self._installed.config_maps))
         except DecodeError as error:
             self._complain(error)
         family = owner_of(labels, annotations, FAMILIES)

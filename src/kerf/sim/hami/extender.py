@@ -19,7 +19,7 @@ from kerf.errors import ApiError, DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Synced, key_of
+from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap, Deleted, Event, ResourceQuota, Synced, key_of
 from kerf.model.times import instant_s, instant_text
 from kerf.ports import Conflict, KubeReader, NotFound
 from kerf.sharing.family import Occupant
@@ -27,7 +27,6 @@ from kerf.sharing.hami.admission import requests_of
 from kerf.sharing.hami.config import CONFIG_MAP
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import ALLOCATED, BIND_PHASE, LOCK, NODE, TIME
-from kerf.sharing.registry import of_plugins
 from kerf.sim.hami.verdicts import Verdict, bind_patch, filter_nodes, record_patch
 from kerf.sim.objects import Json, annotations_of, name_of, uid_of
 from kerf.telemetry import logger
@@ -116,7 +115,7 @@ class ExtenderCache:
             _keep(self._nodes, key, value, is_gone)
         elif isinstance(value, ResourceQuota):
             _keep(self._quotas, key, value, is_gone)
-        elif isinstance(value, ConfigMap) and value.name == CONFIG_MAP:
+        elif isinstance(value, ConfigMap) and value.name == CONFIG_MAP and value.namespace in PLUGIN_NAMESPACES:
             _keep(self._maps, key, value, is_gone)
             self._configure()
 
@@ -129,7 +128,7 @@ class ExtenderCache:
 
     def _configure(self) -> None:
         try:
-            self.family = Hami().configured(of_plugins(self._maps.values()))
+            self.family = Hami().configured(tuple(self._maps.values()))
         except DecodeError as error:
             logger("hami").warning("settings stay as they were", error=str(error))
 
