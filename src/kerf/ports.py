@@ -32,7 +32,7 @@ class AlreadyExists(ApiError):
     """An object of that name exists: we, or an earlier life of ours, have made it already."""
 
 
-class Refused(ApiError):
+class WriteRefused(ApiError):
     """The server forbids the write or its result (403, 422), and would again: go on without it."""
 
 
@@ -127,7 +127,7 @@ class KubeWriter(Protocol):
         ...
 
     async def tolerate(self, pod: Pod, taint: Taint) -> None:
-        """Let a pod onto nodes with exactly this taint, for good: the API takes no toleration away. Raises Refused."""
+        """Let a pod onto nodes with exactly this taint, for good: the API takes no toleration away. Raises WriteRefused."""
         ...
 
     async def evict(self, pod: Pod) -> None:

@@ -16,7 +16,7 @@ from aiohttp import web
 from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, KubeClient
 from kerf.kube.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
-from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
+from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, WriteRefused
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 
@@ -98,7 +98,7 @@ class FakeObjects:
         except _Refused as error:
             cause = {"reason": "FieldValueInvalid", "message": str(error), "field": "metadata.uid"}
             done = refusal(422, "Invalid", str(error), cause)
-        except Refused as error:
+        except WriteRefused as error:
             done = refusal(422, "Invalid", str(error))
         except ApiError as error:
             done = refusal(*_STATUSES.get(type(error), (500, "")), str(error))

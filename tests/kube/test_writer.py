@@ -18,7 +18,7 @@ from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node, reservation
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
+from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, WriteRefused
 from kerf.ports import KubeWriter as WriterPort
 from kerf.sim.kubernetes.admission import tolerate_ill_nodes
 from kerf.sim.objects import Json
@@ -342,7 +342,7 @@ def test_a_toleration_that_admission_forbids_is_refused(bench: Bench, status: in
 
     async def act(writer: KubeWriter) -> None:
         bench.fake.before = refuse
-        with pytest.raises(Refused, match="whitelist"):
+        with pytest.raises(WriteRefused, match="whitelist"):
             await writer.tolerate(bench.pod(), TAINT)
 
     bench.run(act)

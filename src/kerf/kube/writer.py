@@ -44,7 +44,7 @@ from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.windows import CapacityWindow
-from kerf.ports import Conflict, NotFound, Refused
+from kerf.ports import Conflict, NotFound, WriteRefused
 
 GET_CLAIM = access("get", NODE_CLAIMS)
 CREATE_CLAIM = access("create", NODE_CLAIMS)
@@ -232,7 +232,7 @@ class KubeWriter:
         await self._edit_any(GET_POD, PATCH_POD, _place_of_pod(pod), edited)
 
     async def tolerate(self, pod: Pod, taint: Taint) -> None:
-        """Add a toleration of exactly this taint. Repeated: nothing. Raises Refused where admission forbids it.
+        """Add a toleration of exactly this taint. Repeated: nothing. Raises WriteRefused where admission forbids it.
 
         By position, not as a merge patch of the list: a scheduler writes the pod's status all the time, and each of
         its writes would make a patch with a resourceVersion fail.
@@ -248,7 +248,7 @@ class KubeWriter:
                 PATCH_POD, namespace=pod.namespace, name=pod.name, body=patch, content_type=JSON_PATCH
             )
         except (Forbidden, Invalid) as error:
-            raise Refused(str(error)) from error
+            raise WriteRefused(str(error)) from error
 
     async def evict(self, pod: Pod) -> None:
         """Evict by the eviction API; EvictionBlocked while a budget forbids it. Repeated: nothing, then NotFound.

@@ -15,7 +15,7 @@ from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
 from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import Pod
 from kerf.model.promises import devices_text
-from kerf.ports import Refused
+from kerf.ports import WriteRefused
 from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_node, cards
@@ -282,7 +282,7 @@ def test_a_pod_that_may_have_no_toleration_is_asked_once(cluster: Cluster, monke
     async def refuse(held: Pod, taint: Taint) -> None:
         asked.append(held.name)
         if held.name == "p":
-            raise Refused("pod tolerations conflict with its namespace whitelist tolerations")
+            raise WriteRefused("pod tolerations conflict with its namespace whitelist tolerations")
         await tolerate(held, taint)
 
     monkeypatch.setattr(cluster.ports.writer, "tolerate", refuse)

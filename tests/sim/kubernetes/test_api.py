@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.errors import ApiError
-from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, Refused
+from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, WriteRefused
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 from tests.sim.world import World, budget, config_map, node, pod
@@ -365,7 +365,7 @@ def test_of_a_pod_tolerations_are_added_and_none_is_taken_away(world: World) -> 
     more = [*held["spec"]["tolerations"], {"key": "a", "operator": "Exists"}]
     world.api.patch("Pod", "default", "web-0", {"spec": {"tolerations": more}})
 
-    with pytest.raises(Refused, match="only additions are allowed"):
+    with pytest.raises(WriteRefused, match="only additions are allowed"):
         world.api.patch("Pod", "default", "web-0", {"spec": {"tolerations": more[1:]}})
     assert more == world.api.list("Pod")[0]["spec"]["tolerations"]
 

@@ -21,7 +21,7 @@ from kerf.model.plan import PIN, RESERVE
 from kerf.model.pods import Pod
 from kerf.model.promises import names, read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
-from kerf.ports import Conflict, NotFound, Refused
+from kerf.ports import Conflict, NotFound, WriteRefused
 from kerf.sharing.family import Occupant
 from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin
 from kerf.state import ClusterState, noted_observations
@@ -139,7 +139,7 @@ class Following:
             await self._ports.writer.tolerate(pod, taint)
         except (Conflict, NotFound):
             return
-        except Refused as error:
+        except WriteRefused as error:
             opening.refused.add(pod.uid)
             logger("following").warning("no toleration", pod=pod.key, error=str(error))
             self._ports.recorder.record(events.not_reserved(pod.key, taint.value, str(error)))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kerf.errors import ApiError
 from kerf.model.constraints import NO_EXECUTE
 from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
-from kerf.ports import Refused
+from kerf.ports import WriteRefused
 from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, ObjectLookup, key_of, name_of, shown
 
 Admission = Callable[[Json], None]
@@ -95,12 +95,12 @@ def tolerate_ill_nodes(obj: Json) -> None:
 
 
 def refuse_lost_tolerations(old: Json, new: Json) -> None:
-    """Of a pod that exists tolerations can be added, and none taken away. Raises Refused."""
+    """Of a pod that exists tolerations can be added, and none taken away. Raises WriteRefused."""
     if old["kind"] != "Pod":
         return
     kept = new["spec"].get("tolerations") or []
     if any(toleration not in kept for toleration in old["spec"].get("tolerations") or []):
-        raise Refused(f"{shown(key_of(old))} is invalid: spec.tolerations: only additions are allowed")
+        raise WriteRefused(f"{shown(key_of(old))} is invalid: spec.tolerations: only additions are allowed")
 
 
 def _default_class(classes: dict[str, Json]) -> str:
