@@ -127,7 +127,7 @@ class KubeWriter(Protocol):
         ...
 
     async def tolerate(self, pod: Pod, taint: Taint) -> None:
-        """Let a pod onto nodes with exactly this taint, for good: the API takes no toleration away. Raises WriteRefused."""
+        """Let a pod onto nodes with exactly this taint, for good: the API takes none away. Raises WriteRefused."""
         ...
 
     async def evict(self, pod: Pod) -> None:
