@@ -98,7 +98,7 @@ class Lives:
         self.site.until(lambda: self._revived() and holds(), what, 120)
 
     def end(self) -> None:
-        """The last life ends, by no fault of anybody."""
+        """The last life ends, and nothing is at fault."""
         self._program.kill()
         self.proxy.faults.kills.clear()
 
