@@ -18,7 +18,7 @@ from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 
 _MOST_QUOTED = 200
-"""Characters of what a dump says of itself that are shown: anyone may have written it."""
+"""Characters of what a dump says of itself that are shown: a stranger may have written it."""
 
 
 def read_dump(path: str) -> Documents:
