@@ -110,6 +110,17 @@ def test_the_api_server_comes_back_where_it_was(control_plane: ControlPlane, nam
     assert before[1] != control_plane.pids()["kube-apiserver"]
 
 
+def test_a_server_that_dies_twice_in_a_row_takes_no_program_along(control_plane: ControlPlane) -> None:
+    """Who has just begun to read its kinds gives up; it comes back with the server."""
+    for _ in range(2):
+        control_plane.kill_apiserver()
+        control_plane.start_apiserver()
+
+    control_plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "twice"}}])
+    control_plane.wait_until(lambda: control_plane.get("ServiceAccount", "default", "twice"), 30, "its service account")
+    assert "kube-controller-manager" in control_plane.pids()
+
+
 def test_what_was_compacted_is_gone(control_plane: ControlPlane, namespace: str) -> None:
     """A watch and a list that go on from before a compaction are answered with 410."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"

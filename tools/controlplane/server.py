@@ -136,7 +136,13 @@ class ControlPlane:
         self._await("kube-apiserver", self._is_ready)
         # It is ready before it can list what a CustomResourceDefinition defines.
         self._await("kube-apiserver", lambda: all(map(self._now.client.serves, self._now.crds)))
-        followers = [program for name, program in self._now.programs.items() if name in _FOLLOWERS and program.pid]
+        # One that ended by itself, because it had just started when its server went, comes back too; one that a test
+        # has killed does not.
+        followers = [
+            program
+            for name, program in self._now.programs.items()
+            if name in _FOLLOWERS and (program.pid or (program.exit_code or 0) > 0)
+        ]
         for program in followers:
             program.kill()
         self._free_nodes()
