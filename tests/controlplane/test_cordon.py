@@ -234,11 +234,12 @@ def test_events_and_conditions_are_karpenter_s(story: Story) -> None:
     """Three stages, each an event and a condition of the same name, and Ready at the end."""
     for claim in story.cluster.plane.list("nodeclaims"):
         name = claim["metadata"]["name"]
-        events = [reason for reason in ("Launched", "Registered", "Initialized") if story.cluster.events(reason, name)]
+        stages = ("Launched", "Registered", "Initialized")
         conditions = {c["type"]: (c["status"], c["reason"]) for c in claim["status"]["conditions"]}
 
-        assert ["Launched", "Registered", "Initialized"] == events
-        assert {stage: ("True", stage) for stage in (*events, "Ready")} == conditions
+        assert {stage: ("True", stage) for stage in (*stages, "Ready")} == conditions
+        for stage in stages:
+            story.cluster.until(partial(story.cluster.events, stage, name), f"{name}: {stage}")
 
 
 CORDONER: Sequence[Json] = (

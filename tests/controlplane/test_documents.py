@@ -32,7 +32,8 @@ def test_five_gpu_pods_get_five_nodes(plain: Cluster) -> None:
 
     assert 5 == len(plain.names("nodeclaims")) == len(plain.names("nodes")) == len(plain.created_claims())
     assert 5 == len({pod["spec"]["nodeName"] for pod in plain.pods()})
-    assert ["pod triggered scale-up: [{gpu-pool-1 0->5 (max: unlimited)}]"] * 5 == plain.events("TriggeredScaleUp")
+    said = ["pod triggered scale-up: [{gpu-pool-1 0->5 (max: unlimited)}]"] * 5
+    plain.until(lambda: said == plain.events("TriggeredScaleUp"), "each pod is told")
     held = [{"namespace": "default", "pod": p["metadata"]["name"], "node": p["spec"]["nodeName"]} for p in plain.pods()]
     plain.until(lambda: [1] * 5 == [replica.metric("kerf_pod_gpus", **labels) for labels in held], "each holds a GPU")
 
@@ -118,11 +119,12 @@ def test_a_gpu_pool_grows_and_shrinks(plain: Cluster) -> None:
         shown = plain.plane.kubectl("get", "nodes", "-l", "gpu-spec=NVIDIA-A10", "--no-headers").stdout.splitlines()
         assert replicas == len(shown)
 
-    assert [
+    said = [
         "pod triggered scale-up: [{gpu-a10 0->2 (max: 10)}]",
         "pod triggered scale-up: [{gpu-a10 0->2 (max: 10)}]",
         "pod triggered scale-up: [{gpu-a10 2->3 (max: 10)}]",
-    ] == plain.events("TriggeredScaleUp")
+    ]
+    plain.until(lambda: said == plain.events("TriggeredScaleUp"), "each pod is told")
     assert 3 == len(plain.created_claims())
 
 

@@ -157,6 +157,8 @@ def test_a_node_that_is_tainted_during_the_plan_is_not_used(site: Site, work: st
     assert site.plans.is_made
     site.until_ended()
     site.cluster.until(lambda: 2 == len(site.cluster.created_claims()), "another node is bought")
+    # A claim is there before the words about it are.
+    site.cluster.until(lambda: site.cluster.events("Nominated", "second"), "it is nominated")
 
     (said,) = site.cluster.events("Nominated", "second")
     assert node not in said

@@ -51,4 +51,4 @@ def test_an_idle_node_is_cut_anew(site: Cluster) -> None:
         name: amount for name, amount in node["status"]["allocatable"].items() if "mig-1g" in name or "mig-3g" in name
     }
     assert not node["spec"].get("unschedulable")
-    assert 1 == len(site.events("GPUSharingChanged"))
+    site.until(lambda: 1 == len(site.events("GPUSharingChanged")), "it is said, once")
