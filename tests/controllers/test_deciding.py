@@ -2,15 +2,21 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+
+import pytest
 
 from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds, still_takes
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.command import Command
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
+from kerf.model.nodes import Node, reservation
 from kerf.model.plan import Cost, Deletion
+from kerf.model.pods import Owner, Pod
 from kerf.model.snapshot import Deleted, Upserted, Watched
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, an_instance_type
@@ -93,6 +99,72 @@ def test_a_node_that_was_tainted_meanwhile_takes_no_pod() -> None:
     state.apply(Upserted(replace(node, taints=(Taint("maintenance", "", "NoSchedule"),), resource_version="2")))
 
     assert not still_holds(decision, state)
+
+
+def decided_on(*nodes: Node) -> tuple[ClusterState, Decision]:
+    """A decision that puts a pod on the first of these nodes."""
+    claims = (a_claim(f"c-{node.name}", node_name=node.name) for node in nodes)
+    state = state_of(a_pool(), *nodes, *claims, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert (["n"], True) == ([placement.node for placement in decision.placements], still_holds(decision, state))
+    return state, decision
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda node: replace(node, allocatable=node.allocatable.replaced({"cpu": 500})),
+        lambda node: replace(node, labels={**node.labels, "topology.kubernetes.io/zone": "elsewhere"}),
+        lambda node: replace(node, labels={"kubernetes.io/hostname": "n"}),
+        lambda node: replace(node, is_ready=False),
+    ],
+    ids=["shrunk", "in another zone", "without its labels", "not ready"],
+)
+def test_a_node_that_has_changed_meanwhile_takes_no_pod(change: Callable[[Node], Node]) -> None:
+    """Less of a resource, another label: what was decided may not be true of it any more."""
+    node = a_node("n")
+    state, decision = decided_on(node)
+
+    state.apply(Upserted(replace(change(node), resource_version="2")))
+
+    assert not still_holds(decision, state)
+
+
+@pytest.mark.parametrize(
+    "comes, holds",
+    [
+        (a_pod("late", cpu=3, uid="late", node_name="n"), False),
+        (a_pod("p", cpu=1, uid="p", node_name="n"), True),
+        (a_pod("agent", cpu=3, uid="agent", node_name="n", owner=Owner("DaemonSet", "agent", "")), True),
+    ],
+    ids=["a pod from elsewhere", "the planned pod itself", "a pod of a DaemonSet"],
+)
+def test_a_node_that_was_filled_meanwhile_takes_no_pod(comes: Pod, holds: bool) -> None:
+    """Its room may be gone; the pod that it was meant for may have come, and pods of DaemonSets were reckoned with."""
+    state, decision = decided_on(a_node("n"))
+
+    state.apply(Upserted(comes))
+
+    assert holds == still_holds(decision, state)
+
+
+def test_a_node_that_opens_for_its_plan_is_the_same() -> None:
+    """Kerf's own taints of those seconds keep no planned pod off."""
+    node = a_node("n")
+    state, decision = decided_on(node)
+
+    state.apply(Upserted(replace(node, taints=(reservation("c"),), resource_version="2")))
+
+    assert still_holds(decision, state)
+
+
+def test_nodes_that_change_during_each_decision_do_not_stop_launches() -> None:
+    """After three decisions in a row that did not hold, the fourth is acted on."""
+    state, decision = decided_on(a_node("n"))
+
+    state.apply(Upserted(a_pod("late", cpu=3, uid="late", node_name="n")))
+
+    assert [False, False, False, True] == [still_holds(decision, state, dropped) for dropped in range(4)]
 
 
 def test_a_pool_that_was_changed_meanwhile_buys_nothing() -> None:

@@ -6,7 +6,7 @@ before anything is done.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
@@ -15,7 +15,9 @@ from typing import Any, Protocol, TypeVar
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.place.trial import is_usable
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.nodes import OPENING_TAINTS, Node
+from kerf.model.plan import NodePlacement
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import ClusterState
 
 _Made = TypeVar("_Made")
@@ -101,22 +103,42 @@ def _answer(asked: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") 
         del each, made, work
 
 
-def still_holds(decision: Decision, state: ClusterState) -> bool:
+MOST_DROPPED = 3
+"""Decisions in a row that are dropped for a node that has changed; the next is carried out as far as it holds."""
+
+
+def still_holds(decision: Decision, state: ClusterState, dropped: int = 0) -> bool:
     """Whether the pools that buy and the nodes that take pods are as they were when it was decided.
 
-    The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted, may change
-    everything. Cost: launches and the nodes of placements.
+    The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted or filled, may
+    change everything. `dropped` counts the decisions in a row that did not hold: after MOST_DROPPED nodes count no more,
+    because on a large cluster some node changes during each decision, and launches for all would wait for ever. Of
+    nodes that do not hold nothing is said then (`still_takes`). Cost: launches and the pods of nodes with placements.
     """
     before = decision.world.snapshot
     for name in sorted({launch.node_pool for launch in decision.launches}):
         pool, known = state.pool(name), before.pool(name)
         if pool is None or known is None or pool.deleted_s is not None or pool.generation != known.generation:
             return False
-    return all(still_takes(node, before, state) for node in sorted({each.node for each in decision.placements}))
+    if dropped >= MOST_DROPPED:
+        return True
+    planned = planned_pods(decision.placements)
+    return all(still_takes(node, before, state, pods) for node, pods in sorted(planned.items()))
 
 
-def still_takes(node: str, before: ClusterSnapshot, state: ClusterState) -> bool:
-    """Whether a node, or a claim that is to become one, takes pods as it did: there, usable, with no further taint."""
+def planned_pods(placements: Iterable[NodePlacement]) -> dict[str, set[str]]:
+    """By node the pods that are placed there, as `namespace/name`."""
+    found: dict[str, set[str]] = {}
+    for placement in placements:
+        found.setdefault(placement.node, set()).add(placement.pod.pod)
+    return found
+
+
+def still_takes(node: str, before: ClusterSnapshot, state: ClusterState, planned: Collection[str] = ()) -> bool:
+    """Whether a node, or a claim that is to become one, takes the pods that are `planned` there as it did.
+
+    It is there, usable, has no further taint, offers no less and bears the same labels, and no other pod has come.
+    """
     was, now = before.node(node), state.cluster_node(node)
     if was is None:
         return False
@@ -124,9 +146,27 @@ def still_takes(node: str, before: ClusterSnapshot, state: ClusterState) -> bool
         # A claim whose node has joined meanwhile goes by the node's name; a node that is gone takes nothing.
         claim = state.claim(was.claim.name) if was.node is None and was.claim is not None else None
         return claim is not None and not claim.is_deleting
-    if not is_usable(now):
+    if not is_usable(now) or _newcomers(was, now).difference(planned):
         return False
-    return now.node is None or was.node is None or set(now.node.taints) <= set(was.node.taints)
+    return now.node is None or was.node is None or _offers_as_before(was.node, now.node, is_whole=was.is_registered)
+
+
+def _newcomers(was: ClusterNode, now: ClusterNode) -> set[str]:
+    """Pods that have come to the node; those of DaemonSets were reckoned with before."""
+    there = {pod.uid for pod in was.pods}
+    return {pod.key for pod in now.pods if not pod.is_ended and not pod.is_daemon and pod.uid not in there}
+
+
+def _offers_as_before(was: Node, now: Node, *, is_whole: bool) -> bool:
+    """Whether it has no further taint but Kerf's own of a node that opens, no less of anything, and the same labels.
+
+    A node that is not `is_whole` yet gets labels and resources while it starts; those that it has stay.
+    """
+    if {taint for taint in now.taints if taint.key not in OPENING_TAINTS} - set(was.taints):
+        return False
+    if any(now.allocatable.get(name, 0) < amount for name, amount in was.allocatable.items()):
+        return False
+    return was.labels == now.labels if is_whole else was.labels.items() <= now.labels.items()
 
 
 def still_goes(command: Command, snapshot: ClusterSnapshot, state: ClusterState) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import still_holds, still_takes
+from kerf.controllers.deciding import planned_pods, still_holds, still_takes
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
@@ -66,6 +66,8 @@ class Provisioning:
         # When the pods of a CronJob's run begin or cease to count next.
         self._turns_s: float | None = None
         self._waits_for_windows = self._seeks_room = False
+        # How many decisions in a row did not hold.
+        self._dropped = 0
         # The last decision; None once nothing waits.
         self._decision: Decision | None = None
         # What plans depend on of each window, as it was told last.
@@ -114,9 +116,11 @@ class Provisioning:
             return self._at_turn(self._again(), now)
         options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
-        if not still_holds(decision, self._state):
+        if not still_holds(decision, self._state, self._dropped):
             # Decide again at once, from what is there now.
+            self._dropped += 1
             return Result(self._settings.batch_idle_s)
+        self._dropped = 0
         self._window = _Window()
         self._ports.feed.launching(decision.launches)
         await self._actuator.launch(decision)
@@ -202,9 +206,11 @@ class Provisioning:
 
     def _tell(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
         named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
+        planned = planned_pods(plan.placements)
+        # The plan was explained meanwhile; a place that has gone is not promised, and the next plan finds one.
+        takes = {node: still_takes(node, snapshot, self._state, pods) for node, pods in planned.items()}
         for placement in plan.placements:
-            # The plan was explained meanwhile; a place that has gone is not promised, and the next plan finds one.
-            if is_virtual(placement.pod.pod) or not still_takes(placement.node, snapshot, self._state):
+            if is_virtual(placement.pod.pod) or not takes[placement.node]:
                 continue
             target = f"{named.get(placement.node, 'node')}/{placement.node}"
             self._ports.recorder.record(events.nominated(placement.pod.pod, target))

@@ -33,6 +33,8 @@ class ProvisioningRequests:
 
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, settings: Settings) -> None:
         self._state, self._ports, self._book, self._settings = state, ports, book, settings
+        # How many decisions in a row did not hold.
+        self._dropped = 0
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """One key: requests and templates that change, nodes that come up, pods that take what was booked."""
@@ -57,8 +59,10 @@ class ProvisioningRequests:
         world = World(snapshot, await self._book.market(snapshot))
         options = Options(self._settings.strategy, with_bound=False)
         decision = await self._ports.deciding.run(partial(decide, world, options))
-        if not still_holds(decision, self._state):
+        if not still_holds(decision, self._state, self._dropped):
+            self._dropped += 1
             return Result(self._settings.batch_idle_s)
+        self._dropped = 0
         changes_s = []
         for booking in found:
             request = advanced(booking, verdict(booking, decision), now_s)

@@ -28,6 +28,8 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 RESERVED_FOR = "kerf.dev/reserved-for"
 """Key of the taint that keeps a new node for the pods it was bought for, and of their toleration, both Kerf's."""
+OPENING_TAINTS = frozenset({CORDON_TAINT, RESERVED_FOR})
+"""Keys of taints that a new node bears for seconds while it is opened, and that keep no planned pod off."""
 _LONGEST_VALUE = 63
 
 
