@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.relocation import Relocation, may_receive, unbound
-from kerf.engine.keep.waiting import waiting_pods
+from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.place.shapes import group
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import supply

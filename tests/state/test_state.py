@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kerf.errors import DecodeError
-from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PREDICTED_DEVICES, REGISTERED
+from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PLANNED_PODS, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
-from kerf.model.promises import devices_text
+from kerf.model.promises import Promises, devices_text, written
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.family import Unreadable
 from kerf.sharing.hami.records import ALLOCATED, NODE, REGISTER
@@ -42,6 +42,23 @@ def test_two_empty_provider_ids_are_not_equal() -> None:
 
     assert joined(snapshot, "foreign").claim is None
     assert joined(snapshot, "new").node is None
+
+
+def test_the_claims_that_were_bought_for_a_pod_are_found_by_its_name() -> None:
+    """As long as they promise it; a claim that goes, or that a person has broken, is bought for none."""
+    state = ClusterState()
+    first, second = (a_claim(name, annotations=written(Promises({"default/p": (), "default/q": ()}))) for name in "ab")
+    for claim in (first, second):
+        state.apply(Upserted(claim))
+    assert ["a", "b"] == [claim.name for claim in state.claims_for("default/p")]
+
+    state.apply(Upserted(replace(first, annotations=written(Promises({"default/q": ()})), resource_version="2")))
+    assert ["b"] == [claim.name for claim in state.claims_for("default/p")]
+    assert ["a", "b"] == [claim.name for claim in state.claims_for("default/q")]
+
+    state.apply(Upserted(replace(second, annotations={PLANNED_PODS: "["}, resource_version="2")))
+    state.apply(Deleted(first))
+    assert () == state.claims_for("default/p") == state.claims_for("default/q")
 
 
 def test_order_and_repetition_of_events_do_not_matter() -> None:

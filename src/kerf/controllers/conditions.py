@@ -11,7 +11,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.keep.prewarm import prewarm_problem
+from kerf.engine.headroom.prewarm import prewarm_problem
 from kerf.engine.supply import overlays
 from kerf.engine.supply.offered import pool_problem
 from kerf.model.instancetypes import NodeOverlay

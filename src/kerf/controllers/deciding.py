@@ -111,9 +111,9 @@ def still_holds(decision: Decision, state: ClusterState, dropped: int = 0) -> bo
     """Whether the pools that buy and the nodes that take pods are as they were when it was decided.
 
     The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted or filled, may
-    change everything. `dropped` counts the decisions in a row that did not hold: after MOST_DROPPED nodes count no more,
-    because on a large cluster some node changes during each decision, and launches for all would wait for ever. Of
-    nodes that do not hold nothing is said then (`still_takes`). Cost: launches and the pods of nodes with placements.
+    change everything. `dropped` counts the decisions in a row that did not hold. After MOST_DROPPED nodes count no
+    more: on a large cluster some node changes during each decision, and launches for all would wait for ever. Of nodes
+    that do not hold nothing is said then (`still_takes`). Cost: launches and the pods of nodes with placements.
     """
     before = decision.world.snapshot
     for name in sorted({launch.node_pool for launch in decision.launches}):

@@ -10,7 +10,7 @@ from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.model.nodeclaim import FOLLOW, INITIALIZED, NodeClaim
 from kerf.model.plan import PIN
 from kerf.model.pods import Pod
-from kerf.model.promises import names, read
+from kerf.model.promises import read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.sharing.hami.pinning import is_held, is_pinned, pinned_since, unpinned
 from kerf.state import ClusterState
@@ -51,6 +51,5 @@ class Pins:
 
     def _is_awaited(self, pod: Pod) -> bool:
         """Whether a node on its way has the pod's card."""
-        coming = (claim for claim in self._state.claims() if not claim.is_deleting and not claim.is_true(INITIALIZED))
-        pinning = (claim for claim in coming if claim.annotations.get(FOLLOW) == PIN)
-        return any(names(claim.annotations, pod.key) for claim in pinning)
+        claims = (claim for claim in self._state.claims_for(pod.key) if claim.annotations.get(FOLLOW) == PIN)
+        return any(not claim.is_deleting and not claim.is_true(INITIALIZED) for claim in claims)

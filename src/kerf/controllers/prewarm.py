@@ -6,7 +6,7 @@ The node of a run often is gone before the next one is near, so that what its st
 from collections.abc import Iterable
 
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.keep.prewarm import leads_annotation, observed_leads, prewarmed, warnings
+from kerf.engine.headroom.prewarm import leads_annotation, observed_leads, prewarmed, warnings
 from kerf.model import events
 from kerf.model.cronjobs import LEAD_TIMES, CronJob
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim

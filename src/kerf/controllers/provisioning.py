@@ -21,7 +21,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
-from kerf.engine.keep.prewarm import prewarmed
+from kerf.engine.headroom.prewarm import prewarmed
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob

@@ -15,7 +15,7 @@ from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.requests import advanced, verdict
-from kerf.engine.keep.bookings import Booking, bookings, next_change_s
+from kerf.engine.headroom.bookings import Booking, bookings, next_change_s
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim

@@ -13,9 +13,9 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
-from kerf.engine.keep.windows.openings import Seen, advanced, is_over, settled
-from kerf.engine.keep.windows.phases import next_change_s, turn_of
-from kerf.engine.keep.windows.warm import warm_counts
+from kerf.engine.headroom.windows.openings import Seen, advanced, is_over, settled
+from kerf.engine.headroom.windows.phases import next_change_s, turn_of
+from kerf.engine.headroom.windows.warm import warm_counts
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim

@@ -15,8 +15,8 @@ from kerf.engine.buy.relabelling import relabelled
 from kerf.engine.decision import Decision, Refusal
 from kerf.engine.eligible import refused_early
 from kerf.engine.gangs import gangs, whole
-from kerf.engine.keep.waiting import waiting_pods
-from kerf.engine.keep.windows.admission import Place, admissions
+from kerf.engine.headroom.waiting import waiting_pods
+from kerf.engine.headroom.windows.admission import Place, admissions
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.shapes import Shape, group

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.decision import Refusal
-from kerf.engine.keep.bookings import Booking, bookings
+from kerf.engine.headroom.bookings import Booking, bookings
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.remainder import Remainder

@@ -7,7 +7,7 @@ from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Buy, Evidence, Refusal
-from kerf.engine.keep.windows.admission import Judged
+from kerf.engine.headroom.windows.admission import Judged
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kerf.engine.decision import Refusal
-from kerf.engine.keep.bookings import buys_nothing, is_check
+from kerf.engine.headroom.bookings import buys_nothing, is_check
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import NodeRoom, Trial
 from kerf.engine.place.yielding import Yielding

@@ -81,9 +81,12 @@ def written(promises: Promises) -> dict[str, str]:
     return annotations
 
 
-def names(annotations: Mapping[str, str], pod: str) -> bool:
-    """Whether a claim was bought for the pod; by its text, so that asking a thousand claims parses none."""
-    return json.dumps(pod) in annotations.get(PLANNED_PODS, "")
+def moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The promised pods of a claim's annotations as they were and are; both empty, and unparsed, for equal texts."""
+    was, is_now = before.get(PLANNED_PODS, ""), after.get(PLANNED_PODS, "")
+    if was == is_now:
+        return (), ()
+    return tuple(_pods(was or "{}") or ()), tuple(_pods(is_now or "{}") or ())
 
 
 def pods_under(annotations: Mapping[str, str], prefix: str) -> tuple[str, ...]:

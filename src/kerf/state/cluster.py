@@ -17,6 +17,7 @@ from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
+from kerf.model.promises import moved
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest, consumed_request
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import (
@@ -59,6 +60,7 @@ class ClusterState(Objects):
         self._unbound: Shelf[Pod] = Shelf()
         self._pods_on, self._booked_on, self._windowed, self._grouped = Groups(), Groups(), Groups(), Groups()
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
+        self._claims_for = Groups()
         self._counted: dict[str, Sum] = {}
         self._joined: dict[tuple[str, str], ClusterNode] = {}
         self._stale: set[tuple[str, str]] = set()
@@ -175,10 +177,19 @@ class ClusterState(Objects):
         self._touch_instances((held, holds))
         self._claims_by_id.move(key, held, holds)
         self._claims_of_pool.move(key, *("" if c is None else c.node_pool for c in (before, after)))
+        self._move_promises(key, before, after)
         self._stale.add(("NodeClaim", key))
         for claim, sign in ((before, -1), (after, 1)):
             if claim is not None:
                 self._counted.setdefault(claim.node_pool, Sum()).add(claim.capacity, sign)
+
+    def _move_promises(self, key: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
+        held, holds = ({} if claim is None else claim.annotations for claim in (before, after))
+        gone, come = moved(held, holds)
+        for pod in gone:
+            self._claims_for.move(key, pod, "")
+        for pod in come:
+            self._claims_for.move(key, "", pod)
 
     def _touch_nodes(self, names: Iterable[str]) -> None:
         self._stale.update(("Node", name) for name in names if name)
@@ -227,6 +238,11 @@ class ClusterState(Objects):
         """The claims of a pool, by name."""
         claims: dict[str, NodeClaim] = self._shelf("NodeClaim").held
         return tuple(claims[name] for name in self._claims_of_pool.of(pool))
+
+    def claims_for(self, pod: str) -> tuple[NodeClaim, ...]:
+        """The claims that were bought for a pod (`namespace/name`), by name."""
+        held = self._shelf("NodeClaim").held
+        return tuple(held[name] for name in self._claims_for.of(pod))
 
     def counted(self, pool: str) -> Resources:
         """What the capacities of a pool's claims sum up to, with their number as `nodes`."""

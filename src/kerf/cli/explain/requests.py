@@ -8,7 +8,7 @@ from kerf.cli.explain.pods import PodAnswers
 from kerf.cli.plan.json import Json, patch_object
 from kerf.cli.render import counted, patch_command
 from kerf.engine.explain.requests import BookingVerdict, advanced, verdict
-from kerf.engine.keep.bookings import Booking, bookings
+from kerf.engine.headroom.bookings import Booking, bookings
 from kerf.model.nodeclaim import TRUE
 from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningRequest
 

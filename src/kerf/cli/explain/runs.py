@@ -1,7 +1,7 @@
 """When a CronJob runs next, and from when on its node is kept ready."""
 
 from kerf.cli.plan.json import Json
-from kerf.engine.keep.prewarm import prewarming, warnings
+from kerf.engine.headroom.prewarm import prewarming, warnings
 from kerf.model.cronjobs import PREWARM, CronJob
 from kerf.model.schedules import local_text
 from kerf.model.snapshot import ClusterSnapshot

@@ -10,8 +10,8 @@ from kerf.cli.explain.pods import PodAnswers
 from kerf.cli.plan.calendar import quota_text, selector_text
 from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, some
-from kerf.engine.keep.windows.phases import Turn, charged, is_held, missing_pools, turn_of
-from kerf.engine.keep.windows.warm import is_kept_by
+from kerf.engine.headroom.windows.phases import Turn, charged, is_held, missing_pools, turn_of
+from kerf.engine.headroom.windows.warm import is_kept_by
 from kerf.manifests.windows.encode import gpu_hours_text
 from kerf.model.plan import Unplaced
 from kerf.model.pods import Pod

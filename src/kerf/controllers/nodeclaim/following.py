@@ -19,7 +19,7 @@ from kerf.model.nodeclaim import FOLLOW, OBSERVED_DEVICES, NodeClaim
 from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, RESERVED_FOR, Node, reservation
 from kerf.model.plan import PIN, RESERVE
 from kerf.model.pods import Pod
-from kerf.model.promises import names, read
+from kerf.model.promises import read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.ports import Conflict, NotFound, WriteRefused
 from kerf.sharing.family import Occupant
@@ -70,8 +70,8 @@ class Following:
         before = _standing(previous) if isinstance(previous, Pod) else (False, False)
         if before == ((False, False) if isinstance(event, Deleted) else _standing(event.value)):
             return ()
-        waiting = (claim for claim in self._state.claims() if claim.uid in self._openings)
-        return tuple(claim.name for claim in waiting if names(claim.annotations, event.value.key))
+        claims = self._state.claims_for(event.value.key)
+        return tuple(claim.name for claim in claims if claim.uid in self._openings)
 
     async def hold(self, claim: NodeClaim) -> None:
         """Keep the pods that will be pinned off the cards that are planned for others, until their own are there."""
@@ -240,7 +240,7 @@ class Followed:
             return ""
         claim = self._state.claim_of(node)
         planned = read(claim.annotations).pods if claim is not None else {}
-        if claim is None or not any(names(held.annotations, key) for held in self._state.claims()):
+        if claim is None or not self._state.claims_for(key):
             return ""
         # Pods of one shape are the same to the plan, so that each may take the place of another.
         equals = [name for name in planned if name == key or _is_equal(self._state.pod(name), pod)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
-from kerf.engine.keep.waiting import waiting_pods
+from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.place.shapes import Kinds, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.world import World

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted
-from kerf.engine.keep.prewarm import prewarm_problem, warnings
+from kerf.engine.headroom.prewarm import prewarm_problem, warnings
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
 from kerf.model.plan import Launch

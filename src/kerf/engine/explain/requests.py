@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.refusals import Telling
-from kerf.engine.keep.bookings import Booking
+from kerf.engine.headroom.bookings import Booking
 from kerf.model.causes import Paced
 from kerf.model.nodeclaim import FALSE, TRUE, Condition
 from kerf.model.provisioningrequests import (

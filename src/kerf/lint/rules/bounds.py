@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kerf.engine.keep.prewarm import prewarm_problem
+from kerf.engine.headroom.prewarm import prewarm_problem
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule

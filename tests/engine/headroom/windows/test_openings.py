@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.keep.windows.openings import Seen, advanced, is_over, learned_lead_s, settled
-from kerf.engine.keep.windows.phases import turn_of
+from kerf.engine.headroom.windows.openings import Seen, advanced, is_over, learned_lead_s, settled
+from kerf.engine.headroom.windows.phases import turn_of
 from kerf.model.nodeclaim import INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.pods import RUNNING, SUCCEEDED, Pod
 from kerf.model.windows import (
@@ -23,7 +23,7 @@ from kerf.model.windows import (
     WindowStatus,
 )
 from kerf.testing.builders import NOON_S, a_claim, a_pod
-from tests.engine.keep.windows.test_windows import GPU_HOUR, HOUR, a_window, warm
+from tests.engine.headroom.windows.test_windows import GPU_HOUR, HOUR, a_window, warm
 
 CARD = 10_000
 

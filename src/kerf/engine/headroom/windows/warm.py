@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kerf.engine.decision import Decision
-from kerf.engine.keep.windows.phases import Windows
+from kerf.engine.headroom.windows.phases import Windows
 from kerf.engine.place.devices import demand_of
 from kerf.engine.place.shapes import Shape
 from kerf.model.placeholders import Keeper, Placeholder

@@ -6,11 +6,11 @@ All code that plans, explains or moves pods asks here, so that all of them keep 
 from dataclasses import replace
 
 from kerf.engine.decision import Refusal
-from kerf.engine.keep.bookings import awaited_request, bookings, unmade
-from kerf.engine.keep.prewarm import prewarming_pods
-from kerf.engine.keep.windows.admission import Judged, Shares, judged
-from kerf.engine.keep.windows.phases import Windows
-from kerf.engine.keep.windows.warm import virtual_pods
+from kerf.engine.headroom.bookings import awaited_request, bookings, unmade
+from kerf.engine.headroom.prewarm import prewarming_pods
+from kerf.engine.headroom.windows.admission import Judged, Shares, judged
+from kerf.engine.headroom.windows.phases import Windows
+from kerf.engine.headroom.windows.warm import virtual_pods
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import Supply
 from kerf.model.causes import AwaitsRequest, Name

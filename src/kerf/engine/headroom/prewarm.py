@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kerf.engine.keep.windows.openings import lead_times, learned_lead_s
+from kerf.engine.headroom.windows.openings import lead_times, learned_lead_s
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
 from kerf.model.nodeclaim import NodeClaim

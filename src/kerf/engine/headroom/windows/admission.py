@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kerf.engine.decision import Refusal
-from kerf.engine.keep.windows.phases import Turn, Windows, charged, exhausted, is_held
+from kerf.engine.headroom.windows.phases import Turn, Windows, charged, exhausted, is_held
 from kerf.engine.place.devices import demand_of, emptied, place_on_devices
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Target

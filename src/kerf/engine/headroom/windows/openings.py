@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.keep.windows.phases import Turn, charged, missing_pools, turn_of
+from kerf.engine.headroom.windows.phases import Turn, charged, missing_pools, turn_of
 from kerf.errors import brief
 from kerf.model.nodeclaim import FALSE, INITIALIZED, READY, TRUE, Condition, NodeClaim
 from kerf.model.pods import Pod

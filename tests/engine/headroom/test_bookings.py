@@ -11,7 +11,7 @@ from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.plan import plan
 from kerf.engine.explain.requests import advanced, verdict
-from kerf.engine.keep.bookings import bookings
+from kerf.engine.headroom.bookings import bookings
 from kerf.engine.world import World
 from kerf.model.nodeclaim import TRUE, Condition
 from kerf.model.placeholders import Keeper, Placeholder

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.keep.prewarm import prewarming, prewarming_pods, warnings
+from kerf.engine.headroom.prewarm import prewarming, prewarming_pods, warnings
 from kerf.model.cronjobs import LEAD_TIMES, PREWARM, PREWARM_CRON_JOBS, CronJob
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, PLANNED_PODS, TRUE, Condition
 from kerf.model.plan import Plan
