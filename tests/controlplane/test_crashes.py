@@ -16,7 +16,8 @@ from tools.controlplane.installation import NAMESPACE
 from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
-FLAGS = (*FAST, "--no-leader-elect")
+# Pods that come over a second are one batch all the same: bought one by one, no node would need to be reserved.
+FLAGS = (*FAST, "--batch-idle=2500ms", "--batch-max=15s", "--no-leader-elect")
 """A killed leader's lease outlives it by seconds, which `test_replicas.py` waits for and nobody here."""
 GROUPS = {
     "buying": (
