@@ -283,5 +283,6 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
 
 
 def _with_cards(pods: Iterable[PlacedPod]) -> dict[str, tuple[int, ...]]:
-    """The pods by key, each with the indexes of its cards."""
-    return {placed.pod: tuple(sorted({part.device for part in placed.slices})) for placed in pods}
+    """The pods by key, those of the first turn first, each with the indexes of its cards."""
+    in_turns = sorted(pods, key=lambda placed: placed.turn)
+    return {placed.pod: tuple(sorted({part.device for part in placed.slices})) for placed in in_turns}

@@ -89,10 +89,14 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPod:
-    """Where a pod goes: the slices it gets there; empty when it asks for no GPU."""
+    """Where a pod goes: the slices it gets there; empty when it asks for no GPU.
+
+    Pods of a later `turn` fit its cards only once those of the earlier ones are there.
+    """
 
     pod: str
     slices: tuple[Slice, ...] = ()
+    turn: int = 0
 
 
 @dataclass(frozen=True)

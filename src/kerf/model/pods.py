@@ -216,7 +216,12 @@ class PodDemand:
     @property
     def is_empty(self) -> bool:
         """Whether no container asks for any GPU."""
-        return all(c.request is None for c in self.containers)
+        return not self.asking
+
+    @property
+    def asking(self) -> tuple[ContainerDemand, ...]:
+        """The containers that ask for some."""
+        return tuple(container for container in self.containers if container.request is not None)
 
 
 @dataclass(frozen=True, slots=True)

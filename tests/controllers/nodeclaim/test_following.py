@@ -42,6 +42,12 @@ def on_its_way(cluster: Cluster, follow: str, **planned: list[int]) -> NodeClaim
     return claim
 
 
+def a_slice(name: str, count: int = 1, cores: int = 0) -> Json:
+    """A pod that asks 1,000 MiB of so many cards, and cores of each."""
+    limits = {"nvidia.com/gpu": count, "nvidia.com/gpumem": 1000, **({"nvidia.com/gpucores": cores} if cores else {})}
+    return pod(name, limits=limits, schedulerName="hami-scheduler")
+
+
 def joins(cluster: Cluster, claim: NodeClaim, **given: Any) -> None:
     """Its node joins, without its cards."""
     cluster.joined(claim, labels=HAMI, **{**FRESH, **given})
@@ -114,7 +120,7 @@ def test_our_cordon_ends_when_the_pods_are_led(cluster: Cluster) -> None:
 
 def test_a_pin_names_the_planned_cards_by_uuid(cluster: Cluster) -> None:
     """The second card is GPU-b here; the mark says that the pin is ours and since when."""
-    cluster.put(pod("p"), pod("q"))
+    cluster.put(a_slice("p", 1), a_slice("q", 2))
     claim = on_its_way(cluster, "pin", p=[1], q=[0, 1])
     joins(cluster, claim)
     registers(cluster)
@@ -122,6 +128,26 @@ def test_a_pin_names_the_planned_cards_by_uuid(cluster: Cluster) -> None:
     assert {USE: "GPU-b", PINNED: str(START_S)} == notes(cluster, "p")
     assert "GPU-a,GPU-b" == notes(cluster, "q")[USE]
     assert "Pinned to GPU GPU-b of node node-1, as planned" == cluster.said("Pinned")[0]
+
+
+def test_pods_whose_order_matters_come_in_turns_to_a_reserved_node(cluster: Cluster) -> None:
+    """HAMi refuses the pod without cores once the others hold all of them: these wait until it is bound."""
+    shared = [DeviceState(f"GPU-{name}", i, "NVIDIA-A10G", 22888, slots=10) for i, name in enumerate("ab")]
+    cluster.put(a_slice("bb"), a_slice("aa", cores=50), a_slice("ab", cores=50))
+    claim = on_its_way(cluster, "pin", bb=[0], aa=[0], ab=[0])
+    joins(cluster, claim)
+    cluster.change("Node", "node-1", metadata={"annotations": {REGISTER: register_annotation(shared)}})
+
+    assert ["GPU-a", *["kerf-card-on-its-way"] * 2] == [notes(cluster, name)[USE] for name in ("bb", "aa", "ab")]
+    assert (False, [RESERVED_FOR]) == (cluster.node().is_unschedulable, [taint.key for taint in cluster.node().taints])
+
+    cluster.at(1, lambda: cluster.api.bind("default", "bb", "node-1"))
+    assert ["GPU-a"] * 2 == [notes(cluster, name)[USE] for name in ("aa", "ab")]
+    assert not cluster.claim().is_true("Initialized")
+
+    for name in ("aa", "ab"):
+        cluster.at(2, partial(cluster.api.bind, "default", name, "node-1"))
+    assert (True, ()) == (cluster.claim().is_true("Initialized"), cluster.node().taints)
 
 
 def test_a_users_own_wish_stands(cluster: Cluster) -> None:

@@ -89,8 +89,16 @@ def launch_object(launch: Launch) -> Json:
         **({"devices": devices} if devices else {}),
         **({"labels": dict(launch.labels)} if launch.labels else {}),
         "follow": launch.follow,
+        **_turns(launch),
         "why": launch.why,
     }
+
+
+def _turns(launch: Launch) -> Json:
+    """Pods in the turns in which they must come to their cards, where any order will not do."""
+    number = 1 + max((placed.turn for placed in launch.pods), default=0)
+    found = [[placed.pod for placed in launch.pods if placed.turn == turn] for turn in range(number)]
+    return {"turns": found} if number > 1 else {}
 
 
 def _relabel(relabel: Repartition) -> Json:

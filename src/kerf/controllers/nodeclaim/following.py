@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.place.turns import turns
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE, Taint
 from kerf.model.nodeclaim import FOLLOW, OBSERVED_DEVICES, NodeClaim
@@ -161,26 +162,44 @@ class Following:
             self._state.note(await self._ports.writer.update_node(opened))
 
     async def _pin(self, claim: NodeClaim, node: Node) -> float | None:
-        """Pin the pods that are not; None once all pins have come back by the watch, so the scheduler has them."""
-        marked = await self._pinned(claim, node)
-        if CORDONED_BY_KERF not in node.annotations:
+        """Pin the pods that are not; None once all pins have come back by the watch, so the scheduler has them.
+
+        Where the order of the pods matters, only those of the next turn are pinned. The others stay off every card, and
+        the node is reserved until the last of them is bound.
+        """
+        is_reserved = reservation(claim.name) in node.taints
+        next_turns = self._turns(claim, node)
+        if CORDONED_BY_KERF not in node.annotations and not is_reserved:
             # A person keeps it closed, or has opened it.
+            await self._pinned(claim, node, [pod for turn in next_turns for pod in turn])
             return None
+        marked = await self._pinned(claim, node, next_turns[0] if next_turns else ())
         now_s = self._ports.clock.now_s()
         opening = self._openings.setdefault(claim.uid, _Opening(now_s, marked))
-        return _AGAIN_S if marked and now_s < opening.since_s + _LONGEST_S else None
+        if marked and not is_reserved and now_s < opening.since_s + _LONGEST_S:
+            return _AGAIN_S
+        return await self._reserve(claim, node) if is_reserved or len(next_turns) > 1 else None
 
-    async def _pinned(self, claim: NodeClaim, node: Node) -> int:
-        """How many pods had to be pinned."""
+    def _turns(self, claim: NodeClaim, node: Node) -> tuple[tuple[Pod, ...], ...]:
+        """The planned pods that wait for cards which are there, in the turns in which they can have them."""
+        family, joined = self._state.family_of(node, claim), self._state.cluster_node(node.name)
+        devices = joined.devices if joined is not None else ()
+        there = {device.index for device in devices}
+        plan = {key: frozenset(cards) for key, cards in read(claim.annotations).pods.items()}
+        pods = (self._state.pod(key) for key, cards in plan.items() if cards <= there)
+        # What HAMi has booked for a pod is among what is used of the cards.
+        waiting = [pod for pod in pods if pod is not None and pod.is_pending and not family.booked_node(pod)]
+        return turns(family, devices, node, plan, waiting)
+
+    async def _pinned(self, claim: NodeClaim, node: Node, pods: Iterable[Pod]) -> int:
+        """How many of the pods had to be pinned."""
         family, marked = self._state.family_of(node, claim), 0
         ids = {device.index: device.id for device in family.inventory(node) or ()}
-        for key, cards in sorted(read(claim.annotations).pods.items()):
-            pod = self._state.pod(key)
-            if pod is None or not pod.is_pending or not all(card in ids for card in cards):
-                continue
+        planned = read(claim.annotations).pods
+        for pod in sorted(pods, key=lambda pod: pod.key):
             if is_pinned(pod) and not is_held(pod):
                 continue
-            pinned = [ids[card] for card in cards]
+            pinned = [ids[card] for card in planned[pod.key]]
             change = pin(pinned, self._ports.clock.now_s())
             foreign = () if is_held(pod) else tuple(sorted(change))
             try:
@@ -189,7 +208,7 @@ class Following:
                 # The user's own wish stands, or the pod is gone.
                 continue
             marked += 1
-            self._ports.recorder.record(events.pinned(key, node.name, ", ".join(pinned)))
+            self._ports.recorder.record(events.pinned(pod.key, node.name, ", ".join(pinned)))
         return marked
 
     def observed_change(self, claim: NodeClaim, node: Node | None) -> Mapping[str, str | None] | None:

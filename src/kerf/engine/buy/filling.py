@@ -32,13 +32,17 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Load(Large):
-    """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed."""
+    """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed.
+
+    `order` is how it was filled: shapes, each with how many of its pods came then.
+    """
 
     offered: OfferedType
     counts: Counts
     slices: tuple[tuple[tuple[Slice, ...], ...], ...]
     room: Room
     offering: Offering
+    order: tuple[tuple[int, int], ...] = ()
 
     @property
     def pods(self) -> int:
@@ -172,7 +176,8 @@ class Filler:
         offering = offered.offering_for(room.requirements)
         if offering is None or not any(counts):
             return None
-        return Load(offered, tuple(counts), tuple(map(tuple, slices)), room, offering)
+        filled = tuple((number, counts[number]) for number in order.tolist() if counts[number])
+        return Load(offered, tuple(counts), tuple(map(tuple, slices)), room, offering, filled)
 
     def _order(self, offered: OfferedType, wanted: Counts) -> tuple[_Amounts, _Amounts]:
         """The wanted shapes in the order in which they are filled in; cpu and memory of all shapes.

@@ -9,6 +9,7 @@ pkg/controllers/provisioning/scheduling, v1.14).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from kerf.engine.buy.filling import Load, Purchase
 from kerf.engine.buy.limits import Ledger
@@ -115,4 +116,5 @@ def _settled(node: _Open, shapes: int) -> Load:
         by_shape[number].append(taken)
     offering = offered.offering_for(room.requirements)
     assert offering is not None
-    return Load(offered, tuple(counts), tuple(map(tuple, by_shape)), room, offering)
+    order = tuple((number, len(list(run))) for number, run in groupby(node.members))
+    return Load(offered, tuple(counts), tuple(map(tuple, by_shape)), room, offering, order)

@@ -6,6 +6,7 @@ scheduler likes, so that `replay` is promised only where every order leads to an
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from kerf.engine.buy.filling import Load
@@ -13,6 +14,7 @@ from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
+from kerf.engine.place.turns import turns
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.groups import group_of
@@ -55,7 +57,25 @@ def with_follow(
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
     together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
-    return tuple(replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
+    followed = (replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
+    return tuple(
+        _in_turns(launch, node) if launch.follow == PIN else launch
+        for launch, node in zip(followed, bought, strict=True)
+    )
+
+
+def _in_turns(launch: Launch, node: Bought) -> Launch:
+    """The launch of pinned pods with the turns in which they must come."""
+    load = node.load
+    cards = {placed.pod: frozenset(part.device for part in placed.slices) for placed in launch.pods}
+    pods = iter(node.pods)
+    by_shape = [iter(list(islice(pods, count))) for count in load.counts]
+    filled = (pod for number, count in load.order for pod in islice(by_shape[number], count))
+    waiting = [pod for pod in filled if cards[pod.key]]
+    target = load.offered.target
+    found = turns(target.family, load.offered.room.devices, None, cards, waiting)
+    turn_of = {pod.key: turn for turn, pods in enumerate(found) for pod in pods}
+    return replace(launch, pods=tuple(replace(each, turn=turn_of.get(each.pod, 0)) for each in launch.pods))
 
 
 def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:

@@ -79,22 +79,16 @@ class Trial:
     def place_as_planned(self, shapes: Sequence[Shape]) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
         """Pods that a claim was bought for, on that claim; and the shapes of all other pods."""
         plans = {pod: (index, cards) for index, spot in enumerate(self.spots) for pod, cards in _planned(spot).items()}
-        placed: dict[str, NodePlacement] = {}
         if not plans:
-            return placed, tuple(shapes)
-        left = []
-        for shape in shapes:
-            others = []
-            for pod in shape.pods:
-                planned = plans.get(pod.key)
-                placement = None if planned is None else self._place_planned(shape, pod, *planned)
-                if placement is None:
-                    others.append(pod)
-                else:
-                    placed[pod.key] = placement
-            if others:
-                left.append(Shape(tuple(others)))
-        return placed, tuple(left)
+            return {}, tuple(shapes)
+        # In the order of the plan: where a card is taken as a whole by parts, no other order may do.
+        order = {pod: number for number, pod in enumerate(plans)}
+        awaited = [(shape, pod) for shape in shapes for pod in shape.pods if pod.key in plans]
+        awaited.sort(key=lambda each: order[each[1].key])
+        found = ((pod.key, self._place_planned(shape, pod, *plans[pod.key])) for shape, pod in awaited)
+        placed = {key: placement for key, placement in found if placement is not None}
+        others = ([pod for pod in shape.pods if pod.key not in placed] for shape in shapes)
+        return placed, tuple(Shape(tuple(left)) for left in others if left)
 
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
