@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import permutations
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ CARDS = tuple(DeviceState(f"GPU-{index}", index, "NVIDIA-A10G", 24000, slots=10)
 MUTEX = {"hami.io/gpu-scheduler-policy": "mutex"}
 
 
-def a_slice(name: str, mib: int = 1000, cores: int = 0, **given: object) -> Pod:
+def a_slice(name: str, mib: int = 1000, cores: int = 0, **given: Any) -> Pod:
     """A pod that asks a part of one card."""
     return a_pod(name, gpu=1, gpumem=mib, cores=cores, **given)
 

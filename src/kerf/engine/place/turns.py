@@ -1,6 +1,6 @@
 """In which turns pods must come to the cards that a plan gives them.
 
-HAMi takes pods in an order that nobody knows: each that was refused comes back after a time of its own. Most loads of a
+HAMi takes pods in an order that cannot be foreseen: each that was refused comes back after a time of its own. Most loads of a
 card hold in any order. Some do not: a pod without cores is refused where others have taken all cores, whereas these may
 come after it. Pods of a later turn must be kept off until all of the earlier ones have their places.
 """
@@ -73,7 +73,7 @@ class _Order:
         kinds = {each.kind: demand_of(Shape((each.pod,)), self._family) for each in waiting}
         demands = [demand for demand in kinds.values() if isinstance(demand, PodDemand)]
         if len(kinds) == 1 or len(demands) < len(kinds):
-            # A pod that the family would not take at all was changed since: waiting for it would help nobody.
+            # A pod that the family would not take at all was changed since: to wait for it would be in vain.
             yield waiting
             return
         if self._is_cut(waiting) or any(len(demand.asking) > 1 for demand in demands):
