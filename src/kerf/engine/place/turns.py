@@ -1,8 +1,8 @@
 """In which turns pods must come to the cards that a plan gives them.
 
-HAMi takes pods in an order that cannot be foreseen: each that was refused comes back after a time of its own. Most loads of a
-card hold in any order. Some do not: a pod without cores is refused where others have taken all cores, whereas these may
-come after it. Pods of a later turn must be kept off until all of the earlier ones have their places.
+HAMi takes pods in an order that cannot be foreseen: each that was refused comes back after a time of its own. Most
+loads of a card hold in any order. Some do not: a pod without cores is refused where others have taken all cores, but
+they may come after it. Pods of a later turn must be kept off until all of the earlier ones have their places.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
