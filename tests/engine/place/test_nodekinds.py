@@ -146,7 +146,7 @@ def test_one_of_equal_nodes_answers_for_all(held: tuple[ClusterNode, ...], asked
 @pytest.mark.parametrize("annotation, node", [(USE_UUID, "n1"), (AVOID_UUID, "n0")])
 def test_the_nearest_miss_of_a_named_card_is_its_own_node(annotation: str, node: str) -> None:
     """Nodes with equal cards are not equal for a pod that names one of them, or all but one."""
-    trial = Trial(a_snapshot(nodes=[a_gpu_node(name, STATES[2]) for name in ("n0", "n1")]), MARKET)
+    trial = Trial(a_snapshot(nodes=[a_gpu_node(name, STATES[-1]) for name in ("n0", "n1")]), MARKET)
     pod = a_pod("p", gpu=1, gpumem=1000, annotations={annotation: "n1-0"})
 
     found = trial.nearest(Shape((pod,)))
