@@ -72,7 +72,7 @@ def refused(nodes: int, shapes: int) -> ClusterSnapshot:
 def refused_gpu(nodes: int, shapes: int) -> ClusterSnapshot:
     """One pod of each shape waits, by turns for a slice and for a whole card. All cards are full, and no type has any.
 
-    Cards of nodes are equal but for their ids. What else runs there differs.
+    Cards of nodes differ only in their ids. What else runs there differs.
     """
     pods = []
     for number in range(shapes):
@@ -124,7 +124,7 @@ def _node(number: int, selector: dict[str, str]) -> ClusterNode:
 def _gpu_node(number: int) -> ClusterNode:
     """Four full cards, and a pod of one of fifty sizes."""
     name, pool = f"node-{number:05}", _pool(number)
-    amounts = {CPU: 8, MEMORY: "32Gi", PODS: 58, NVIDIA_GPU: 40}
+    amounts: dict[str, str | int] = {CPU: 8, MEMORY: "32Gi", PODS: 58, NVIDIA_GPU: 40}
     node = a_node(name, pool=pool, instance_type="g5.12xlarge", labels=_HAMI, allocatable=amounts)
     claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, reached=_STAGES, labels=_HAMI)
     pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=f"{100 + number % 50}m", memory="1Gi")

@@ -177,7 +177,7 @@ class Family(Protocol):
         """Which devices the pod gets on this node by the real scheduler's own choice, or why none."""
         ...
 
-    def tells_apart(self, demand: PodDemand) -> bool:
+    def distinguishes(self, demand: PodDemand) -> bool:
         """Whether devices that differ only in their ids may answer a pod differently: it names some, or their links."""
         ...
 

@@ -72,7 +72,7 @@ def nodes(draw: Draw, name: str) -> ClusterNode:
     return a_gpu_node(name, *uses, family=family, taints=taints, labels=labels, annotations=linked, allocatable=amounts)
 
 
-ANNOTATIONS = (
+ANNOTATIONS: tuple[dict[str, str], ...] = (
     {},
     {},
     {},
@@ -161,7 +161,8 @@ def test_links_between_cards_tell_nodes_apart() -> None:
     linked = {"n0": ((0, 0), (9, 0)), "n1": ((0, 9), (0, 0))}
     held = [a_gpu_node(name, *uses, annotations=links(name, *rows)) for name, rows in linked.items()]
     small, large = ({"nvidia.com/gpu": 1, "nvidia.com/gpumem": mib} for mib in (2000, 22000))
-    parts = tuple(Container(name, *[Resources.parse(each)] * 2) for name, each in (("a", small), ("b", large)))
+    asked = [(name, Resources.parse(each)) for name, each in (("a", small), ("b", large))]
+    parts = tuple(Container(name, each, each) for name, each in asked)
     pod = a_pod("p", spec=PodSpec(parts), annotations={GPU_POLICY: "topology-aware"})
     placed, _ = Trial(a_snapshot(nodes=held), MARKET).place(Shape((pod,)))
 

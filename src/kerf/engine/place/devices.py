@@ -36,10 +36,10 @@ def asks_devices(shape: Shape, target: Target) -> bool:
     return isinstance(demand, Refused) or not demand.is_empty
 
 
-def tells_cards_apart(shape: Shape, family: Family) -> bool:
+def distinguishes_cards(shape: Shape, family: Family) -> bool:
     """Whether cards of the family that differ only in their ids may answer a pod of the shape differently."""
     demand = demand_of(shape, family)
-    return isinstance(demand, PodDemand) and not demand.is_empty and family.tells_apart(demand)
+    return isinstance(demand, PodDemand) and not demand.is_empty and family.distinguishes(demand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _is_by_cards(target: Target, shape: Shape, resources: Collection[str]) -> bo
 
 def speaks_for_equal_cards(target: Target, shape: Shape, misfit: Misfit) -> bool:
     """Whether no node with the same cards as the target can be nearer than its misfit: one of its cards, not before."""
-    if misfit.stage != Stage.DEVICES or tells_cards_apart(shape, target.family):
+    if misfit.stage != Stage.DEVICES or distinguishes_cards(shape, target.family):
         return False
     # Where resources that only cards would show are lacking too, that is said first, and is nearer than another family.
     return misfit.shortfall <= _NO_QUANTITY or not _is_by_cards(target, shape, shape.counted(target.uncounted))

@@ -1,4 +1,4 @@
-"""Which nodes answer alike, so that a shape which one of them refuses is not tried on the others.
+"""Which nodes answer alike, so a shape that one of them refuses is not tried on the others.
 
 Nodes are seldom equal in everything, and need not be: a refusal rests on one of three things. It is taints and labels,
 or what is left of countable resources, or the cards. A thousand nodes with full cards answer alike, whatever else runs
@@ -53,7 +53,7 @@ class NodeKinds:
 def deciding(kind: Kind, stage: Stage) -> int:
     """The number of what decided a refusal at the stage: nodes with the same number refuse the same pods.
 
-    That holds but for pods that ask for a node by its name, and those that tell equal cards apart.
+    It holds except for pods that ask for a node by its name, and those that tell equal cards apart.
     """
     # What a family never serves it serves on no card of its own.
     return kind[_DECIDING.get(stage, _CARDS)]

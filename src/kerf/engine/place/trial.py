@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from kerf.engine.place.devices import only, reopened, speaks_for_equal_cards, tells_cards_apart, with_parts
+from kerf.engine.place.devices import distinguishes_cards, only, reopened, speaks_for_equal_cards, with_parts
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
 from kerf.engine.place.shapes import Shape
@@ -194,14 +194,14 @@ class Trial:
                 continue
             if best is None or found.order < best.order:
                 best = found
-            if _is_told_by_one(spot.target, shape, found):
+            if _speaks_for_equals(spot.target, shape, found):
                 number = deciding(self._kinds.of(index, room), found.stage)
                 seen[number] = min(rank, seen.get(number, rank))
         return best
 
     def _is_choosy(self, shape: Shape) -> bool:
         """Whether nodes that differ in nothing but names and ids of cards may answer pods of the shape differently."""
-        return _asks_hostname(shape) or any(tells_cards_apart(shape, family) for family in self._families)
+        return _asks_hostname(shape) or any(distinguishes_cards(shape, family) for family in self._families)
 
     def _first_of_kinds(self) -> npt.NDArray[np.int64]:
         """Of nodes that differ in nothing but names and ids of cards, the first by name. Linear in the nodes, once."""
@@ -235,11 +235,11 @@ def _is_common(target: Target, shape: Shape, stage: Stage) -> bool:
     """Whether all nodes that are equal in what decided a refusal at the stage refuse the shape."""
     if stage in (Stage.TAINTS, Stage.REQUIREMENTS):
         return not _asks_hostname(shape)
-    return stage == Stage.RESOURCES or not tells_cards_apart(shape, target.family)
+    return stage == Stage.RESOURCES or not distinguishes_cards(shape, target.family)
 
 
-def _is_told_by_one(target: Target, shape: Shape, misfit: Misfit) -> bool:
-    """Whether no node that is equal in what decided the misfit is nearer, but for its name."""
+def _speaks_for_equals(target: Target, shape: Shape, misfit: Misfit) -> bool:
+    """Whether no node that is equal in what decided the misfit is nearer, names aside."""
     if misfit.stage in (Stage.TAINTS, Stage.REQUIREMENTS):
         return not _asks_hostname(shape)
     return speaks_for_equal_cards(target, shape, misfit)

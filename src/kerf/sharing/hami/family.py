@@ -234,7 +234,7 @@ class Hami:
             return None
         return Headroom(min(memory, default=None), min(cores, default=None))
 
-    def tells_apart(self, demand: PodDemand) -> bool:
+    def distinguishes(self, demand: PodDemand) -> bool:
         """For a pod that names cards by UUID, or whose containers share cards out by how they are linked."""
         options = _options(demand)
         if options.use_ids is not None or options.avoid_ids is not None:

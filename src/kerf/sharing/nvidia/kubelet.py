@@ -47,7 +47,7 @@ class KubeletCounted:
         del pod
         return False
 
-    def tells_apart(self, demand: PodDemand) -> bool:
+    def distinguishes(self, demand: PodDemand) -> bool:
         """Never: kubelet takes whichever it likes."""
         del demand
         return False
