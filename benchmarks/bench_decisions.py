@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from benchmarks import clusters
+from kerf.catalog.select import AWS, load_market
 from kerf.engine.buy.options import Options
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan as provisioned
 from kerf.engine.world import World
+from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]
@@ -26,12 +28,17 @@ _METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
 _OPTIONS = Options(with_bound=False)
 
 
-def disruption(snapshot: ClusterSnapshot) -> None:
+def disruption(snapshot: ClusterSnapshot, market: Market = clusters.MARKET) -> None:
     """One pass over all nodes: each method is asked, and none has a plan."""
     found, _ = candidates(snapshot)
-    world = World(snapshot, clusters.MARKET)
+    world = World(snapshot, market)
     plan = next((plan for method in _METHODS for plan in method(world, found)), None)
     assert plan is None, "a cluster that is not settled measures the way to its first plan only"
+
+
+def disruption_on_catalogue(snapshot: ClusterSnapshot) -> None:
+    """The same where every type of AWS is for sale, and nothing is known yet of what pools offer: prices are new."""
+    disruption(snapshot, replace(load_market(None, AWS)))
 
 
 def provision(snapshot: ClusterSnapshot) -> None:
@@ -79,6 +86,7 @@ def waiting(shapes: int = 400, small: int = 1_000) -> Figures:
         return clusters.with_waiting(nodes, clusters.waiting_small(2 * nodes))
 
     yield f"disruption_waiting_{shapes}_s", seconds(disruption, with_shapes(shapes))
+    yield f"disruption_catalogue_{shapes}_s", seconds(disruption_on_catalogue, with_shapes(shapes))
     yield "disruption_waiting_growth", growth(disruption, with_shapes, shapes)
     yield f"disruption_small_{small}_s", seconds(disruption, with_small(small))
     yield "disruption_small_growth", growth(disruption, with_small, small)
@@ -100,11 +108,19 @@ def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:
     yield "refused_nodes_growth", growth(provision, lambda count: clusters.refused(count, shapes), nodes)
 
 
+def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
+    """A plan for pods whose cards nothing can give, each of another shape."""
+    yield f"refused_gpu_{shapes}_s", seconds(provision, clusters.refused_gpu(nodes, shapes))
+    yield "refused_gpu_growth", growth(provision, lambda count: clusters.refused_gpu(nodes, count), shapes)
+    yield "refused_gpu_nodes_growth", growth(provision, lambda count: clusters.refused_gpu(count, shapes), nodes)
+
+
 SETS: dict[str, Callable[..., Figures]] = {
     "budget": budget,
     "waiting": waiting,
     "groups": groups,
     "refused": refused,
+    "refused-gpu": refused_gpu,
 }
 
 if __name__ == "__main__":

@@ -135,6 +135,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "disruption-waiting": partial(apart, "bench_decisions", "waiting", 300),
         "groups": partial(apart, "bench_decisions", "groups", 300),
         "refused": partial(apart, "bench_decisions", "refused", 300),
+        "refused-gpu": partial(apart, "bench_decisions", "refused-gpu", 300),
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
         "live-cluster": partial(apart, "bench_live", "cluster"),
