@@ -81,7 +81,7 @@ class Remainder:
         """The types that hold a pod of the shape: of each pool the cheapest a pod."""
         key = id(shape.spec)
         if key not in self._takers:
-            filler, by_pool = Filler([shape]), dict[str, list[tuple[int, OfferedType]]]()
+            filler, by_pool = Filler([shape], self._made.world.holding), dict[str, list[tuple[int, OfferedType]]]()
             for offered in self._made.world.supply.available:
                 held = filler.alone(0, offered)
                 if held:

@@ -9,12 +9,17 @@ fewest pods left, then cheapest, then fewest nodes.
 Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
 """
 
+import heapq
+import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+import numpy as np
 
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
+from kerf.engine.buy.holding import Amounts, Holding
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
@@ -22,6 +27,8 @@ from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
 
 _PRECISION = 1 << 40
+_DEAREST = 1 << 62
+"""More than any price a pod: what a shape costs that no type takes."""
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
@@ -50,14 +57,18 @@ def fullest(load: Load, value: int) -> tuple[int, ...]:
     return (-value, load.offering.price_micro)
 
 
-def cheapest_nodes(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
+def cheapest_nodes(
+    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger, holding: Holding | None = None
+) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
-    which even that fails is left, and the others get their nodes.
+    which even that fails is left, and the others get their nodes. `holding` is what other purchases have found.
     """
     try:
-        purchase = _search(Filler(shapes), offered_types, ledger)
+        holding = holding or Holding()
+        holding.know(offered_types)
+        purchase = _search(Filler(shapes, holding), offered_types, ledger)
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
     _charge(purchase, ledger)
@@ -80,18 +91,20 @@ def _without_search(
     """Nodes filled first-fit, together if that can be done, else each shape alone; without shapes that always fail."""
     notes: list[Cause] = [SearchFailed(Name(type(error).__name__))]
     sound = set()
+    # What a failed search remembers may be half done.
+    holding = Holding(offered_types)
     for number, shape in enumerate(shapes):
         try:
-            _filled_first_fit(shapes, offered_types, {number}, ledger)
+            _filled_first_fit(Filler(shapes, holding), offered_types, {number}, ledger)
             sound.add(number)
         except Exception as problem:
             notes.append(NeverFilled(Name(shape.pod.key), len(shape) - 1, Name(type(problem).__name__)))
     try:
-        purchase = _filled_first_fit(shapes, offered_types, sound, ledger)
+        purchase = _filled_first_fit(Filler(shapes, holding), offered_types, sound, ledger)
     except Exception:
         spent, purchase = ledger.copy(), Purchase(left=[len(shape) for shape in shapes])
         for number in sorted(sound):
-            alone = _filled_first_fit(shapes, offered_types, {number}, spent)
+            alone = _filled_first_fit(Filler(shapes, holding), offered_types, {number}, spent)
             _charge(alone, spent)
             purchase.loads.extend(alone.loads)
             purchase.left[number] = alone.left[number]
@@ -100,13 +113,12 @@ def _without_search(
 
 
 def _filled_first_fit(
-    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], numbers: Collection[int], ledger: Ledger
+    filler: Filler, offered_types: Sequence[OfferedType], numbers: Collection[int], ledger: Ledger
 ) -> Purchase:
     """Nodes for the shapes of these numbers without any search; the pods of the others are all left."""
-    pods = [len(shape) for shape in shapes]
+    pods = [len(shape) for shape in filler.shapes]
     wanted = [count if number in numbers else 0 for number, count in enumerate(pods)]
-    # A filler of its own: what a failed search remembers may be half done.
-    purchase = _by_tier(Filler(shapes), offered_types, wanted, ledger, _buy_greedily)
+    purchase = _by_tier(filler, offered_types, wanted, ledger, _buy_greedily)
     kept_out = (0 if number in numbers else count for number, count in enumerate(pods))
     purchase.left = list(map(operator.add, purchase.left, kept_out))
     return purchase
@@ -218,11 +230,20 @@ def _best_next(filler: Filler, offered_types: Sequence[OfferedType], start: Coun
 
 def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> list[int]:
     """What one pod of each shape costs on its best type alone, in micro-units; 0 where none takes it."""
-    values = []
-    for number, pods in enumerate(left):
-        prices = [c.price_micro // held for c in offered_types if pods and (held := filler.alone(number, c))]
-        values.append(max(1, min(prices)) if prices else 0)
+    wanted = np.flatnonzero(left)
+    held = _held(filler, offered_types, wanted)
+    prices = np.array([[c.price_micro] for c in offered_types], dtype=np.int64)
+    shares = np.where(held > 0, prices // np.maximum(held, 1), _DEAREST).min(axis=0, initial=_DEAREST)
+    values = [0] * len(left)
+    for number, share in zip(wanted.tolist(), shares.tolist(), strict=True):
+        values[number] = max(1, share) if share < _DEAREST else 0
     return values
+
+
+def _held(filler: Filler, offered_types: Sequence[OfferedType], numbers: Amounts) -> Amounts:
+    """By type and shape of these numbers, how many pods an empty node holds."""
+    rows = filler.holding.rows(offered_types)
+    return filler.held(numbers.tolist())[np.ix_(rows, numbers)]
 
 
 def _greedy(
@@ -233,24 +254,55 @@ def _greedy(
     ledger: Ledger,
     prefer: Preference,
 ) -> Purchase:
-    ledger = ledger.copy()
-    purchase = Purchase(left=list(left))
-    while any(purchase.left):
-        best: tuple[tuple[int, ...], int, Load] | None = None
-        for number, offered in enumerate(offered_types):
-            if ledger.room_for(offered) == 0:
+    return _Greedy(filler, offered_types, values, prefer).buy(left, ledger)
+
+
+class _Greedy:
+    """The best full node of all types, bought as often as it repeats, then the next.
+
+    A node that is full of what is left stays the fullest of its type for as long as no shape in it runs short: what
+    runs out beside it was no part of it. So only types whose node has run short are filled again.
+    """
+
+    def __init__(
+        self, filler: Filler, offered_types: Sequence[OfferedType], values: Sequence[int], prefer: Preference
+    ) -> None:
+        self._filler, self._types, self._values, self._prefer = filler, offered_types, values, prefer
+        self._loads: list[Load | None] = [None] * len(offered_types)
+        self._counts = np.zeros((len(offered_types), len(filler.shapes)), dtype=np.int64)
+        self._queue: list[tuple[tuple[int, ...], int, int, Load]] = []
+        self._pushed = itertools.count()
+
+    def buy(self, left: Sequence[int], ledger: Ledger) -> Purchase:
+        """Nodes for what is left; the ledger stays as it is."""
+        ledger, purchase = ledger.copy(), Purchase(left=list(left))
+        self._refill(range(len(self._types)), purchase.left)
+        while self._queue and any(purchase.left):
+            key, number, _, load = heapq.heappop(self._queue)
+            # What is charged only grows: a node that breaks a limit now does so until its pods are others.
+            if load is not self._loads[number] or ledger.room_for(load.offered, load.charge) == 0:
                 continue
-            load = filler.fill(offered, purchase.left)
-            if load is None or ledger.room_for(offered, load.charge) == 0:
+            if ledger.room_for(load.offered) == 0:
+                self._loads[number] = None
                 continue
-            value = sum(count * values[shape] for shape, count in enumerate(load.counts) if count)
-            key = (prefer(load, value), number)
-            if best is None or key < best[:2]:
-                best = (*key, load)
-        if best is None:
-            break
-        _buy(best[2], purchase, ledger)
-    return purchase
+            _buy(load, purchase, ledger)
+            heapq.heappush(self._queue, (key, number, next(self._pushed), load))
+            changed = [shape for shape, count in enumerate(load.counts) if count]
+            short = (self._counts[:, changed] > np.array([purchase.left[n] for n in changed])).any(axis=1)
+            self._refill(np.flatnonzero(short).tolist(), purchase.left)
+        return purchase
+
+    def _refill(self, numbers: Iterable[int], left: Sequence[int]) -> None:
+        """Fill a node of each of these types again."""
+        remaining = np.array(left, dtype=np.int64)
+        for number in numbers:
+            load = self._loads[number] = self._filler.fill(self._types[number], remaining)
+            if load is None:
+                self._counts[number] = 0
+                continue
+            self._counts[number] = load.counts
+            value = sum(count * worth for count, worth in zip(load.counts, self._values, strict=True) if count)
+            heapq.heappush(self._queue, (self._prefer(load, value), number, next(self._pushed), load))
 
 
 def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
@@ -285,24 +337,34 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
     Beaten means: no cheaper under any pod's constraints, the same devices, takes no pod the other refuses, nothing
     more to offer, and no less charged.
     """
-    numbers = [n for n, pods in enumerate(left) if pods]
-    names = sorted({name for n in numbers for name in filler.shapes[n].requests})
-    narrows = _narrows(filler, numbers)
+    numbers = np.flatnonzero(left)
+    names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
+    narrows = _narrows(filler, numbers.tolist())
+    ordered = sorted(tier, key=lambda c: c.order)
+    holds = _held(filler, ordered, numbers) > 0
     groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
-    for offered in sorted(tier, key=lambda c: c.order):
-        holds = tuple(filler.alone(n, offered) > 0 for n in numbers)
-        if not any(holds):
+    for offered, takes, holds_any in zip(ordered, holds, holds.any(axis=1).tolist(), strict=True):
+        if not holds_any:
             continue
         sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
         zones = tuple((o.zone, o.capacity_type) for o in sold)
-        free = tuple(offered.room.free.get(name, 0) for name in names)
-        charged = tuple(-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
-        signature = (offered.pool.name, offered.layout, holds, zones)
-        front = groups.setdefault(signature, [])
-        score = (*free, *charged, *(-o.price_micro for o in sold))
-        if not any(all(a >= b for a, b in zip(held, score, strict=True)) for _, held in front):
-            front.append((offered, score))
-    return sorted((c for front in groups.values() for c, _ in front), key=lambda c: c.order)
+        charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
+        score = (*(offered.room.free.get(name, 0) for name in names), *charged, *(-o.price_micro for o in sold))
+        layout = filler.holding.layout(filler.holding.row(offered))
+        groups.setdefault((offered.pool.name, layout, takes.tobytes(), zones), []).append((offered, score))
+    return sorted((c for held in groups.values() for c in _front(held)), key=lambda c: c.order)
+
+
+def _front(held: Sequence[tuple[OfferedType, tuple[int, ...]]]) -> Iterator[OfferedType]:
+    """Those that none before them is at least as good as in everything."""
+    scores = np.array([score for _, score in held])
+    front = np.zeros_like(scores)
+    size = 0
+    for (offered, _), score in zip(held, scores, strict=True):
+        if not (front[:size] >= score).all(axis=1).any():
+            front[size] = score
+            size += 1
+            yield offered
 
 
 def _narrows(filler: Filler, numbers: Sequence[int]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, named
+from kerf.engine.buy.holding import Holding
 from kerf.engine.place.devices import asks_devices, with_parts
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Target
@@ -62,7 +63,7 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelli
     options = list(_options(trial, world))
     if not options or not shapes:
         return Relabelling(left=tuple(shapes))
-    filler = Filler(shapes)
+    filler = Filler(shapes, Holding(option.offered for option in options))
     queues = [list(shape.pods) for shape in shapes]
     relabels: list[Repartition] = []
     placements: list[NodePlacement] = []

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.holding import Holding
 from kerf.engine.buy.limits import usage
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.shapes import group
@@ -167,7 +168,7 @@ def _types(
     offered_types: Sequence[OfferedType], nodes: Sequence[ClusterNode], plan: Plan, pods: Sequence[Pod]
 ) -> tuple[TypeReview, ...]:
     shapes = group(pods)
-    filler = Filler(shapes)
+    filler = Filler(shapes, Holding(offered_types))
     useful = {id(c) for c in undominated(filler, offered_types, [len(shape) for shape in shapes])}
     running = Counter(node.labels.get(INSTANCE_TYPE, "") for node in nodes)
     pool = offered_types[0].pool.name if offered_types else ""
