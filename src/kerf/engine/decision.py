@@ -6,9 +6,11 @@ another thread, shows the figures that the decision was made from.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
+from kerf.engine.buy.holding import Amounts
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import Options
 from kerf.engine.place.shapes import Shape
@@ -39,6 +41,12 @@ class Evidence:
     shapes: tuple[Shape, ...]
     left: tuple[int, ...]
     buy: Buy
+
+    @cached_property
+    def limited(self) -> Amounts:
+        """Rows, in the world's `holding`, of the types that a limit allows no more of."""
+        exceeded = (each for each in self.world.supply.available if self.after.exceeded_by(each))
+        return self.world.holding.rows(exceeded)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ to what one node can hold, so that they are remembered.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class Filler:
         self.shapes = tuple(shapes)
         self.holding = holding or Holding()
         self._kinds: dict[int, int] = {}
-        self._asked: dict[tuple[int, frozenset[str]], tuple[tuple[str, int], ...]] = {}
+        self._recipes: dict[tuple[int, str, int], _Recipe] = {}
         self._known: list[int] = []
         self._held = np.zeros((0, len(self.shapes)), dtype=np.int64)
         self._loads: dict[tuple[int, bytes], Load | None] = {}
@@ -135,17 +136,26 @@ class Filler:
         found: list[int] = numbers[np.argsort(self._held[row][numbers], kind="stable")].tolist()
         return found
 
-    def kind(self, number: int) -> int:
-        """The kind of a shape that was asked for."""
-        return self._kinds[number]
+    def recipe(self, number: int, offered: OfferedType) -> "_Recipe":
+        """How pods of a shape that was asked for go onto nodes of the type's family."""
+        target = offered.target
+        key = (number, target.family.name, id(target.families))
+        if key not in self._recipes:
+            shape, kind = self.shapes[number], self._kinds[number]
+            amounts = tuple(shape.counted(target.uncounted).items())
+            asks = self.holding.asks_devices(kind, shape, offered)
+            is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives[0])
+            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain)
+        return self._recipes[key]
 
-    def asked(self, number: int, uncounted: frozenset[str]) -> tuple[tuple[str, int], ...]:
-        """What a sum over the node decides for one pod of a shape, without what it asks nothing of."""
-        key = (number, uncounted)
-        if key not in self._asked:
-            counted = self.shapes[number].counted(uncounted)
-            self._asked[key] = tuple((name, amount) for name, amount in counted.items() if amount > 0)
-        return self._asked[key]
+
+class _Recipe(NamedTuple):
+    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else."""
+
+    kind: int
+    amounts: tuple[tuple[str, int], ...]
+    asks_devices: bool
+    is_plain: bool
 
 
 class _Fill:
@@ -165,15 +175,20 @@ class _Fill:
 
     def load(self) -> Load | None:
         """The node when it is full; None where it holds nothing that can be bought."""
-        uncounted = self._offered.target.uncounted
+        free, recipe_of, offered = self._free, self._filler.recipe, self._offered
         for number in self._order:
-            asked = self._filler.asked(number, uncounted)
-            many = self._wanted[number]
-            for name, amount in asked:
-                if amount * many > self._free.get(name, 0):
-                    many = max(0, self._free.get(name, 0) // amount)
-            if many and self._closed.get(self._filler.kind(number)) != self._state:
-                self._add(number, many)
+            recipe, many = recipe_of(number, offered), self._wanted[number]
+            for name, amount in recipe.amounts:
+                if amount > 0 and amount * many > free.get(name, 0):
+                    many = max(0, free.get(name, 0) // amount)
+                    if not many:
+                        break
+            if not many:
+                continue
+            if recipe.is_plain:
+                self._take(number, recipe, [()] * many)
+            elif self._closed.get(recipe.kind) != self._state:
+                self._add(number, recipe, many)
         offering = self._offered.offering_for(self._requirements)
         if offering is None or not any(self._counts):
             return None
@@ -181,36 +196,32 @@ class _Fill:
         room = Room(Resources(self._free), devices, self._ports, self._requirements)
         return Load(self._offered, tuple(self._counts), tuple(self._slices), room, offering)
 
-    def _add(self, number: int, many: int) -> None:
+    def _add(self, number: int, recipe: _Recipe, many: int) -> None:
         """As many pods of the shape as labels, ports and cards allow, of so many that have the amounts."""
-        shape, holding, kind = self._filler.shapes[number], self._filler.holding, self._filler.kind(number)
-        requirements = self._requirements
+        shape, holding = self._filler.shapes[number], self._filler.holding
+        requirements, ports = self._requirements, shape.spec.host_ports
         if shape.spec.alternatives[0]:
             narrower = narrowed(self._offered.target, self._room(), shape)
             if isinstance(narrower, Misfit) or self._offered.offering_for(narrower) is None:
                 return
             requirements = narrower
-        ports = shape.spec.host_ports
         if ports:
             many = 0 if any(port.conflicts(taken) for port in ports for taken in self._ports) else 1
-        slices: list[tuple[Slice, ...]] = []
-        if not holding.asks_devices(kind, shape, self._offered):
-            slices = [()] * many
+        slices: list[tuple[Slice, ...]] = [] if recipe.asks_devices else [()] * many
         while len(slices) < many:
-            after = holding.cards.after(self._state, kind, shape, self._offered)
+            after = holding.cards.after(self._state, recipe.kind, shape, self._offered)
             if after is None:
-                self._closed[kind] = self._state
+                self._closed[recipe.kind] = self._state
                 break
             self._state = after[0]
             slices.append(after[1])
         if slices:
-            self._take(number, slices, requirements)
+            self._requirements, self._ports = requirements, (*self._ports, *ports)
+            self._take(number, recipe, slices)
 
-    def _take(self, number: int, slices: list[tuple[Slice, ...]], requirements: Requirements) -> None:
-        shape = self._filler.shapes[number]
+    def _take(self, number: int, recipe: _Recipe, slices: list[tuple[Slice, ...]]) -> None:
         self._counts[number], self._slices[number] = len(slices), tuple(slices)
-        self._requirements, self._ports = requirements, (*self._ports, *shape.spec.host_ports)
-        for name, amount in shape.counted(self._offered.target.uncounted).items():
+        for name, amount in recipe.amounts:
             self._free[name] = self._free.get(name, 0) - amount * len(slices)
 
     def _room(self) -> Room:

@@ -106,7 +106,7 @@ class Holding:
         """The state of the cards of an empty node."""
         return self._starts[row]
 
-    def _amounts(self, name: str) -> Amounts:
+    def amounts(self, name: str) -> Amounts:
         """By row, what an empty node has of a resource; without bound where no sum over the node decides."""
         known = self._offered.get(name, np.zeros(0, dtype=np.int64))
         if len(known) < len(self.types):
@@ -141,13 +141,21 @@ class Holding:
             known = self._alone[key] = np.concatenate([known, self._count(shape, kind, len(known))])
         return known
 
+    def lacking(self, shape: Shape) -> npt.NDArray[np.bool_]:
+        """By row, whether an empty node is too small for a pod of the shape."""
+        lacking = np.zeros(len(self.types), dtype=np.bool_)
+        for name, amount in shape.requests.items():
+            if amount > 0:
+                lacking |= self.amounts(name) < min(amount, _MOST)
+        return lacking
+
     def _count(self, shape: Shape, kind: int, first: int) -> Amounts:
         """The counts of the rows from `first` on."""
         most = 1 if shape.spec.host_ports else len(shape)
         counts = np.full(len(self.types) - first, most, dtype=np.int64)
         for name, amount in shape.requests.items():
             if amount > 0:
-                np.minimum(counts, self._amounts(name)[first:] // min(amount, _MOST), out=counts)
+                np.minimum(counts, self.amounts(name)[first:] // min(amount, _MOST), out=counts)
         for at in np.flatnonzero(counts > 0).tolist():
             row = first + at
             if not self._is_admitted(shape, kind, row):

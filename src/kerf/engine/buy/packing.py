@@ -13,7 +13,7 @@ import heapq
 import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -25,8 +25,11 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
+from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
+_MARGIN = 1 + 1e-9
+"""A bound is worked out in floating point; so much more is never less than the exact one."""
 _DEAREST = 1 << 62
 """More than any price a pod: what a shape costs that no type takes."""
 _MOST_SINGLE_TYPES = 40
@@ -38,23 +41,23 @@ _MOST_COMPARED = 5_000
 _MOST_ORDERS = 3_000
 """Sets of pods that may be left, times types, up to which every order of buying full nodes is gone through."""
 
-Preference = Callable[[Load, int], tuple[int, ...]]
-"""Sort key of a load and its value: the least is bought next."""
+Preference = Callable[[int, int], tuple[int, ...]]
+"""Sort key of a node by its price and its value: the least is bought next. It falls with the price, and as the value
+rises."""
 
 
 BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
 """Nodes for pods among offered types of one weight; leaves the ledger as it is."""
 
 
-def cheapest_per_value(load: Load, value: int) -> tuple[int, ...]:
+def cheapest_per_value(price: int, value: int) -> tuple[int, ...]:
     """Price for the value that is served; then the smaller node."""
-    price = load.offering.price_micro
     return (price * _PRECISION // max(1, value), price)
 
 
-def fullest(load: Load, value: int) -> tuple[int, ...]:
+def fullest(price: int, value: int) -> tuple[int, ...]:
     """Most value on one node, for pools whose limits bind."""
-    return (-value, load.offering.price_micro)
+    return (-value, price)
 
 
 def cheapest_nodes(
@@ -261,7 +264,7 @@ class _Greedy:
     """The best full node of all types, bought as often as it repeats, then the next.
 
     A node that is full of what is left stays the fullest of its type for as long as no shape in it runs short: what
-    runs out beside it was no part of it. So only types whose node has run short are filled again.
+    runs out beside it was no part of it. And a type is filled only once the most that it could hold would be the best.
     """
 
     def __init__(
@@ -270,15 +273,23 @@ class _Greedy:
         self._filler, self._types, self._values, self._prefer = filler, offered_types, values, prefer
         self._loads: list[Load | None] = [None] * len(offered_types)
         self._counts = np.zeros((len(offered_types), len(filler.shapes)), dtype=np.int64)
-        self._queue: list[tuple[tuple[int, ...], int, int, Load]] = []
+        self._queue: list[tuple[tuple[int, ...], int, int, Load | None]] = []
         self._pushed = itertools.count()
+        self._held = filler.held(())[filler.holding.rows(offered_types)]
+        self._worth = np.array(values, dtype=np.float64)
+        self._cheapest = [min(o.price_micro for o in offered.offerings) for offered in offered_types]
 
     def buy(self, left: Sequence[int], ledger: Ledger) -> Purchase:
         """Nodes for what is left; the ledger stays as it is."""
         ledger, purchase = ledger.copy(), Purchase(left=list(left))
-        self._refill(range(len(self._types)), purchase.left)
+        remaining = np.array(left, dtype=np.int64)
+        self._expect(range(len(self._types)), remaining)
         while self._queue and any(purchase.left):
             key, number, _, load = heapq.heappop(self._queue)
+            if load is None:
+                if ledger.room_for(self._types[number]) != 0:
+                    self._fill(number, remaining)
+                continue
             # What is charged only grows: a node that breaks a limit now does so until its pods are others.
             if load is not self._loads[number] or ledger.room_for(load.offered, load.charge) == 0:
                 continue
@@ -287,22 +298,46 @@ class _Greedy:
                 continue
             _buy(load, purchase, ledger)
             heapq.heappush(self._queue, (key, number, next(self._pushed), load))
-            changed = [shape for shape, count in enumerate(load.counts) if count]
-            short = (self._counts[:, changed] > np.array([purchase.left[n] for n in changed])).any(axis=1)
-            self._refill(np.flatnonzero(short).tolist(), purchase.left)
+            remaining = np.array(purchase.left, dtype=np.int64)
+            changed = np.flatnonzero(load.counts)
+            short = (self._counts[:, changed] > remaining[changed]).any(axis=1)
+            self._expect(np.flatnonzero(short).tolist(), remaining)
         return purchase
 
-    def _refill(self, numbers: Iterable[int], left: Sequence[int]) -> None:
-        """Fill a node of each of these types again."""
-        remaining = np.array(left, dtype=np.int64)
-        for number in numbers:
-            load = self._loads[number] = self._filler.fill(self._types[number], remaining)
-            if load is None:
-                self._counts[number] = 0
-                continue
+    def _expect(self, numbers: Sequence[int], remaining: Amounts) -> None:
+        """Queue types by a value that their nodes cannot exceed, in the place of what they held."""
+        if not numbers:
+            return
+        most = self._most_value(numbers, remaining)
+        self._counts[numbers] = 0
+        for number, value in zip(numbers, most, strict=True):
+            self._loads[number] = None
+            if value > 0:
+                key = self._prefer(self._cheapest[number], int(value * _MARGIN) + 1)
+                heapq.heappush(self._queue, (key, number, next(self._pushed), None))
+
+    def _most_value(self, numbers: Sequence[int], remaining: Amounts) -> list[float]:
+        """By type, the value of all that fits alone, cut to what cpu and memory are worth at the best rate there is."""
+        wanted = np.minimum(self._held[numbers], remaining)
+        most = wanted @ self._worth
+        shapes = np.flatnonzero(remaining)
+        rows = self._filler.holding.rows(self._types[number] for number in numbers)
+        for name in (CPU, MEMORY):
+            asked = np.array([self._filler.shapes[n].requests.get(name, 0) for n in shapes.tolist()], dtype=np.float64)
+            if (asked > 0).all():
+                rate = np.where(wanted[:, shapes] > 0, self._worth[shapes] / asked, 0.0).max(axis=1, initial=0.0)
+                most = np.minimum(most, rate * self._filler.holding.amounts(name)[rows])
+        found: list[float] = most.tolist()
+        return found
+
+    def _fill(self, number: int, remaining: Amounts) -> None:
+        """Queue the full node of a type."""
+        load = self._loads[number] = self._filler.fill(self._types[number], remaining)
+        if load is not None:
             self._counts[number] = load.counts
             value = sum(count * worth for count, worth in zip(load.counts, self._values, strict=True) if count)
-            heapq.heappush(self._queue, (self._prefer(load, value), number, next(self._pushed), load))
+            key = self._prefer(load.offering.price_micro, value)
+            heapq.heappush(self._queue, (key, number, next(self._pushed), load))
 
 
 def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
