@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from kerf.engine.buy.filling import Purchase
 import numpy as np
 
+from kerf.engine.buy.filling import Purchase
 from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.fit import fit

@@ -91,6 +91,7 @@ class Filler:
         self._kinds: dict[int, int] = {}
         self._recipes: dict[tuple[int, str, int], _Recipe] = {}
         self._known: list[int] = []
+        self.kinds: set[int] = set()
         self._held = np.zeros((0, len(self.shapes)), dtype=np.int64)
         self._loads: dict[tuple[int, bytes], Load | None] = {}
 
@@ -111,6 +112,7 @@ class Filler:
                 kind = self.holding.kind(shape)
                 self._held[:, number] = self.holding.alone(shape, kind)
                 self._kinds[number] = kind
+                self.kinds.add(kind)
                 self._known.append(number)
         return self._held
 
@@ -189,6 +191,8 @@ class _Fill:
                 self._take(number, recipe, [()] * many)
             elif self._closed.get(recipe.kind) != self._state:
                 self._add(number, recipe, many)
+                if self._is_closed_to_all():
+                    break
         offering = self._offered.offering_for(self._requirements)
         if offering is None or not any(self._counts):
             return None
@@ -218,6 +222,10 @@ class _Fill:
         if slices:
             self._requirements, self._ports = requirements, (*self._ports, *ports)
             self._take(number, recipe, slices)
+
+    def _is_closed_to_all(self) -> bool:
+        """Whether the cards, as they are now, have refused every kind that is to be bought for."""
+        return all(self._closed.get(kind) == self._state for kind in self._filler.kinds)
 
     def _take(self, number: int, recipe: _Recipe, slices: list[tuple[Slice, ...]]) -> None:
         self._counts[number], self._slices[number] = len(slices), tuple(slices)
