@@ -65,7 +65,7 @@ def groups(count: int, *, equal: bool = False, gpu: int = 0) -> ClusterSnapshot:
 
     Each pod asks for so many whole GPUs.
     """
-    asked = {"gpu": gpu} if gpu else {}
+    asked = {"gpu": str(gpu)} if gpu else {}
     pods = []
     for number in range(count):
         name = f"group-{number:03}"

@@ -16,6 +16,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
@@ -376,7 +377,7 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
     names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
     narrows = _narrows(filler, numbers.tolist())
     ordered = sorted(tier, key=lambda c: c.order)
-    holds = _held(filler, ordered, numbers) > 0
+    holds: npt.NDArray[np.bool_] = _held(filler, ordered, numbers) > 0
     groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
     for offered, takes, holds_any in zip(ordered, holds, holds.any(axis=1).tolist(), strict=True):
         if not holds_any:
@@ -395,9 +396,9 @@ def _front(held: Sequence[tuple[OfferedType, tuple[int, ...]]]) -> Iterator[Offe
     scores = np.array([score for _, score in held])
     front = np.zeros_like(scores)
     size = 0
-    for (offered, _), score in zip(held, scores, strict=True):
-        if not (front[:size] >= score).all(axis=1).any():
-            front[size] = score
+    for at, (offered, _) in enumerate(held):
+        if not (front[:size] >= scores[at]).all(axis=1).any():
+            front[size] = scores[at]
             size += 1
             yield offered
 
