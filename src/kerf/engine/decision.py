@@ -10,11 +10,11 @@ from functools import cached_property
 
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
-from kerf.engine.buy.holding import Amounts
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
+from kerf.engine.supply.holding import Amounts
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced

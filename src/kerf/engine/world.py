@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.buy.holding import Holding
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from kerf.engine.buy.filling import Filler
-from kerf.engine.buy.holding import Holding
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.devices import Taken, asks_devices, place_on_devices
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import MICRO

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kerf.engine.buy.holding import Amounts, Holding
 from kerf.engine.place.fit import narrowed
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room
+from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause
 from kerf.model.constraints import ZONE, Requirements

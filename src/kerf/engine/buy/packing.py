@@ -16,13 +16,12 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
-from kerf.engine.buy.holding import Amounts, Holding
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
@@ -377,10 +376,10 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
     names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
     narrows = _narrows(filler, numbers.tolist())
     ordered = sorted(tier, key=lambda c: c.order)
-    holds: npt.NDArray[np.bool_] = _held(filler, ordered, numbers) > 0
+    holds = _held(filler, ordered, numbers) > 0
     groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
-    for offered, takes, holds_any in zip(ordered, holds, holds.any(axis=1).tolist(), strict=True):
-        if not holds_any:
+    for offered, takes in zip(ordered, holds, strict=True):
+        if not takes.any():
             continue
         sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
         zones = tuple((o.zone, o.capacity_type) for o in sold)

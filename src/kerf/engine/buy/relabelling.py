@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, named
-from kerf.engine.buy.holding import Holding
 from kerf.engine.place.devices import asks_devices, with_parts
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.engine.buy.filling import Filler
-from kerf.engine.buy.holding import Holding
 from kerf.engine.buy.limits import usage
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.shapes import group
 from kerf.engine.study.usage.overload import requested_by
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.constraints import INSTANCE_TYPE
