@@ -30,7 +30,7 @@ from kerf.model.quantities import CPU, MEMORY
 _PRECISION = 1 << 40
 _MARGIN = 1 + 1e-9
 """A bound is worked out in floating point; so much more is never less than the exact one."""
-_DEAREST = 1 << 62
+_MOST_A_POD = 1 << 62
 """More than any price a pod: what a shape costs that no type takes."""
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
@@ -236,10 +236,10 @@ def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence
     wanted = np.flatnonzero(left)
     held = _held(filler, offered_types, wanted)
     prices = np.array([[c.price_micro] for c in offered_types], dtype=np.int64)
-    shares = np.where(held > 0, prices // np.maximum(held, 1), _DEAREST).min(axis=0, initial=_DEAREST)
+    shares = np.where(held > 0, prices // np.maximum(held, 1), _MOST_A_POD).min(axis=0, initial=_MOST_A_POD)
     values = [0] * len(left)
     for number, share in zip(wanted.tolist(), shares.tolist(), strict=True):
-        values[number] = max(1, share) if share < _DEAREST else 0
+        values[number] = max(1, share) if share < _MOST_A_POD else 0
     return values
 
 

@@ -1,6 +1,6 @@
 """What types hold of pods, worked out once for all pods that differ in cpu and memory alone.
 
-A plan for groups fills the same types with hundreds of shapes, and does so anew for each group that may or may not get
+A plan for groups fills the same types with hundreds of shapes, and again for each group that may or may not get
 in. Taints, labels, offerings and cards answer all shapes of one kind alike: every family leaves cpu and memory to
 kubelet. So they are asked once a kind and type, and what is left for a shape is division, for all types at once.
 """
