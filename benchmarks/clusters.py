@@ -83,14 +83,18 @@ def refused_gpu(nodes: int, shapes: int) -> ClusterSnapshot:
     return a_snapshot(pools=pools, nodes=held, pods=pods)
 
 
-def groups(count: int, *, equal: bool = False) -> ClusterSnapshot:
-    """Groups of four pods, each group of a cpu request of its own unless `equal`; the limit allows half of them."""
+def groups(count: int, *, equal: bool = False, gpu: int = 0) -> ClusterSnapshot:
+    """Groups of four pods, each group of a cpu request of its own unless `equal`; the limit allows half of them.
+
+    Each pod asks for so many whole GPUs.
+    """
+    asked = {"gpu": str(gpu)} if gpu else {}
     pods = []
     for number in range(count):
         name = f"group-{number:03}"
         labels = {POD_GROUP: name, POD_GROUP_MIN: str(_MEMBERS)}
         cpu = f"{1000 if equal else 1000 + 5 * number}m"
-        pods += [a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels) for member in range(_MEMBERS)]
+        pods += [a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels, **asked) for member in range(_MEMBERS)]
     total = sum(pod.spec.requests[CPU] for pod in pods)
     return a_snapshot(pools=[a_pool(limits={CPU: f"{total // 2}m"})], pods=pods)
 

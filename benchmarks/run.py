@@ -134,6 +134,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "disruption-budget": partial(apart, "bench_decisions", "budget", 300),
         "disruption-waiting": partial(apart, "bench_decisions", "waiting", 300),
         "groups": partial(apart, "bench_decisions", "groups", 300),
+        "groups-catalogue": partial(apart, "bench_decisions", "catalogue", 300),
         "refused": partial(apart, "bench_decisions", "refused", 300),
         "refused-gpu": partial(apart, "bench_decisions", "refused-gpu", 300),
         "commands": partial(apart, "bench_commands", "commands", 300),
