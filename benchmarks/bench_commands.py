@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +27,12 @@ _PODS_ON_NODE, _SHAPES = 20, 50
 _WAITING = 20
 _RUNS = 3
 _MOST_BYTES = 4 << 30
+_KINDS = {
+    "/api/v1/pods": {"kind": "PodList", "apiVersion": "v1"},
+    "/api/v1/nodes": {"kind": "NodeList", "apiVersion": "v1"},
+    "/apis/karpenter.sh/v1/nodeclaims": {"kind": "NodeClaimList", "apiVersion": "karpenter.sh/v1"},
+    "/apis/karpenter.sh/v1/nodepools": {"kind": "NodePoolList", "apiVersion": "karpenter.sh/v1"},
+}
 _GROUPS = ("apps", "batch", "policy", "karpenter.sh")
 
 
@@ -45,6 +52,8 @@ class _Server(BaseHTTPRequestHandler):
     """Answers lists; every other kind is one that the cluster does not have."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: the second would wait 40 ms for the client to acknowledge the first.
+    disable_nagle_algorithm = True
     lists: dict[str, list[live_objects.Json]]
 
     def do_GET(self) -> None:
@@ -56,16 +65,26 @@ class _Server(BaseHTTPRequestHandler):
         elif url.path not in self.lists:
             self._send(404, {"kind": "Status", "status": "Failure", "message": "not found", "code": 404})
         else:
-            self._send(200, self._page(self.lists[url.path], query))
+            start, limit = int(query.get("continue", 0)), int(query.get("limit", 1 << 30))
+            self._send_bytes(200, self._page(url.path, start, start + limit))
 
-    def _page(self, items: list[live_objects.Json], query: dict[str, str]) -> live_objects.Json:
-        start = int(query.get("continue", 0))
-        end = start + int(query.get("limit", len(items)))
+    @classmethod
+    @cache
+    def _page(cls, path: str, start: int, end: int) -> bytes:
+        """Encoded once, as an API server keeps them: of several runs the best counts."""
+        items = cls.lists[path]
         further = {"continue": str(end)} if end < len(items) else {}
-        return {"metadata": {"resourceVersion": "1", **further}, "items": items[start:end]}
+        page: live_objects.Json = {
+            **_KINDS[path],
+            "metadata": {"resourceVersion": "1", **further},
+            "items": items[start:end],
+        }
+        return json.dumps(page, separators=(",", ":")).encode()
 
     def _send(self, status: int, value: live_objects.Json) -> None:
-        body = json.dumps(value, separators=(",", ":")).encode()
+        self._send_bytes(status, json.dumps(value, separators=(",", ":")).encode())
+
+    def _send_bytes(self, status: int, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -127,10 +146,11 @@ def _measured(arguments: list[str]) -> tuple[float, float]:
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 3):
-            errors.seek(0)
-            told = errors.read()[-2_000:].decode(errors="replace")
-            raise SystemExit(f"kerf {' '.join(arguments)} exited with {process.returncode}: {told}")
+        errors.seek(0)
+        said = errors.read()[-2_000:].decode(errors="replace")
+        # A cluster that was not read costs other than one that was.
+        if process.returncode not in (0, 3) or "left out" in said:
+            raise SystemExit(f"kerf {' '.join(arguments)} exited with {process.returncode}: {said}")
     return seconds, used.ru_maxrss / 1024
 
 

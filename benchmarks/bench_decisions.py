@@ -10,28 +10,40 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from benchmarks import clusters
+from kerf.catalog import aws
+from kerf.catalog.select import AWS, load_market
 from kerf.engine.buy.options import Options
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
 from kerf.engine.world import World
+from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]
-Decision = Callable[[ClusterSnapshot], object]
+Decide = Callable[[ClusterSnapshot], object]
 _RUNS, _ENOUGH_S = 3, 5.0
 _METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
 _OPTIONS = Options(with_bound=False)
 
 
-def disruption(snapshot: ClusterSnapshot) -> None:
+def disruption(snapshot: ClusterSnapshot, market: Market = clusters.MARKET) -> None:
     """One pass over all nodes: each method is asked, and none has a plan."""
     found, _ = candidates(snapshot)
-    world = World(snapshot, clusters.MARKET)
+    world = World(snapshot, market)
     plan = next((plan for method in _METHODS for plan in method(world, found)), None)
     assert plan is None, "a cluster that is not settled measures the way to its first plan only"
+
+
+def disruption_on_catalogue(snapshot: ClusterSnapshot) -> None:
+    """The same where every type of AWS is for sale, and nothing is known yet of what pools offer: prices are new."""
+    disruption(snapshot, replace(load_market(None, AWS)))
 
 
 def provision(snapshot: ClusterSnapshot) -> None:
@@ -40,14 +52,35 @@ def provision(snapshot: ClusterSnapshot) -> None:
     assert plan.unplaced
 
 
-def seconds(decide: Decision, snapshot: ClusterSnapshot) -> float:
+@cache
+def aws_market() -> Market:
+    """The catalogue that `kerf plan` takes where nothing else is said."""
+    return aws.load()
+
+
+def decided(snapshot: ClusterSnapshot) -> Decision:
+    """One decision on the AWS catalogue, without a word of it."""
+    made = decide(World(snapshot, aws_market()), _OPTIONS)
+    assert made.refusals
+    return made
+
+
+def words_s(snapshot: ClusterSnapshot) -> float:
+    """CPU seconds for the words of a decision on the AWS catalogue, once: a second time some are known."""
+    made = decided(snapshot)
+    start = time.process_time()
+    explain(made)
+    return time.process_time() - start
+
+
+def seconds(measured: Decide, snapshot: ClusterSnapshot) -> float:
     """The best of three in CPU seconds; the first alone where it takes long."""
     best, spent = float("inf"), 0.0
     for _ in range(_RUNS):
         # What a decision has worked out about a snapshot is kept on it, and every cluster is new to the controller.
         fresh = replace(snapshot)
         start = time.process_time()
-        decide(fresh)
+        measured(fresh)
         taken = time.process_time() - start
         best, spent = min(best, taken), spent + taken
         if spent > _ENOUGH_S:
@@ -55,10 +88,10 @@ def seconds(decide: Decision, snapshot: ClusterSnapshot) -> float:
     return best
 
 
-def growth(decide: Decision, made: Callable[[int], ClusterSnapshot], size: int) -> float:
+def growth(measured: Decide, made: Callable[[int], ClusterSnapshot], size: int) -> float:
     """The time of twice the size over the time of the size."""
-    single = seconds(decide, made(size))
-    return seconds(decide, made(2 * size)) / single
+    single = seconds(measured, made(size))
+    return seconds(measured, made(2 * size)) / single
 
 
 def budget(size: int = 1_000, small: int = 250, large: int = 5_000) -> Figures:
@@ -79,6 +112,7 @@ def waiting(shapes: int = 400, small: int = 1_000) -> Figures:
         return clusters.with_waiting(nodes, clusters.waiting_small(2 * nodes))
 
     yield f"disruption_waiting_{shapes}_s", seconds(disruption, with_shapes(shapes))
+    yield f"disruption_catalogue_{shapes}_s", seconds(disruption_on_catalogue, with_shapes(shapes))
     yield "disruption_waiting_growth", growth(disruption, with_shapes, shapes)
     yield f"disruption_small_{small}_s", seconds(disruption, with_small(small))
     yield "disruption_small_growth", growth(disruption, with_small, small)
@@ -93,6 +127,22 @@ def groups(size: int = 80, large: int = 400) -> Figures:
     yield "groups_growth", growth(provision, clusters.groups, large // 2)
 
 
+def catalogue(size: int = 80, cards: int = 400) -> Figures:
+    """The same on all types that AWS sells: a plan for groups that ask cpu alone, and one for groups with a GPU a pod.
+
+    Deciding and putting it into words are measured apart: the controller acts once it has decided.
+    """
+
+    def with_cards(count: int) -> ClusterSnapshot:
+        return clusters.groups(count, gpu=1)
+
+    yield f"groups_{size}_catalogue_s", seconds(decided, clusters.groups(size))
+    yield f"groups_{size}_catalogue_words_s", words_s(clusters.groups(size))
+    yield f"groups_{cards}_gpu_catalogue_s", seconds(decided, with_cards(cards))
+    yield f"groups_{cards}_gpu_catalogue_words_s", words_s(with_cards(cards))
+    yield "groups_gpu_catalogue_growth", growth(decided, with_cards, cards)
+
+
 def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:
     """A plan for pods that nothing can hold, each of another shape."""
     yield f"refused_{shapes}_s", seconds(provision, clusters.refused(nodes, shapes))
@@ -100,11 +150,20 @@ def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:
     yield "refused_nodes_growth", growth(provision, lambda count: clusters.refused(count, shapes), nodes)
 
 
+def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
+    """A plan for pods whose cards nothing can give, each of another shape."""
+    yield f"refused_gpu_{shapes}_s", seconds(provision, clusters.refused_gpu(nodes, shapes))
+    yield "refused_gpu_growth", growth(provision, lambda count: clusters.refused_gpu(nodes, count), shapes)
+    yield "refused_gpu_nodes_growth", growth(provision, lambda count: clusters.refused_gpu(count, shapes), nodes)
+
+
 SETS: dict[str, Callable[..., Figures]] = {
     "budget": budget,
     "waiting": waiting,
     "groups": groups,
+    "catalogue": catalogue,
     "refused": refused,
+    "refused-gpu": refused_gpu,
 }
 
 if __name__ == "__main__":

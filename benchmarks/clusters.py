@@ -5,26 +5,35 @@ cluster is what a pass meets every ten seconds.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import RUNNING, Pod
-from kerf.model.quantities import CPU
+from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET: Market = a_market(
-    *(an_instance_type(f"m5.{k}xlarge", cpu=4 * k, memory=f"{16 * k}Gi", price=f"{k}.00") for k in (1, 2, 4))
+    *(
+        an_instance_type(f"m5.{size}xlarge", cpu=4 * k, memory=f"{16 * k}Gi", price=f"{k}.00")
+        for size, k in (("", 1), ("2", 2), ("4", 4))
+    )
 )
-"""Three sizes at one price a core."""
-_TYPE = "m5.1xlarge"
+"""Three sizes at one price a core, by names that the catalogue of AWS has, too."""
+_TYPE = "m5.xlarge"
 _STAGES = (LAUNCHED, REGISTERED, INITIALIZED, READY, CONSOLIDATABLE)
 _POOLS = 10
 # No node has the label any more: pods that ask for it run on and fit nowhere else, however much room there is.
 _GONE = {"disk": "fast"}
 _MEMBERS = 4
+_HAMI = {"gpu": "on"}
+_FULL = DeviceState(
+    "", 0, "NVIDIA A10G", 22888, slots=10, mode="hami-core", used_memory_mib=22888, used_cores=100, used_slots=10
+)
 
 
 def without_budget(nodes: int) -> ClusterSnapshot:
@@ -60,14 +69,32 @@ def refused(nodes: int, shapes: int) -> ClusterSnapshot:
     return _cluster(nodes, waiting=pods)
 
 
-def groups(count: int, *, equal: bool = False) -> ClusterSnapshot:
-    """Groups of four pods, each group of a cpu request of its own unless `equal`; the limit allows half of them."""
+def refused_gpu(nodes: int, shapes: int) -> ClusterSnapshot:
+    """One pod of each shape waits, by turns for a slice and for a whole card. All cards are full, and no type has any.
+
+    Cards of nodes differ only in their ids. What else runs there differs.
+    """
+    pods = []
+    for number in range(shapes):
+        asked = {"gpumem": 1_000 + number, "cpu": "100m"} if number % 2 else {"cpu": f"{100 + number}m"}
+        pods.append(a_pod(f"refused-{number:04}", memory="1Gi", gpu=1, **asked))
+    held = [_gpu_node(number) for number in range(nodes)]
+    pools = [a_pool(_pool(number), labels=_HAMI) for number in range(_POOLS)]
+    return a_snapshot(pools=pools, nodes=held, pods=pods)
+
+
+def groups(count: int, *, equal: bool = False, gpu: int = 0) -> ClusterSnapshot:
+    """Groups of four pods, each group of a cpu request of its own unless `equal`; the limit allows half of them.
+
+    Each pod asks for so many whole GPUs.
+    """
+    asked = {"gpu": str(gpu)} if gpu else {}
     pods = []
     for number in range(count):
         name = f"group-{number:03}"
         labels = {POD_GROUP: name, POD_GROUP_MIN: str(_MEMBERS)}
         cpu = f"{1000 if equal else 1000 + 5 * number}m"
-        pods += [a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels) for member in range(_MEMBERS)]
+        pods += [a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels, **asked) for member in range(_MEMBERS)]
     total = sum(pod.spec.requests[CPU] for pod in pods)
     return a_snapshot(pools=[a_pool(limits={CPU: f"{total // 2}m"})], pods=pods)
 
@@ -96,3 +123,14 @@ def _node(number: int, selector: dict[str, str]) -> ClusterNode:
     claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, instance_type=_TYPE, reached=_STAGES)
     pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=1, memory="1Gi", selector=selector)
     return ClusterNode(node, claim, (pod,))
+
+
+def _gpu_node(number: int) -> ClusterNode:
+    """Four full cards, and a pod of one of fifty sizes."""
+    name, pool = f"node-{number:05}", _pool(number)
+    amounts: dict[str, str | int] = {CPU: 8, MEMORY: "32Gi", PODS: 58, NVIDIA_GPU: 40}
+    node = a_node(name, pool=pool, instance_type="g5.12xlarge", labels=_HAMI, allocatable=amounts)
+    claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, reached=_STAGES, labels=_HAMI)
+    pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=f"{100 + number % 50}m", memory="1Gi")
+    cards = tuple(replace(_FULL, id=f"GPU-{number:05}-{index}", index=index) for index in range(4))
+    return ClusterNode(node, claim, (pod,), cards, "hami")

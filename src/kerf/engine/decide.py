@@ -75,7 +75,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     places.left = changed.left
     none_bought = unbought(trial, places.unbought)
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
-    buy = cheapest_nodes if options.strategy == COST else first_fit
+    buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
     made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)
     made.planned_for, made.turned_away = shapes, (*waiting.held, *early, *over_quota)
     made.relabels = changed.relabels
@@ -93,7 +93,7 @@ def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
         purchase = made.buy(left, offered_types, made.ledger)
-        more, nodes = launches_of(purchase, left, (supply, made.ledger), options, coming, len(made.launches))
+        more, nodes = launches_of(purchase, left, (made.world, made.ledger), options, coming, len(made.launches))
         made.launches, made.bought = (*made.launches, *more), (*made.bought, *nodes)
         made.notes = (*made.notes, *purchase.notes)
         made.bought_for.update(pod.key for node in nodes for pod in node.pods)

@@ -6,6 +6,7 @@ another thread, shows the figures that the decision was made from.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
@@ -13,6 +14,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
+from kerf.engine.supply.holding import Amounts
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
@@ -39,6 +41,12 @@ class Evidence:
     shapes: tuple[Shape, ...]
     left: tuple[int, ...]
     buy: Buy
+
+    @cached_property
+    def limited(self) -> Amounts:
+        """Rows, in the world's `holding`, of the types that a limit allows no more of."""
+        exceeded = (each for each in self.world.supply.available if self.after.exceeded_by(each))
+        return self.world.holding.rows(exceeded)
 
 
 @dataclass(frozen=True, eq=False)

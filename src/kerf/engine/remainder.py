@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from kerf.engine.buy.filling import Filler, Purchase
+import numpy as np
+
+from kerf.engine.buy.filling import Purchase
 from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.fit import fit
@@ -81,13 +83,16 @@ class Remainder:
         """The types that hold a pod of the shape: of each pool the cheapest a pod."""
         key = id(shape.spec)
         if key not in self._takers:
-            filler, by_pool = Filler([shape]), dict[str, list[tuple[int, OfferedType]]]()
-            for offered in self._made.world.supply.available:
-                held = filler.alone(0, offered)
-                if held:
-                    by_pool.setdefault(offered.pool.name, []).append((offered.price_micro // held, offered))
-            cheapest = (sorted(held, key=lambda each: (each[0], each[1].order)) for held in by_pool.values())
-            self._takers[key] = tuple(offered for held in cheapest for _, offered in held[:_MOST_TYPES])
+            holding, available = self._made.world.holding, self._made.world.supply.available
+            held = holding.alone(shape, holding.kind(shape))[holding.rows(available)]
+            found = np.flatnonzero(held)
+            prices = np.array([available[at].price_micro for at in found.tolist()], dtype=np.int64)
+            # What is available stands in order of price, pool and type, so equal prices a pod do, too.
+            cheapest = found[np.argsort(prices // held[found], kind="stable")]
+            by_pool: dict[str, list[OfferedType]] = {available[at].pool.name: [] for at in found.tolist()}
+            for at in cheapest.tolist():
+                by_pool[available[at].pool.name].append(available[at])
+            self._takers[key] = tuple(offered for each in by_pool.values() for offered in each[:_MOST_TYPES])
         return self._takers[key]
 
     def _first(self, pods: Sequence[Pod], refusals: Sequence[Refusal]) -> Refusal | None:

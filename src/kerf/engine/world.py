@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -21,6 +22,11 @@ class World:
     def supply(self) -> Supply:
         """Everything that could be bought."""
         return supply(self.snapshot, self.market)
+
+    @cached_property
+    def holding(self) -> Holding:
+        """What the types of the supply hold of pods, as far as a purchase has asked."""
+        return Holding(self.supply.available)
 
     def with_pools(self, pools: Iterable[NodePool]) -> "World":
         """The same with these pools in the place of those of their names."""

@@ -178,7 +178,8 @@ class JsonDocument:
 
     def may_be(self, kind: str) -> bool:
         """See Document."""
-        return bool(self.inherited) or kind.encode() in self.file.objects[self.index]
+        # An item may say its own kind, whatever its list says.
+        return self.inherited.get("kind") == kind or kind.encode() in self.file.objects[self.index]
 
     @property
     def source(self) -> str:

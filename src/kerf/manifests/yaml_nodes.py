@@ -158,12 +158,16 @@ def _integer(text: str) -> int:
 
 
 def levels(value: Any) -> int:
-    """How deep a plain value is nested; 0 for a scalar."""
-    deepest, below = -1, [value]
+    """How deep a plain value is nested; 0 for a scalar. Linear, and called for each pod of a cluster."""
+    deepest, below = 0, [value] if isinstance(value, dict | list) else []
     while below:
         deepest += 1
-        held = [each.values() if isinstance(each, dict) else each for each in below if isinstance(each, dict | list)]
-        below = [inner for several in held for inner in several]
+        below = [
+            inner
+            for each in below
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) is dict or type(inner) is list
+        ]
     return deepest
 
 

@@ -51,6 +51,11 @@ class Market(Large):
         return {instance_type.name: instance_type for instance_type in self.types}
 
     @cached_property
+    def sold_out_keys(self) -> frozenset[OfferingKey]:
+        """The offerings that are sold out: every type is compared with them."""
+        return frozenset(sold.offering for sold in self.sold_out)
+
+    @cached_property
     def supplies(self) -> dict[Hashable, object]:
         """What the engine found for sale here, by everything else that it depends on; `engine.supply` fills it.
 

@@ -177,6 +177,10 @@ class Family(Protocol):
         """Which devices the pod gets on this node by the real scheduler's own choice, or why none."""
         ...
 
+    def distinguishes(self, demand: PodDemand) -> bool:
+        """Whether devices that differ only in their ids may answer a pod differently: it names some, or their links."""
+        ...
+
     def booked_node(self, pod: Pod) -> str:
         """The node where the family's scheduler has booked devices for the pod, also before it binds; empty if none."""
         ...

@@ -15,6 +15,7 @@ from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.devices import Taken, asks_devices, place_on_devices
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import MICRO
@@ -34,7 +35,7 @@ def lower_bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -
     """
     if not shapes:
         return 0
-    filler = Filler(shapes)
+    filler = Filler(shapes, Holding(offered_types))
     useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
     rows = [(number, c) for number in range(len(shapes)) for c in useful if filler.alone(number, c)]
     if {number for number, _ in rows} != set(range(len(shapes))):

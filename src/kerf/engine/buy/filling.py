@@ -5,26 +5,26 @@ pods with devices one by one by the family's own chooser. Results depend on how 
 to what one node can hold, so that they are remembered.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from kerf.engine.place.devices import Taken, asks_devices, demand_of, place_on_devices
-from kerf.engine.place.fit import check_resources, check_taints, narrowed, take
+from kerf.engine.place.fit import narrowed
 from kerf.engine.place.shapes import Shape, queue_order
-from kerf.engine.place.target import Room, Target
+from kerf.engine.place.target import Room
+from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause
 from kerf.model.constraints import ZONE, Requirements
-from kerf.model.gpu import DeviceState, Slice
+from kerf.model.gpu import Slice
 from kerf.model.instancetypes import Offering
 from kerf.model.large import Large
 from kerf.model.plan import Misfit, PlacedPod
-from kerf.model.pods import Pod, PodDemand
-from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, Resources
+from kerf.model.pods import Pod
+from kerf.model.quantities import COST_PER_HOUR, NOTHING, Resources
 
 Counts = tuple[int, ...]
 """Pods by shape, in the order of the shapes."""
@@ -86,146 +86,159 @@ class Purchase(Large):
         )
 
 
-_Amounts = npt.NDArray[np.int64]
-_MOST = 2**62
-
-
-def measured(amounts: Mapping[str, int], name: str) -> int:
-    """An amount, cut to what an array of 64 bits can hold."""
-    amount = amounts.get(name, 0)
-    return amount if -_MOST < amount < _MOST else max(-_MOST, min(amount, _MOST))
-
-
-def _next_that_fits(asked: _Amounts, first: int, room: Room) -> int | None:
-    """The column, from `first` on, of the next shape whose cpu and memory the room still has; None when none has.
-
-    Most shapes ask for more than is left of a nearly full node: one look at all of them is cheaper than a try of each.
-    """
-    cpu, memory = (max(0, measured(room.free, name)) for name in (CPU, MEMORY))
-    fits = (asked[0, first:] <= cpu) & (asked[1, first:] <= memory)
-    found = int(fits.argmax()) if fits.size else 0
-    return first + found if fits.size and fits[found] else None
-
-
 class Filler:
-    """Fills nodes for one set of shapes and remembers what it found."""
+    """Fills nodes for one set of shapes and remembers what it found; `holding` is what other purchases have found."""
 
-    def __init__(self, shapes: Sequence[Shape]) -> None:
+    def __init__(self, shapes: Sequence[Shape], holding: Holding | None = None) -> None:
         self.shapes = tuple(shapes)
-        self._alone: dict[tuple[int, int], int] = {}
-        self._device_counts: dict[tuple[int, tuple[object, ...]], int | None] = {}
-        self._loads: dict[tuple[int, Counts], Load | None] = {}
-        self._asks: dict[tuple[int, str, int], bool] = {}
-        self._held: dict[int, _Amounts] = {}
-        self._asked: _Amounts | None = None
+        self.holding = holding or Holding()
+        self._kinds: dict[int, int] = {}
+        self._recipes: dict[tuple[int, str, int], _Recipe] = {}
+        self._known: list[int] = []
+        self.kinds: set[int] = set()
+        self._held = np.zeros((0, len(self.shapes)), dtype=np.int64)
+        self._loads: dict[tuple[int, bytes], Load | None] = {}
 
-    def alone(self, number: int, offered: OfferedType) -> int:
-        """How many pods of one shape an empty node of the type holds; 0 when none fits there."""
-        key = (number, id(offered))
-        if key not in self._alone:
-            self._alone[key] = self._count_alone(number, offered)
-        return self._alone[key]
-
-    def _count_alone(self, number: int, offered: OfferedType) -> int:
-        shape, target, room = self.shapes[number], offered.target, offered.room
-        by_resources = shape.counted(target.uncounted).times_in(room.free)
-        # The cheapest question first: most pairs of shape and type end here.
-        if by_resources == 0 or check_taints(target, shape) is not None:
-            return 0
-        if check_resources(target, room, shape) is not None:
-            return 0
-        requirements = narrowed(target, room, shape)
-        if isinstance(requirements, Misfit) or offered.offering_for(requirements) is None:
-            return 0
-        by_devices = self._count_devices(number, offered)
-        most = 1 if shape.spec.host_ports else len(shape)
-        return min(n for n in (by_devices, by_resources, most) if n is not None)
-
-    def _count_devices(self, number: int, offered: OfferedType) -> int | None:
-        """How often the shape fits the type's idle devices; None when it asks for none."""
-        key = (number, offered.layout)
-        if key not in self._device_counts:
-            self._device_counts[key] = count_on_idle_devices(self.shapes[number], offered)
-        return self._device_counts[key]
-
-    def _asks_devices(self, number: int, target: Target) -> bool:
-        key = (number, target.family.name, id(target.families))
-        if key not in self._asks:
-            self._asks[key] = asks_devices(self.shapes[number], target)
-        return self._asks[key]
-
-    def fill(self, offered: OfferedType, remaining: Sequence[int]) -> Load | None:
-        """As many of the remaining pods as one node holds; None when it holds none of them."""
-        clipped = tuple(min(n, self.alone(number, offered)) if n else 0 for number, n in enumerate(remaining))
-        key = (id(offered), clipped)
-        if key not in self._loads:
-            self._loads[key] = self._fill(offered, clipped) if any(clipped) else None
-        return self._loads[key]
-
-    def _fill(self, offered: OfferedType, wanted: Counts) -> Load | None:
-        room = offered.room
-        counts: list[int] = [0] * len(wanted)
-        slices: list[list[tuple[Slice, ...]]] = [[] for _ in wanted]
-        order, amounts = self._order(offered, wanted)
-        asked = amounts[:, order]
-        at = _next_that_fits(asked, 0, room)
-        while at is not None:
-            number = int(order[at])
-            room = self._add(offered, room, number, wanted[number], counts, slices)
-            at = _next_that_fits(asked, at + 1, room)
-        offering = offered.offering_for(room.requirements)
-        if offering is None or not any(counts):
-            return None
-        filled = tuple((number, counts[number]) for number in order.tolist() if counts[number])
-        return Load(offered, tuple(counts), tuple(map(tuple, slices)), room, offering, filled)
-
-    def _order(self, offered: OfferedType, wanted: Counts) -> tuple[_Amounts, _Amounts]:
-        """The wanted shapes in the order in which they are filled in; cpu and memory of all shapes.
+    def held(self, numbers: Iterable[int]) -> Amounts:
+        """By row of `holding` and number of the shape, how many pods an empty node holds; 0 for shapes not asked for.
 
         Only wanted ones are asked whether they fit: one that cannot be planned for must not stop the others.
         """
-        held = self._held.setdefault(id(offered), np.full(len(self.shapes), -1, dtype=np.int64))
-        numbers = np.flatnonzero(wanted)
-        for number in numbers[held[numbers] < 0].tolist():
-            held[number] = self.alone(number, offered)
-        if self._asked is None:
-            asked = [[measured(shape.requests, name) for shape in self.shapes] for name in (CPU, MEMORY)]
-            self._asked = np.array(asked, dtype=np.int64)
-        return numbers[np.lexsort((numbers, held[numbers]))], self._asked
+        rows = len(self.holding.types)
+        if len(self._held) < rows:
+            more = np.zeros((rows - len(self._held), len(self.shapes)), dtype=np.int64)
+            self._held = np.concatenate([self._held, more])
+            for number in self._known:
+                self._held[:, number] = self.holding.alone(self.shapes[number], self._kinds[number])
+        for number in numbers:
+            if number not in self._kinds:
+                shape = self.shapes[number]
+                kind = self.holding.kind(shape)
+                self._held[:, number] = self.holding.alone(shape, kind)
+                self._kinds[number] = kind
+                self.kinds.add(kind)
+                self._known.append(number)
+        return self._held
 
-    def _add(
-        self,
-        offered: OfferedType,
-        room: Room,
-        number: int,
-        wanted: int,
-        counts: list[int],
-        slices: list[list[tuple[Slice, ...]]],
-    ) -> Room:
-        shape, target = self.shapes[number], offered.target
-        requirements = narrowed(target, room, shape)
-        if isinstance(requirements, Misfit) or offered.offering_for(requirements) is None:
-            return room
-        narrower = replace(room, requirements=requirements)
-        if not shape.spec.host_ports and not self._asks_devices(number, target):
-            requests = shape.counted(target.uncounted)
-            times = requests.times_in(room.free)
-            many = wanted if times is None else min(wanted, times)
-            if many:
-                counts[number] += many
-                slices[number].extend([()] * many)
-                return replace(narrower, free=room.free - requests * many)
-            return room
-        for _ in range(wanted):
-            if check_resources(target, narrower, shape) is not None:
+    def alone(self, number: int, offered: OfferedType) -> int:
+        """How many pods of one shape an empty node of the type holds; 0 when none fits there."""
+        row = self.holding.row(offered)
+        return int(self.held((number,))[row, number])
+
+    def fill(self, offered: OfferedType, remaining: Sequence[int] | Amounts) -> Load | None:
+        """As many of the remaining pods as one node holds; None when it holds none of them."""
+        row, wanted = self.holding.row(offered), np.asarray(remaining, dtype=np.int64)
+        if len(self._known) < len(self.shapes) or row >= len(self._held):
+            self.held(np.flatnonzero(wanted).tolist())
+        clipped = np.minimum(wanted, self._held[row])
+        key = (row, clipped.tobytes())
+        if key not in self._loads:
+            self._loads[key] = _Fill(self, row, clipped).load() if clipped.any() else None
+        return self._loads[key]
+
+    def order(self, row: int, wanted: Amounts) -> list[int]:
+        """The wanted shapes in the order in which they are filled in: the largest first."""
+        numbers = np.flatnonzero(wanted)
+        found: list[int] = numbers[np.argsort(self._held[row][numbers], kind="stable")].tolist()
+        return found
+
+    def recipe(self, number: int, offered: OfferedType) -> "_Recipe":
+        """How pods of a shape that was asked for go onto nodes of the type's family."""
+        target = offered.target
+        key = (number, target.family.name, id(target.families))
+        if key not in self._recipes:
+            shape, kind = self.shapes[number], self._kinds[number]
+            amounts = tuple(shape.counted(target.uncounted).items())
+            asks = self.holding.asks_devices(kind, shape, offered)
+            is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives[0])
+            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain)
+        return self._recipes[key]
+
+
+class _Recipe(NamedTuple):
+    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else."""
+
+    kind: int
+    amounts: tuple[tuple[str, int], ...]
+    asks_devices: bool
+    is_plain: bool
+
+
+class _Fill:
+    """One node of a type while it is filled. Pods that narrow nothing are arithmetic: a room is made for the end."""
+
+    def __init__(self, filler: Filler, row: int, wanted: Amounts) -> None:
+        self._filler, self._wanted = filler, wanted.tolist()
+        self._order = filler.order(row, wanted)
+        self._offered = filler.holding.types[row]
+        self._free = dict(self._offered.room.free)
+        self._state = filler.holding.start(row)
+        self._requirements, self._ports = self._offered.room.requirements, self._offered.room.ports
+        self._counts = [0] * len(filler.shapes)
+        self._slices: list[tuple[tuple[Slice, ...], ...]] = [()] * len(filler.shapes)
+        # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
+        self._closed: dict[int, int] = {}
+
+    def load(self) -> Load | None:
+        """The node when it is full; None where it holds nothing that can be bought."""
+        free, recipe_of, offered = self._free, self._filler.recipe, self._offered
+        for number in self._order:
+            recipe, many = recipe_of(number, offered), self._wanted[number]
+            for name, amount in recipe.amounts:
+                if amount > 0 and amount * many > free.get(name, 0):
+                    many = max(0, free.get(name, 0) // amount)
+                    if not many:
+                        break
+            if not many:
+                continue
+            if recipe.is_plain:
+                self._take(number, recipe, [()] * many)
+            elif self._closed.get(recipe.kind) != self._state:
+                self._add(number, recipe, many)
+                if self._is_closed_to_all():
+                    break
+        offering = self._offered.offering_for(self._requirements)
+        if offering is None or not any(self._counts):
+            return None
+        devices = self._filler.holding.cards.devices(self._state)
+        room = Room(Resources(self._free), devices, self._ports, self._requirements)
+        order = tuple((number, self._counts[number]) for number in self._order if self._counts[number])
+        return Load(self._offered, tuple(self._counts), tuple(self._slices), room, offering, order)
+
+    def _add(self, number: int, recipe: _Recipe, many: int) -> None:
+        """As many pods of the shape as labels, ports and cards allow, of so many that have the amounts."""
+        shape, holding = self._filler.shapes[number], self._filler.holding
+        requirements, ports = self._requirements, shape.spec.host_ports
+        if shape.spec.alternatives[0]:
+            narrower = narrowed(self._offered.target, self._room(), shape)
+            if isinstance(narrower, Misfit) or self._offered.offering_for(narrower) is None:
+                return
+            requirements = narrower
+        if ports:
+            many = 0 if any(port.conflicts(taken) for port in ports for taken in self._ports) else 1
+        slices: list[tuple[Slice, ...]] = [] if recipe.asks_devices else [()] * many
+        while len(slices) < many:
+            after = holding.cards.after(self._state, recipe.kind, shape, self._offered)
+            if after is None:
+                self._closed[recipe.kind] = self._state
                 break
-            placed = take(target, narrower, shape)
-            if isinstance(placed, Misfit):
-                break
-            narrower = placed.room
-            counts[number] += 1
-            slices[number].append(placed.slices)
-        return narrower if counts[number] else room
+            self._state = after[0]
+            slices.append(after[1])
+        if slices:
+            self._requirements, self._ports = requirements, (*self._ports, *ports)
+            self._take(number, recipe, slices)
+
+    def _is_closed_to_all(self) -> bool:
+        """Whether the cards, as they are now, have refused every kind that is to be bought for."""
+        return all(self._closed.get(kind) == self._state for kind in self._filler.kinds)
+
+    def _take(self, number: int, recipe: _Recipe, slices: list[tuple[Slice, ...]]) -> None:
+        self._counts[number], self._slices[number] = len(slices), tuple(slices)
+        for name, amount in recipe.amounts:
+            self._free[name] = self._free.get(name, 0) - amount * len(slices)
+
+    def _room(self) -> Room:
+        return Room(NOTHING, (), self._ports, self._requirements)
 
 
 def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:
@@ -236,35 +249,3 @@ def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ..
         for number, pod in members
     ]
     return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
-
-
-def count_on_idle_devices(shape: Shape, offered: OfferedType) -> int | None:
-    """How many pods of the shape idle devices of the type hold; None when the pods ask for no device."""
-    if not asks_devices(shape, offered.target):
-        return None
-    devices = offered.room.devices
-    demand = demand_of(shape, offered.target.family)
-    # On equal idle cards one-card pods fill each alike: count one and multiply.
-    if isinstance(demand, PodDemand) and _is_one_card(demand) and _all_alike(devices):
-        return _fill_devices(shape, offered, devices[:1]) * len(devices)
-    return _fill_devices(shape, offered, devices)
-
-
-def _is_one_card(demand: PodDemand) -> bool:
-    asking = [c.request for c in demand.containers if c.request is not None]
-    return len(demand.containers) == 1 and len(asking) == 1 and asking[0].count == 1
-
-
-def _all_alike(devices: tuple[DeviceState, ...]) -> bool:
-    return bool(devices) and len({replace(d, id="", index=0) for d in devices}) == 1
-
-
-def _fill_devices(shape: Shape, offered: OfferedType, devices: tuple[DeviceState, ...]) -> int:
-    count = 0
-    while count < len(shape):
-        taken = place_on_devices(offered.target, devices, shape)
-        if not isinstance(taken, Taken):
-            break
-        devices = taken.devices
-        count += 1
-    return count

@@ -13,6 +13,7 @@ from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.caps import leaks, within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
+from kerf.engine.world import World
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.plan import Launch
@@ -35,15 +36,15 @@ MOST_ALTERNATIVES = 59
 def launches_of(
     purchase: Purchase,
     shapes: Sequence[Shape],
-    available: tuple[Supply, Ledger],
+    available: tuple[World, Ledger],
     options: Options,
     coming: Collection[str],
     first: int,
 ) -> tuple[tuple[Launch, ...], list[Bought]]:
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
-    supply, ledger = available
+    (world, ledger), supply = available, available[0].supply
     queues = [iter(shape.pods) for shape in shapes]
-    filler = Filler(shapes)
+    filler = Filler(shapes, world.holding)
     launches: list[Launch] = []
     bought: list[Bought] = []
     for load, times in purchase.loads:

@@ -9,19 +9,29 @@ fewest pods left, then cheapest, then fewest nodes.
 Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
 """
 
+import heapq
+import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
 
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
 from kerf.model.constraints import CAPACITY_TYPE, ZONE
+from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
+_MARGIN = 1 + 1e-9
+"""A bound is worked out in floating point; so much more is never less than the exact one."""
+_MOST_A_POD = 1 << 62
+"""More than any price a pod: what a shape costs that no type takes."""
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
@@ -31,33 +41,37 @@ _MOST_COMPARED = 5_000
 _MOST_ORDERS = 3_000
 """Sets of pods that may be left, times types, up to which every order of buying full nodes is gone through."""
 
-Preference = Callable[[Load, int], tuple[int, ...]]
-"""Sort key of a load and its value: the least is bought next."""
+Preference = Callable[[int, int], tuple[int, ...]]
+"""Sort key of a node by its price and its value: the least is bought next. It falls with the price, and as the value
+rises."""
 
 
 BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
 """Nodes for pods among offered types of one weight; leaves the ledger as it is."""
 
 
-def cheapest_per_value(load: Load, value: int) -> tuple[int, ...]:
+def cheapest_per_value(price: int, value: int) -> tuple[int, ...]:
     """Price for the value that is served; then the smaller node."""
-    price = load.offering.price_micro
     return (price * _PRECISION // max(1, value), price)
 
 
-def fullest(load: Load, value: int) -> tuple[int, ...]:
+def fullest(price: int, value: int) -> tuple[int, ...]:
     """Most value on one node, for pools whose limits bind."""
-    return (-value, load.offering.price_micro)
+    return (-value, price)
 
 
-def cheapest_nodes(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
+def cheapest_nodes(
+    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger, holding: Holding | None = None
+) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
-    which even that fails is left, and the others get their nodes.
+    which even that fails is left, and the others get their nodes. `holding` is what other purchases have found.
     """
     try:
-        purchase = _search(Filler(shapes), offered_types, ledger)
+        holding = holding or Holding()
+        holding.know(offered_types)
+        purchase = _search(Filler(shapes, holding), offered_types, ledger)
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
     _charge(purchase, ledger)
@@ -80,18 +94,20 @@ def _without_search(
     """Nodes filled first-fit, together if that can be done, else each shape alone; without shapes that always fail."""
     notes: list[Cause] = [SearchFailed(Name(type(error).__name__))]
     sound = set()
+    # What a failed search remembers may be half done.
+    holding = Holding(offered_types)
     for number, shape in enumerate(shapes):
         try:
-            _filled_first_fit(shapes, offered_types, {number}, ledger)
+            _filled_first_fit(Filler(shapes, holding), offered_types, {number}, ledger)
             sound.add(number)
         except Exception as problem:
             notes.append(NeverFilled(Name(shape.pod.key), len(shape) - 1, Name(type(problem).__name__)))
     try:
-        purchase = _filled_first_fit(shapes, offered_types, sound, ledger)
+        purchase = _filled_first_fit(Filler(shapes, holding), offered_types, sound, ledger)
     except Exception:
         spent, purchase = ledger.copy(), Purchase(left=[len(shape) for shape in shapes])
         for number in sorted(sound):
-            alone = _filled_first_fit(shapes, offered_types, {number}, spent)
+            alone = _filled_first_fit(Filler(shapes, holding), offered_types, {number}, spent)
             _charge(alone, spent)
             purchase.loads.extend(alone.loads)
             purchase.left[number] = alone.left[number]
@@ -100,13 +116,12 @@ def _without_search(
 
 
 def _filled_first_fit(
-    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], numbers: Collection[int], ledger: Ledger
+    filler: Filler, offered_types: Sequence[OfferedType], numbers: Collection[int], ledger: Ledger
 ) -> Purchase:
     """Nodes for the shapes of these numbers without any search; the pods of the others are all left."""
-    pods = [len(shape) for shape in shapes]
+    pods = [len(shape) for shape in filler.shapes]
     wanted = [count if number in numbers else 0 for number, count in enumerate(pods)]
-    # A filler of its own: what a failed search remembers may be half done.
-    purchase = _by_tier(Filler(shapes), offered_types, wanted, ledger, _buy_greedily)
+    purchase = _by_tier(filler, offered_types, wanted, ledger, _buy_greedily)
     kept_out = (0 if number in numbers else count for number, count in enumerate(pods))
     purchase.left = list(map(operator.add, purchase.left, kept_out))
     return purchase
@@ -218,11 +233,20 @@ def _best_next(filler: Filler, offered_types: Sequence[OfferedType], start: Coun
 
 def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> list[int]:
     """What one pod of each shape costs on its best type alone, in micro-units; 0 where none takes it."""
-    values = []
-    for number, pods in enumerate(left):
-        prices = [c.price_micro // held for c in offered_types if pods and (held := filler.alone(number, c))]
-        values.append(max(1, min(prices)) if prices else 0)
+    wanted = np.flatnonzero(left)
+    held = _held(filler, offered_types, wanted)
+    prices = np.array([[c.price_micro] for c in offered_types], dtype=np.int64)
+    shares = np.where(held > 0, prices // np.maximum(held, 1), _MOST_A_POD).min(axis=0, initial=_MOST_A_POD)
+    values = [0] * len(left)
+    for number, share in zip(wanted.tolist(), shares.tolist(), strict=True):
+        values[number] = max(1, share) if share < _MOST_A_POD else 0
     return values
+
+
+def _held(filler: Filler, offered_types: Sequence[OfferedType], numbers: Amounts) -> Amounts:
+    """By type and shape of these numbers, how many pods an empty node holds."""
+    rows = filler.holding.rows(offered_types)
+    return filler.held(numbers.tolist())[np.ix_(rows, numbers)]
 
 
 def _greedy(
@@ -233,24 +257,87 @@ def _greedy(
     ledger: Ledger,
     prefer: Preference,
 ) -> Purchase:
-    ledger = ledger.copy()
-    purchase = Purchase(left=list(left))
-    while any(purchase.left):
-        best: tuple[tuple[int, ...], int, Load] | None = None
-        for number, offered in enumerate(offered_types):
-            if ledger.room_for(offered) == 0:
+    return _Greedy(filler, offered_types, values, prefer).buy(left, ledger)
+
+
+class _Greedy:
+    """The best full node of all types, bought as often as it repeats, then the next.
+
+    A node that is full of what is left stays the fullest of its type for as long as no shape in it runs short: what
+    runs out beside it was no part of it. And a type is filled only once the most that it could hold would be the best.
+    """
+
+    def __init__(
+        self, filler: Filler, offered_types: Sequence[OfferedType], values: Sequence[int], prefer: Preference
+    ) -> None:
+        self._filler, self._types, self._values, self._prefer = filler, offered_types, values, prefer
+        self._loads: list[Load | None] = [None] * len(offered_types)
+        self._counts = np.zeros((len(offered_types), len(filler.shapes)), dtype=np.int64)
+        self._queue: list[tuple[tuple[int, ...], int, int, Load | None]] = []
+        self._pushed = itertools.count()
+        self._held = filler.held(())[filler.holding.rows(offered_types)]
+        self._worth = np.array(values, dtype=np.float64)
+        self._cheapest = [min(o.price_micro for o in offered.offerings) for offered in offered_types]
+
+    def buy(self, left: Sequence[int], ledger: Ledger) -> Purchase:
+        """Nodes for what is left; the ledger stays as it is."""
+        ledger, purchase = ledger.copy(), Purchase(left=list(left))
+        remaining = np.array(left, dtype=np.int64)
+        self._expect(range(len(self._types)), remaining)
+        while self._queue and any(purchase.left):
+            key, number, _, load = heapq.heappop(self._queue)
+            if load is None:
+                if ledger.room_for(self._types[number]) != 0:
+                    self._fill(number, remaining)
                 continue
-            load = filler.fill(offered, purchase.left)
-            if load is None or ledger.room_for(offered, load.charge) == 0:
+            # What is charged only grows: a node that breaks a limit now does so until its pods are others.
+            if load is not self._loads[number] or ledger.room_for(load.offered, load.charge) == 0:
                 continue
-            value = sum(count * values[shape] for shape, count in enumerate(load.counts) if count)
-            key = (prefer(load, value), number)
-            if best is None or key < best[:2]:
-                best = (*key, load)
-        if best is None:
-            break
-        _buy(best[2], purchase, ledger)
-    return purchase
+            if ledger.room_for(load.offered) == 0:
+                self._loads[number] = None
+                continue
+            _buy(load, purchase, ledger)
+            heapq.heappush(self._queue, (key, number, next(self._pushed), load))
+            remaining = np.array(purchase.left, dtype=np.int64)
+            changed = np.flatnonzero(load.counts)
+            short = (self._counts[:, changed] > remaining[changed]).any(axis=1)
+            self._expect(np.flatnonzero(short).tolist(), remaining)
+        return purchase
+
+    def _expect(self, numbers: Sequence[int], remaining: Amounts) -> None:
+        """Queue types by a value that their nodes cannot exceed, in the place of what they held."""
+        if not numbers:
+            return
+        most = self._most_value(numbers, remaining)
+        self._counts[numbers] = 0
+        for number, value in zip(numbers, most, strict=True):
+            self._loads[number] = None
+            if value > 0:
+                key = self._prefer(self._cheapest[number], int(value * _MARGIN) + 1)
+                heapq.heappush(self._queue, (key, number, next(self._pushed), None))
+
+    def _most_value(self, numbers: Sequence[int], remaining: Amounts) -> list[float]:
+        """By type, the value of all that fits alone, cut to what cpu and memory are worth at the best rate there is."""
+        wanted = np.minimum(self._held[numbers], remaining)
+        most = wanted @ self._worth
+        shapes = np.flatnonzero(remaining)
+        rows = self._filler.holding.rows(self._types[number] for number in numbers)
+        for name in (CPU, MEMORY):
+            asked = np.array([self._filler.shapes[n].requests.get(name, 0) for n in shapes.tolist()], dtype=np.float64)
+            if (asked > 0).all():
+                rate = np.where(wanted[:, shapes] > 0, self._worth[shapes] / asked, 0.0).max(axis=1, initial=0.0)
+                most = np.minimum(most, rate * self._filler.holding.amounts(name)[rows])
+        found: list[float] = most.tolist()
+        return found
+
+    def _fill(self, number: int, remaining: Amounts) -> None:
+        """Queue the full node of a type."""
+        load = self._loads[number] = self._filler.fill(self._types[number], remaining)
+        if load is not None:
+            self._counts[number] = load.counts
+            value = sum(count * worth for count, worth in zip(load.counts, self._values, strict=True) if count)
+            key = self._prefer(load.offering.price_micro, value)
+            heapq.heappush(self._queue, (key, number, next(self._pushed), load))
 
 
 def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
@@ -285,24 +372,34 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
     Beaten means: no cheaper under any pod's constraints, the same devices, takes no pod the other refuses, nothing
     more to offer, and no less charged.
     """
-    numbers = [n for n, pods in enumerate(left) if pods]
-    names = sorted({name for n in numbers for name in filler.shapes[n].requests})
-    narrows = _narrows(filler, numbers)
+    numbers = np.flatnonzero(left)
+    names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
+    narrows = _narrows(filler, numbers.tolist())
+    ordered = sorted(tier, key=lambda c: c.order)
+    holds = _held(filler, ordered, numbers) > 0
     groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
-    for offered in sorted(tier, key=lambda c: c.order):
-        holds = tuple(filler.alone(n, offered) > 0 for n in numbers)
-        if not any(holds):
+    for offered, takes in zip(ordered, holds, strict=True):
+        if not takes.any():
             continue
         sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
         zones = tuple((o.zone, o.capacity_type) for o in sold)
-        free = tuple(offered.room.free.get(name, 0) for name in names)
-        charged = tuple(-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
-        signature = (offered.pool.name, offered.layout, holds, zones)
-        front = groups.setdefault(signature, [])
-        score = (*free, *charged, *(-o.price_micro for o in sold))
-        if not any(all(a >= b for a, b in zip(held, score, strict=True)) for _, held in front):
-            front.append((offered, score))
-    return sorted((c for front in groups.values() for c, _ in front), key=lambda c: c.order)
+        charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
+        score = (*(offered.room.free.get(name, 0) for name in names), *charged, *(-o.price_micro for o in sold))
+        layout = filler.holding.layout(filler.holding.row(offered))
+        groups.setdefault((offered.pool.name, layout, takes.tobytes(), zones), []).append((offered, score))
+    return sorted((c for held in groups.values() for c in _front(held)), key=lambda c: c.order)
+
+
+def _front(held: Sequence[tuple[OfferedType, tuple[int, ...]]]) -> Iterator[OfferedType]:
+    """Those that none before them is at least as good as in everything."""
+    scores = np.array([score for _, score in held])
+    front = np.zeros_like(scores)
+    size = 0
+    for at, (offered, _) in enumerate(held):
+        if not (front[:size] >= scores[at]).all(axis=1).any():
+            front[size] = scores[at]
+            size += 1
+            yield offered
 
 
 def _narrows(filler: Filler, numbers: Sequence[int]) -> bool:

@@ -12,6 +12,7 @@ from kerf.engine.place.devices import asks_devices, with_parts
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
@@ -62,7 +63,7 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelli
     options = list(_options(trial, world))
     if not options or not shapes:
         return Relabelling(left=tuple(shapes))
-    filler = Filler(shapes)
+    filler = Filler(shapes, Holding(option.offered for option in options))
     queues = [list(shape.pods) for shape in shapes]
     relabels: list[Repartition] = []
     placements: list[NodePlacement] = []

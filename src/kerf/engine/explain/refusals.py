@@ -8,6 +8,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from kerf.engine.decision import Evidence, Refusal
 from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, advise, hint_of
@@ -178,11 +180,29 @@ def _nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | No
         return Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))
     offered_types = supply.by_pool.get(pool.name, ())
     unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
-    misfits = [_misfit(offered, shape, evidence) for offered in (*offered_types, *unavailable)]
+    misfits = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
     if not misfits:
         return Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))
     refused = [misfit for misfit in misfits if misfit is not None]
     return nearest(refused) if refused else None
+
+
+def _furthest(
+    offered_types: Sequence[OfferedType], unavailable: Sequence[OfferedType], shape: Shape, evidence: Evidence
+) -> tuple[OfferedType, ...]:
+    """The types of a pool among which the nearest is: where a limit alone keeps a type out, none that is too small.
+
+    Types that are too small come no further than cards, and of those that a limit keeps out the cheapest is nearest.
+    """
+    holding = evidence.world.holding
+    rows = holding.rows(offered_types)
+    limited = np.isin(rows, evidence.limited) & (holding.alone(shape, holding.kind(shape))[rows] > 0)
+    if not limited.any():
+        return (*offered_types, *unavailable)
+    price = min(offered_types[at].price_micro for at in np.flatnonzero(limited).tolist())
+    others = np.flatnonzero(~limited & ~holding.lacking(shape)[rows])
+    cheapest = (at for at in np.flatnonzero(limited).tolist() if offered_types[at].price_micro == price)
+    return (*(offered_types[at] for at in (*cheapest, *others.tolist())), *unavailable)
 
 
 def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | None:

@@ -36,6 +36,12 @@ def asks_devices(shape: Shape, target: Target) -> bool:
     return isinstance(demand, Refused) or not demand.is_empty
 
 
+def distinguishes_cards(shape: Shape, family: Family) -> bool:
+    """Whether cards of the family that differ only in their ids may answer a pod of the shape differently."""
+    demand = demand_of(shape, family)
+    return isinstance(demand, PodDemand) and not demand.is_empty and family.distinguishes(demand)
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """The devices after a pod was placed, its slices, and the real scheduler's order among nodes (least first)."""
@@ -69,13 +75,25 @@ def _no_devices(target: Target, problem: Cause) -> Misfit:
 
 def never_shown(target: Target, shape: Shape, lacking: Collection[str]) -> Misfit | None:
     """Of resources that are lacking because the cards which would show them never register: that, not the number."""
-    demand = demand_of(shape, target.family) if target.no_devices is not None else None
-    if not isinstance(demand, PodDemand) or target.no_devices is None:
-        return None
-    asked = {c.request.resource for c in demand.containers if c.request is not None}
-    if asked.isdisjoint(lacking):
+    if target.no_devices is None or not _is_by_cards(target, shape, lacking):
         return None
     return _no_devices(target, target.no_devices)
+
+
+def _is_by_cards(target: Target, shape: Shape, resources: Collection[str]) -> bool:
+    """Whether the pods ask for one of the resources as for parts of the target's cards."""
+    demand = demand_of(shape, target.family)
+    if not isinstance(demand, PodDemand):
+        return False
+    return any(c.request is not None and c.request.resource in resources for c in demand.containers)
+
+
+def speaks_for_equal_cards(target: Target, shape: Shape, misfit: Misfit) -> bool:
+    """Whether no node with the same cards as the target can be nearer than its misfit: one of its cards, not before."""
+    if misfit.stage != Stage.DEVICES or distinguishes_cards(shape, target.family):
+        return False
+    # Where resources that only cards would show are lacking too, that is said first, and is nearer than another family.
+    return misfit.shortfall <= _NO_QUANTITY or not _is_by_cards(target, shape, shape.counted(target.uncounted))
 
 
 def with_parts(free: Resources, family: Family, devices: Sequence[DeviceState]) -> Resources:

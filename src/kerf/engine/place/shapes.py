@@ -7,13 +7,13 @@ annotations a sharing family may read, and the namespace where a quota counts.
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.model.large import Large
 from kerf.model.placeholders import VIRTUAL
-from kerf.model.pods import Pod, PodSpec
-from kerf.model.quantities import Resources
+from kerf.model.pods import Container, Pod, PodSpec
+from kerf.model.quantities import CPU, MEMORY, Resources
 
 # Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.
 _OWN_OF_A_POD = (
@@ -87,10 +87,13 @@ def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], .
 
 class Kinds:
     """Tells pods that are equal for every placement by a key. One object's keys are comparable, whenever they are asked
-    for; the spec is compared by identity first, because decode interns specs and hashing one is slow."""
+    for; the spec is compared by identity first, because decode interns specs and hashing one is slow.
 
-    def __init__(self, quota_namespaces: frozenset[str] = frozenset()) -> None:
-        self._quota_namespaces = quota_namespaces
+    Without `are_sized` cpu and memory do not tell pods apart.
+    """
+
+    def __init__(self, quota_namespaces: frozenset[str] = frozenset(), *, are_sized: bool = True) -> None:
+        self._quota_namespaces, self._are_sized = quota_namespaces, are_sized
         # The spec is kept beside its number: an identity is free again once its object is gone.
         self._by_identity: dict[int, tuple[PodSpec, int]] = {}
         self._by_value: dict[PodSpec, int] = {}
@@ -99,7 +102,8 @@ class Kinds:
         """The key of the pod's kind."""
         held = self._by_identity.get(id(pod.spec))
         if held is None:
-            held = pod.spec, self._by_value.setdefault(pod.spec, len(self._by_value))
+            spec = pod.spec if self._are_sized else _without_sizes(pod.spec)
+            held = pod.spec, self._by_value.setdefault(spec, len(self._by_value))
             self._by_identity[id(pod.spec)] = held
         return (
             held[1],
@@ -109,6 +113,22 @@ class Kinds:
             pod.invalid,
             pod.namespace if pod.namespace in self._quota_namespaces or VIRTUAL in pod.namespace else "",
         )
+
+
+def _without_sizes(spec: PodSpec) -> PodSpec:
+    return replace(
+        spec,
+        containers=_unsized(spec.containers),
+        init_containers=_unsized(spec.init_containers),
+        overhead=spec.overhead.without((CPU, MEMORY)),
+    )
+
+
+def _unsized(containers: Iterable[Container]) -> tuple[Container, ...]:
+    sizes = (CPU, MEMORY)
+    return tuple(
+        replace(each, requests=each.requests.without(sizes), limits=each.limits.without(sizes)) for each in containers
+    )
 
 
 def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -> tuple[Shape, ...]:

@@ -4,14 +4,15 @@ Nodes on their way count with what their claim promises, so that nothing is boug
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from kerf.engine.place.devices import only, reopened, with_parts
+from kerf.engine.place.devices import distinguishes_cards, only, reopened, speaks_for_equal_cards, with_parts
 from kerf.engine.place.fit import Placed, admits, fit
+from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
 from kerf.model import promises
@@ -53,8 +54,11 @@ class Trial:
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
         self._journal: list[tuple[int, Room]] = []
+        self._kinds = NodeKinds([spot.target for spot in self.spots])
         self._first_of_kind: npt.NDArray[np.int64] | None = None
-        self._numbers: list[int] | None = None
+        by_name = sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name))
+        self._ranks = {index: rank for rank, index in enumerate(by_name)}
+        self._families = tuple({spot.target.family.name: spot.target.family for spot in self.spots}.values())
 
     def mark(self) -> int:
         """A point to return to."""
@@ -104,21 +108,12 @@ class Trial:
     ) -> tuple[dict[str, NodePlacement], tuple[Pod, ...]]:
         """As many pods of the shape as fit, each where the real scheduler would put it; and the pods that are left.
 
-        None is put on the node named `closed`, nor on one that is not `among` those asked for. Cost: nodes with room
-        enough + pods x log(nodes).
+        None is put on the node named `closed`, nor on one that is not `among` those asked for. Cost: nodes that take
+        one + kinds of nodes that have room enough and refuse it + pods x log(nodes).
         """
-        choices: list[tuple[float, int]] = []
-        results: dict[int, Placed] = {}
-        refusing: set[int] = set()
-        kinds = [] if _asks_hostname(shape) else self._target_kinds()
-        for index in self.roomy(shape.requests):
-            spot = self.spots[index]
-            if (kinds and kinds[index] in refusing) or spot.cluster_node.name == closed:
-                continue
-            if among is None or among(spot):
-                misfit = self._offer(shape, index, choices, results)
-                if kinds and misfit is not None and misfit.stage in (Stage.TAINTS, Stage.REQUIREMENTS):
-                    refusing.add(kinds[index])
+        results = dict(self._takers(shape, closed, among))
+        choices = [(result.order, index) for index, result in results.items()]
+        heapq.heapify(choices)
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
             if not choices:
@@ -126,8 +121,28 @@ class Trial:
             _, index = heapq.heappop(choices)
             self.occupy(index, results[index].room)
             placed[pod.key] = NodePlacement(placed_pod(pod, results[index]), self.spots[index].cluster_node.name)
-            self._offer(shape, index, choices, results)
+            again = fit(self.spots[index].target, self.rooms[index], shape)
+            if isinstance(again, Placed):
+                results[index] = again
+                heapq.heappush(choices, (again.order, index))
         return placed, ()
+
+    def _takers(
+        self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None
+    ) -> Iterator[tuple[int, Placed]]:
+        """The nodes that take a pod of the shape. Of nodes that refuse it for the same thing only one is asked."""
+        refusing: set[int] = set()
+        for index in self.roomy(shape.requests):
+            spot, room = self.spots[index], self.rooms[index]
+            if refusing and not refusing.isdisjoint(self._kinds.of(index, room)):
+                continue
+            if spot.cluster_node.name == closed or (among is not None and not among(spot)):
+                continue
+            result = fit(spot.target, room, shape)
+            if isinstance(result, Placed):
+                yield index, result
+            elif _is_common(spot.target, shape, result.stage):
+                refusing.add(deciding(self._kinds.of(index, room), result.stage))
 
     def roomy(self, requests: Resources) -> Sequence[int]:
         """The nodes that have cpu and memory for these, found for all at once: most are full."""
@@ -136,34 +151,12 @@ class Trial:
         found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
         return found
 
-    def _offer(
-        self, shape: Shape, index: int, choices: list[tuple[float, int]], results: dict[int, Placed]
-    ) -> Misfit | None:
-        result = fit(self.spots[index].target, self.rooms[index], shape)
-        if isinstance(result, Misfit):
-            return result
-        results[index] = result
-        heapq.heappush(choices, (result.order, index))
-        return None
-
-    def _target_kinds(self) -> list[int]:
-        """By node, a number that those have alike whose taints and labels, except the name, are equal.
-
-        A node whose labels are still to be chosen has one of its own: what pods narrow it to differs.
-        """
-        if self._numbers is None:
-            known: dict[tuple[object, ...], int] = {}
-            self._numbers = [
-                known.setdefault((at,) if spot.target.is_open else _admission(spot.target), len(known))
-                for at, spot in enumerate(self.spots)
-            ]
-        return self._numbers
-
     def copy(self) -> "Trial":
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
-        other._first_of_kind, other._numbers = None, self._numbers
+        other._kinds, other._first_of_kind = self._kinds.copy(), None
+        other._ranks, other._families = self._ranks, self._families
         return other
 
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
@@ -175,27 +168,41 @@ class Trial:
         """The nearest of them; None where there is no node, or each takes the shape.
 
         One node of equal ones is asked, those first that lack least of cpu and memory, and no more once none can come
-        nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide.
+        nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide; all nodes for
+        pods that ask for a node by its name, or tell equal cards apart.
         """
         best: Misfit | None = None
-        asked = np.arange(len(self.spots)) if _asks_hostname(shape) else self._kinds()
+        seen: dict[int, int] = {}
+        asked = np.arange(len(self.spots)) if self._is_choosy(shape) else self._first_of_kinds()
         shares = self._lacking(shape.requests)[asked]
         for at in np.argsort(shares, kind="stable").tolist():
             # A node that lacks cpu or memory comes no further than this.
             if best is not None and shares[at] > 0 and _is_nearer(best, shares[at]):
                 break
             index = int(asked[at])
-            found = fit(self.spots[index].target, self.rooms[index], shape)
-            if isinstance(found, Misfit) and (best is None or found.order < best.order):
+            spot, room, rank = self.spots[index], self.rooms[index], self._ranks[index]
+            if seen and any(seen.get(number, rank) < rank for number in self._kinds.of(index, room)):
+                continue
+            found = fit(spot.target, room, shape)
+            if not isinstance(found, Misfit):
+                continue
+            if best is None or found.order < best.order:
                 best = found
+            if _speaks_for_equals(spot.target, shape, found):
+                number = deciding(self._kinds.of(index, room), found.stage)
+                seen[number] = min(rank, seen.get(number, rank))
         return best
 
-    def _kinds(self) -> npt.NDArray[np.int64]:
-        """Of nodes that differ in nothing but their names, the first by name. Linear in the nodes, once for a copy."""
+    def _is_choosy(self, shape: Shape) -> bool:
+        """Whether nodes that differ in nothing but names and ids of cards may answer pods of the shape differently."""
+        return _asks_hostname(shape) or any(distinguishes_cards(shape, family) for family in self._families)
+
+    def _first_of_kinds(self) -> npt.NDArray[np.int64]:
+        """Of nodes that differ in nothing but names and ids of cards, the first by name. Linear in the nodes, once."""
         if self._first_of_kind is None:
-            first: dict[tuple[object, ...], int] = {}
-            for index in sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name)):
-                first.setdefault(_kind(self.spots[index].target, self.rooms[index]), index)
+            first: dict[Kind, int] = {}
+            for index in self._ranks:
+                first.setdefault(self._kinds.of(index, self.rooms[index]), index)
             self._first_of_kind = np.array(sorted(first.values()), dtype=np.int64)
         return self._first_of_kind
 
@@ -218,15 +225,18 @@ def _asks_hostname(shape: Shape) -> bool:
     return any(HOSTNAME in alternative for alternative in shape.spec.alternatives)
 
 
-def _admission(target: Target) -> tuple[object, ...]:
-    """What decides whether pods may run there at all, except pods that ask for a node by its name."""
-    return target.taints, frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME)
+def _is_common(target: Target, shape: Shape, stage: Stage) -> bool:
+    """Whether all nodes that are equal in what decided a refusal at the stage refuse the shape."""
+    if stage in (Stage.TAINTS, Stage.REQUIREMENTS):
+        return not _asks_hostname(shape)
+    return stage == Stage.RESOURCES or not distinguishes_cards(shape, target.family)
 
 
-def _kind(target: Target, room: Room) -> tuple[object, ...]:
-    """Equal for nodes that answer every pod alike, except pods that ask for a node by its name."""
-    devices = tuple(replace(device, id="") for device in room.devices)
-    return (frozenset(room.free.items()), devices, room.ports, target.family.name, *_admission(target))
+def _speaks_for_equals(target: Target, shape: Shape, misfit: Misfit) -> bool:
+    """Whether no node that is equal in what decided the misfit is nearer, names aside."""
+    if misfit.stage in (Stage.TAINTS, Stage.REQUIREMENTS):
+        return not _asks_hostname(shape)
+    return speaks_for_equal_cards(target, shape, misfit)
 
 
 def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:

@@ -5,7 +5,7 @@ out is kept with its reason, because "p3.2xlarge is not sold here" is the answer
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.place.devices import with_parts
@@ -37,13 +37,13 @@ from kerf.model.constraints import (
     Requirements,
 )
 from kerf.model.gpu import DeviceShape, DeviceState
-from kerf.model.instancetypes import InstanceType, Offering, OfferingKey
+from kerf.model.instancetypes import InstanceType, NodeOverlay, Offering, OfferingKey
 from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
-from kerf.model.snapshot import ClusterSnapshot, NodeClass
+from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import configured, double_booked, owner_of
@@ -104,20 +104,57 @@ class OfferedType:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Terms(Large):
+    """What an offer depends on beside the market: a part of a snapshot, which is not kept alive for it."""
+
+    pools: tuple[NodePool, ...]
+    overlays: tuple[NodeOverlay, ...]
+    daemon_sets: tuple[DaemonSet, ...]
+    quotas: tuple[ResourceQuota, ...]
+    node_classes: tuple[NodeClass, ...]
+    assume_node_classes: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Supply(Large):
     """Everything that could be bought on a market: the types of all pools, and what a plan should tell of them.
 
-    `pool_problems` are why a pool takes no nodes, `sharing_problems` which of its configurations of GPU sharing leave
-    nodes without a GPU; both by the pool's name.
+    Worked out when it is first asked for. A look at nodes that are there asks for their types alone (`type_in`), which
+    costs little: a catalogue has a thousand types and a cluster a dozen.
     """
 
     market: Market
-    available: tuple[OfferedType, ...]
-    unavailable: tuple[OfferedType, ...] = ()
-    families: tuple[Family, ...] = ()
-    pool_problems: tuple[tuple[str, Cause], ...] = ()
-    notes: tuple[Cause, ...] = ()
-    sharing_problems: tuple[tuple[str, Cause], ...] = ()
+    families: tuple[Family, ...]
+    terms: Terms
+
+    @property
+    def available(self) -> tuple[OfferedType, ...]:
+        """What can be had now, cheapest first. Cost of the first question to any of these: pools x types."""
+        return self._collected.available
+
+    @property
+    def unavailable(self) -> tuple[OfferedType, ...]:
+        """What cannot, by pool, in the order of the types."""
+        return self._collected.unavailable
+
+    @property
+    def pool_problems(self) -> tuple[tuple[str, Cause], ...]:
+        """Why a pool takes no nodes, by the pool's name."""
+        return self._collected.problems
+
+    @property
+    def sharing_problems(self) -> tuple[tuple[str, Cause], ...]:
+        """Which configurations of GPU sharing leave nodes of a pool without a GPU, by the pool's name."""
+        return self._collected.sharing
+
+    @property
+    def notes(self) -> tuple[Cause, ...]:
+        """What a plan should tell beside that, each once."""
+        return self._collected.notes
+
+    @cached_property
+    def _collected(self) -> "_Collected":
+        return _collected(self)
 
     @cached_property
     def by_pool(self) -> dict[str, tuple[OfferedType, ...]]:
@@ -127,23 +164,54 @@ class Supply(Large):
             found.setdefault(offered.pool.name, []).append(offered)
         return {name: tuple(held) for name, held in found.items()}
 
+    def type_in(self, pool: str, name: str) -> InstanceType | None:
+        """A type as NodeOverlays correct it for a pool, also where it cannot be had now; None where it is not offered.
+
+        It is not by a pool that is unknown or takes no nodes.
+        """
+        key = (pool, name)
+        if key not in self._types_in_pools:
+            self._types_in_pools[key] = self._type_in(pool, name)
+        return self._types_in_pools[key]
+
+    def _type_in(self, pool_name: str, name: str) -> InstanceType | None:
+        kind, pool = self.market.find(name), next((p for p in self.terms.pools if p.name == pool_name), None)
+        if kind is None or pool is None or self.problem_of(pool) is not None:
+            return None
+        return next(iter(self.overlaid(pool, (kind,)).types), None)
+
     @cached_property
-    def types_in_pools(self) -> Mapping[tuple[str, str], InstanceType]:
-        """Types as NodeOverlays correct them, by pool and name of the type; also those that cannot be had now."""
-        return {(each.pool.name, each.kind.name): each.kind for each in (*self.unavailable, *self.available)}
+    def _types_in_pools(self) -> dict[tuple[str, str], InstanceType | None]:
+        """The answers of `type_in`."""
+        return {}
+
+    def problem_of(self, pool: NodePool) -> Cause | None:
+        """Why one of the pools takes no new nodes now; None when it does."""
+        return pool_problem(pool, self.terms.node_classes, assume_ready=self.terms.assume_node_classes)
+
+    def overlaid(self, pool: NodePool, types: Sequence[InstanceType]) -> overlays.Overlaid:
+        """Those of the types that the pool allows, as NodeOverlays correct them for it."""
+        standing = tuple(o for o in self.terms.overlays if o.name not in self.conflicting)
+        return overlays.apply(standing, pool, allowed_types(pool, types))
+
+    @cached_property
+    def conflicting(self) -> Mapping[str, Cause]:
+        """Names of overlays that are applied nowhere, with why."""
+        held = self.terms.overlays
+        return overlays.conflicts(held, self.terms.pools, self.market.types) if held else {}
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Collected:
-    available: list[OfferedType] = field(default_factory=list)
-    unavailable: list[OfferedType] = field(default_factory=list)
-    problems: list[tuple[str, Cause]] = field(default_factory=list)
-    sharing: list[tuple[str, Cause]] = field(default_factory=list)
-    notes: list[Cause] = field(default_factory=list)
+    available: tuple[OfferedType, ...]
+    unavailable: tuple[OfferedType, ...]
+    problems: tuple[tuple[str, Cause], ...]
+    sharing: tuple[tuple[str, Cause], ...]
+    notes: tuple[Cause, ...]
 
 
 def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
-    """What every usable pool offers. Cost: pools x types, once for equal pools and the same market.
+    """What every usable pool offers, the same value for equal pools and the same market.
 
     The last answers are kept on the market: controllers plan every few seconds, prices change every few hours, and
     advice asks for the same pools with one thing changed.
@@ -163,50 +231,65 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         return known
     if len(kept) >= _KEPT:
         kept.pop(next(iter(kept)))
-    found = kept[key] = _supply(snapshot, market)
+    terms = Terms(
+        snapshot.node_pools,
+        snapshot.overlays,
+        snapshot.daemon_sets,
+        snapshot.quotas,
+        snapshot.node_classes,
+        snapshot.assume_node_classes,
+    )
+    found = kept[key] = Supply(market, configured(snapshot.config_maps), terms)
     return found
 
 
-def _supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
-    families = configured(snapshot.config_maps)
-    collected = _Collected()
-    conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types) if snapshot.overlays else {}
-    standing = tuple(o for o in snapshot.overlays if o.name not in conflicting)
-    collected.notes.extend(OverlayNotApplied(Name(name), why) for name, why in sorted(conflicting.items()))
-    for pool in sorted(snapshot.node_pools, key=lambda p: p.order):
-        problem = pool_problem(pool, snapshot.node_classes, assume_ready=snapshot.assume_node_classes)
+def _collected(supply: Supply) -> _Collected:
+    families = supply.families
+    offered: list[OfferedType] = []
+    problems: list[tuple[str, Cause]] = []
+    sharing: list[tuple[str, Cause]] = []
+    notes: list[Cause] = [OverlayNotApplied(Name(name), why) for name, why in sorted(supply.conflicting.items())]
+    for pool in sorted(supply.terms.pools, key=lambda p: p.order):
+        problem = supply.problem_of(pool)
         if problem is not None:
-            collected.problems.append((pool.name, problem))
+            problems.append((pool.name, problem))
             continue
-        overlaid = overlays.apply(standing, pool, allowed_types(pool, market.types))
-        collected.notes.extend(overlaid.notes)
+        overlaid = supply.overlaid(pool, supply.market.types)
+        notes.extend(overlaid.notes)
         variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
         offers = [(kind, variants[any(shape.profiles for shape in kind.devices)]) for kind in overlaid.types]
-        useless, problems = _sharing_problems(offers, families)
-        collected.notes.extend(OfPool(Name(pool.name), problem) for problem in useless)
-        collected.sharing.extend((pool.name, problem) for problem in problems)
-        for kind, among in offers:
-            for variant in among:
-                _offer(variant, kind, (snapshot, market, families), collected)
-    return Supply(
-        market,
-        tuple(sorted(collected.available, key=lambda c: c.order)),
-        tuple(collected.unavailable),
-        families,
-        tuple(collected.problems),
-        tuple(dict.fromkeys(collected.notes)),
-        tuple(collected.sharing),
+        useless, wrong = _sharing_problems(offers, families)
+        notes.extend(OfPool(Name(pool.name), each) for each in useless)
+        sharing.extend((pool.name, each) for each in wrong)
+        offered += (_offer(variant, kind, supply) for kind, among in offers for variant in among)
+    return _Collected(
+        tuple(sorted((each for each in offered if each.offerings), key=lambda c: c.order)),
+        tuple(each for each in offered if not each.offerings),
+        tuple(problems),
+        tuple(sharing),
+        tuple(dict.fromkeys(notes)),
     )
 
 
-def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> tuple[NodePool, ...]:
+@dataclass(frozen=True, eq=False)
+class _Variant:
+    """A pool with labels that its nodes may get, and what follows of that for every type."""
+
+    pool: NodePool
+    family: Family
+    requirements: Requirements
+
+
+def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> tuple[_Variant, ...]:
     """The pool once for each set of labels that its nodes may get: of equal price the first is taken."""
     found = []
     for choice in label_choices(pool.labels, pool.stated_annotations, has_mig=has_mig):
         labels = {**pool.labels, **choice}
         for assumed in owner_of(labels, pool.stated_annotations, families).assumptions(labels):
             added = {**choice, **assumed}
-            found.append(replace(pool, labels={**labels, **assumed}, chosen_labels=added) if added else pool)
+            mine = replace(pool, labels={**labels, **assumed}, chosen_labels=added) if added else pool
+            family = owner_of(mine.labels, mine.stated_annotations, families)
+            found.append(_Variant(mine, family, mine.template_requirements()))
     return tuple(found)
 
 
@@ -267,16 +350,13 @@ def _names_fraction(pool: NodePool, kind: InstanceType) -> bool:
     return False
 
 
-def _offer(
-    pool: NodePool, kind: InstanceType, given: tuple[ClusterSnapshot, Market, tuple[Family, ...]], out: _Collected
-) -> None:
-    """Add one type of one pool to `out`, as available or with the reason why it is not."""
-    snapshot, market, families = given
-    requirements = pool.template_requirements().intersect(kind.requirements)
-    sold = offerings_of(pool, kind, requirements, market)
-    family = owner_of(pool.labels, pool.stated_annotations, families)
+def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType:
+    """One type of one pool, with the reason where it cannot be had now."""
+    pool, family, families, terms = variant.pool, variant.family, supply.families, supply.terms
+    requirements = variant.requirements.intersect(kind.requirements)
+    sold = offerings_of(pool, kind, requirements, supply.market)
     obstacle = _obstacle(pool, kind, families, family)
-    shapes, devices = _cards(pool, replace(kind, devices=_as_observed(pool, kind, market)), family, obstacle)
+    shapes, devices = _cards(pool, _as_observed(pool, kind, supply.market), family, obstacle)
     target = Target(
         TargetName(TargetKind.NODE_POOL, Name(pool.name), Name(kind.name)),
         requirements,
@@ -284,35 +364,34 @@ def _offer(
         family,
         families,
         pool.name,
-        quotas=snapshot.quotas,
+        quotas=terms.quotas,
         no_devices=obstacle,
         sold=tuple((o.zone, o.capacity_type) for o in sold.available),
     )
-    room = _empty_room(target, with_parts(kind.allocatable, family, devices), snapshot)
-    offered = OfferedType(
+    return OfferedType(
         target,
         pool,
-        replace(kind, devices=shapes),
+        # What a type has worked out about itself is lost in a copy.
+        replace(kind, devices=shapes) if shapes != kind.devices else kind,
         sold.available,
-        replace(room, devices=devices),
+        _empty_room(target, with_parts(kind.allocatable, family, devices), devices, terms.daemon_sets),
         kind.capacity + {NODES: 1} + _cost(pool, sold.available),
         sold.refused,
         sold.retry_at_s,
         sold.sold_out,
         sold.over_price_cap,
     )
-    (out.available if sold.available else out.unavailable).append(offered)
 
 
 def _cards(
-    pool: NodePool, kind: InstanceType, family: Family, obstacle: Cause | None
+    pool: NodePool, shapes: tuple[DeviceShape, ...], family: Family, obstacle: Cause | None
 ) -> tuple[tuple[DeviceShape, ...], tuple[DeviceState, ...]]:
     """The cards of a new node as a claim remembers them, and as they will be registered: none behind an obstacle."""
-    devices = () if obstacle is not None else family.predict(kind.devices, pool.labels, pool.stated_annotations)
+    devices = () if obstacle is not None else family.predict(shapes, pool.labels, pool.stated_annotations)
     if any(device.partitions or device.profiles for device in devices):
-        return kind.devices, devices
+        return shapes, devices
     # Claims remember the cards of their type: MIG tables only where cards are cut by them.
-    return tuple(replace(shape, profiles=(), pci_ids=()) for shape in kind.devices), devices
+    return tuple(replace(shape, profiles=(), pci_ids=()) for shape in shapes), devices
 
 
 def _cost(pool: NodePool, available: Sequence[Offering]) -> dict[str, int]:
@@ -336,7 +415,7 @@ def _as_observed(pool: NodePool, kind: InstanceType, market: Market) -> tuple[De
 
 
 def _sharing_problems(
-    offers: Sequence[tuple[InstanceType, Sequence[NodePool]]], families: Sequence[Family]
+    offers: Sequence[tuple[InstanceType, Sequence[_Variant]]], families: Sequence[Family]
 ) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
     """Choices of the pool under which a type shows no GPU, whatever else is assumed; and all that is wrong with it.
 
@@ -347,10 +426,9 @@ def _sharing_problems(
     is_any_shown = False
     for kind, variants in offers:
         by_choice: dict[tuple[str | None, ...], list[Cause | None]] = {}
-        for pool in variants if kind.devices else ():
-            choice = tuple(pool.chosen_labels.get(label) for label in CONFIGURATION_LABELS)
-            family = owner_of(pool.labels, pool.stated_annotations, families)
-            by_choice.setdefault(choice, []).append(_obstacle(pool, kind, families, family))
+        for variant in variants if kind.devices else ():
+            choice = tuple(variant.pool.chosen_labels.get(label) for label in CONFIGURATION_LABELS)
+            by_choice.setdefault(choice, []).append(_obstacle(variant.pool, kind, families, variant.family))
         for choice, found in by_choice.items():
             problems = [problem for problem in found if problem is not None]
             if len(problems) < len(found):
@@ -374,12 +452,14 @@ def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], fa
     return None if chosen is None else CardsNeverShown(chosen)
 
 
-def _empty_room(target: Target, free: Resources, snapshot: ClusterSnapshot) -> Room:
-    """An empty node with that much allocatable, less what DaemonSets take there."""
+def _empty_room(
+    target: Target, free: Resources, devices: tuple[DeviceState, ...], daemon_sets: Iterable[DaemonSet]
+) -> Room:
+    """An empty node with that much allocatable and these cards, less what DaemonSets take there."""
     ports: list[HostPort] = []
-    for daemon in snapshot.daemon_sets:
+    for daemon in daemon_sets:
         spec = daemon.pod.spec
         if admits(target, Shape((daemon.pod,))):
             free = free - spec.requests.without(target.uncounted)
             ports.extend(spec.host_ports)
-    return Room(free, (), tuple(ports))
+    return Room(free, devices, tuple(ports))

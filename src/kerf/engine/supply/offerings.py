@@ -42,9 +42,9 @@ def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements,
         for o in kind.offerings
         if (zones is None or zones.has(o.zone)) and (capacity_types is None or capacity_types.has(o.capacity_type))
     ]
-    over_price_cap = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)]
+    over_price_cap = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)] if pool.bounds.has_cap else []
     over_price_cap.sort(key=lambda o: (o.price_micro, o.zone))
-    within = [o for o in allowed if o not in over_price_cap]
+    within = [o for o in allowed if o not in over_price_cap] if over_price_cap else allowed
     refused, retry_at_s = _back_off(pool, kind, market)
     available = [] if refused is not None else [o for o in within if o.is_available and not _sold_out(kind, o, market)]
     if not available and refused is None:
@@ -60,8 +60,9 @@ def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[s
 
 
 def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
-    key = OfferingKey(kind.name, offering.zone, offering.capacity_type)
-    return any(sold.offering == key for sold in market.sold_out)
+    if not market.sold_out_keys:
+        return False
+    return OfferingKey(kind.name, offering.zone, offering.capacity_type) in market.sold_out_keys
 
 
 def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[Cause | None, float]:

@@ -20,7 +20,7 @@ def present_price(node: ClusterNode, supply: Supply) -> int:
 def present_type(node: ClusterNode, supply: Supply) -> InstanceType | None:
     """The node's type with the prices that it has in its pool; as the market sells it where the pool has it no more."""
     pool, name = node.claim.node_pool if node.claim is not None else "", _type_name(node)
-    return supply.types_in_pools.get((pool, name)) or supply.market.find(name)
+    return supply.type_in(pool, name) or supply.market.find(name)
 
 
 def _type_name(node: ClusterNode) -> str:

@@ -234,6 +234,14 @@ class Hami:
             return None
         return Headroom(min(memory, default=None), min(cores, default=None))
 
+    def distinguishes(self, demand: PodDemand) -> bool:
+        """For a pod that names cards by UUID, or whose containers share cards out by how they are linked."""
+        options = _options(demand)
+        if options.use_ids is not None or options.avoid_ids is not None:
+            return True
+        # What the first container takes is no matter where no other asks for a card.
+        return options.is_topology_aware and sum(c.request is not None for c in demand.containers) > 1
+
     def booked_node(self, pod: Pod) -> str:
         """The node in the annotation that HAMi's filter writes, before anything is bound."""
         return "" if pod.is_ended else pod.annotations.get(NODE, "")

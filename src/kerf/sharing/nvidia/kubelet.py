@@ -47,6 +47,11 @@ class KubeletCounted:
         del pod
         return False
 
+    def distinguishes(self, demand: PodDemand) -> bool:
+        """Never: kubelet takes whichever it likes."""
+        del demand
+        return False
+
     def booked_node(self, pod: Pod) -> str:
         """None: kube-scheduler writes nothing before it binds."""
         del pod

@@ -9,6 +9,7 @@ from kerf.engine.buy.limits import usage
 from kerf.engine.buy.packing import undominated
 from kerf.engine.place.shapes import group
 from kerf.engine.study.usage.overload import requested_by
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.constraints import INSTANCE_TYPE
@@ -167,7 +168,7 @@ def _types(
     offered_types: Sequence[OfferedType], nodes: Sequence[ClusterNode], plan: Plan, pods: Sequence[Pod]
 ) -> tuple[TypeReview, ...]:
     shapes = group(pods)
-    filler = Filler(shapes)
+    filler = Filler(shapes, Holding(offered_types))
     useful = {id(c) for c in undominated(filler, offered_types, [len(shape) for shape in shapes])}
     running = Counter(node.labels.get(INSTANCE_TYPE, "") for node in nodes)
     pool = offered_types[0].pool.name if offered_types else ""

@@ -1,0 +1,74 @@
+"""Which nodes answer alike, so a shape that one of them refuses is not tried on the others.
+
+Nodes are seldom equal in everything, and need not be: a refusal rests on one of three things. It is taints and labels,
+or what is left of countable resources, or the cards. A thousand nodes with full cards answer alike, whatever else runs
+on them.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import fields
+from operator import attrgetter
+
+from kerf.engine.place.target import Room, Target
+from kerf.model.constraints import HOSTNAME
+from kerf.model.gpu import DeviceState
+from kerf.model.plan import Stage
+
+Kind = tuple[int, int, int]
+"""Numbers of a node's taints and labels, of its resources and ports, and of its cards: equal for what is equal."""
+_ADMISSION, _RESOURCES, _CARDS = range(3)
+_DECIDING = {Stage.TAINTS: _ADMISSION, Stage.REQUIREMENTS: _ADMISSION, Stage.RESOURCES: _RESOURCES}
+
+# In their order on the node, since schedulers go by it among equal cards; the UUID is no part of a card's state.
+_state = attrgetter(*(field.name for field in fields(DeviceState) if field.name != "id"))
+
+
+class NodeKinds:
+    """The kinds of some nodes, each worked out when it is first asked for and again once its room has changed."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._targets = targets
+        self._known: dict[Hashable, int] = {}
+        self._held: list[tuple[Room, Kind] | None] = [None] * len(targets)
+
+    def copy(self) -> "NodeKinds":
+        """The same; neither changes with the other. Linear in the nodes."""
+        other = NodeKinds(self._targets)
+        other._known, other._held = dict(self._known), list(self._held)
+        return other
+
+    def of(self, index: int, room: Room) -> Kind:
+        """The kind of a node with such a room."""
+        held = self._held[index]
+        if held is None or held[0] is not room:
+            target = self._targets[index]
+            numbers = map(self._number, (_admission(target, room), _resources(room), _cards(target, room)))
+            held = self._held[index] = room, (next(numbers), next(numbers), next(numbers))
+        return held[1]
+
+    def _number(self, part: Hashable) -> int:
+        return self._known.setdefault(part, len(self._known))
+
+
+def deciding(kind: Kind, stage: Stage) -> int:
+    """The number of what decided a refusal at the stage: nodes with the same number refuse the same pods.
+
+    It holds except for pods that ask for a node by its name, and those that tell equal cards apart.
+    """
+    # What a family never serves it serves on no card of its own.
+    return kind[_DECIDING.get(stage, _CARDS)]
+
+
+def _admission(target: Target, room: Room) -> Hashable:
+    """What decides whether pods may run there at all."""
+    if target.is_open:
+        return (target.taints, target.requirements, room.requirements, target.pool, target.sold)
+    return (target.taints, frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME))
+
+
+def _resources(room: Room) -> Hashable:
+    return (room.free, room.ports)
+
+
+def _cards(target: Target, room: Room) -> Hashable:
+    return (target.family.name, tuple(map(_state, room.devices)))

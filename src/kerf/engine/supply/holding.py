@@ -1,0 +1,236 @@
+"""What types hold of pods, worked out once for all pods that differ in cpu and memory alone.
+
+A plan for groups fills the same types with hundreds of shapes, and again for each group that may or may not get
+in. Taints, labels, offerings and cards answer all shapes of one kind alike: every family leaves cpu and memory to
+kubelet. So they are asked once a kind and type, and what is left for a shape is division, for all types at once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from kerf.engine.place.devices import Taken, asks_devices, demand_of, place_on_devices
+from kerf.engine.place.fit import check_taints, narrowed
+from kerf.engine.place.shapes import Kinds, Shape
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.gpu import DeviceState, Slice
+from kerf.model.plan import Misfit
+from kerf.model.pods import PodDemand
+from kerf.model.quantities import Resources
+
+Amounts = npt.NDArray[np.int64]
+_MOST = 2**62
+"""Amounts are cut to what an array of 64 bits can hold; no node has so much."""
+
+
+class Cards:
+    """Cards as they fill up: each state of a node's cards has a number, and one pod of a kind leads to the next."""
+
+    def __init__(self) -> None:
+        self._devices: list[tuple[DeviceState, ...]] = []
+        self._after: dict[tuple[int, int], tuple[int, tuple[Slice, ...]] | None] = {}
+        self._starts: dict[tuple[object, ...], int] = {}
+
+    def start(self, offered: OfferedType) -> int:
+        """The state of an empty node of the type; types that take the same pods share it."""
+        target = offered.target
+        key = (offered.layout, target.quotas, id(target.families), target.no_devices is None)
+        if key not in self._starts:
+            self._starts[key] = self._number(offered.room.devices)
+        return self._starts[key]
+
+    def _number(self, devices: tuple[DeviceState, ...]) -> int:
+        self._devices.append(devices)
+        return len(self._devices) - 1
+
+    def devices(self, state: int) -> tuple[DeviceState, ...]:
+        """The cards in a state."""
+        return self._devices[state]
+
+    def after(self, state: int, kind: int, shape: Shape, offered: OfferedType) -> tuple[int, tuple[Slice, ...]] | None:
+        """The state with one pod more, and its slices under the name of some pod; None where no card takes it."""
+        key = (state, kind)
+        if key not in self._after:
+            taken = place_on_devices(offered.target, self._devices[state], shape)
+            known = (self._number(taken.devices), taken.slices) if isinstance(taken, Taken) else None
+            self._after[key] = known
+        return self._after[key]
+
+
+class Holding:
+    """The answers of types for kinds of pods, kept for every purchase of one decision.
+
+    Types are rows, in the order in which they were first seen; they are kept, so no other can get the id of one.
+    """
+
+    def __init__(self, offered_types: Iterable[OfferedType] = ()) -> None:
+        self.cards = Cards()
+        self.types: list[OfferedType] = []
+        self._rows: dict[int, int] = {}
+        self._starts: list[int] = []
+        self._layouts: list[int] = []
+        self._known_layouts: dict[object, int] = {}
+        self._offered: dict[str, Amounts] = {}
+        self._kinds, self._numbers = Kinds(are_sized=False), dict[object, int]()
+        self._admits: list[npt.NDArray[np.int8]] = []
+        self._counts: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._alone: dict[tuple[int, Resources, int], Amounts] = {}
+        self._asks: dict[tuple[int, str, int], bool] = {}
+        self.know(offered_types)
+
+    def know(self, offered_types: Iterable[OfferedType]) -> None:
+        """Give types their rows at once: one by one the answers that are known grow row by row."""
+        for offered in offered_types:
+            self.row(offered)
+
+    def row(self, offered: OfferedType) -> int:
+        """The row of a type, a new one for one that was not seen before."""
+        row = self._rows.setdefault(id(offered), len(self.types))
+        if row == len(self.types):
+            self.types.append(offered)
+            self._starts.append(self.cards.start(offered))
+            self._layouts.append(self._known_layouts.setdefault(offered.layout, len(self._known_layouts)))
+        return row
+
+    def rows(self, offered_types: Iterable[OfferedType]) -> Amounts:
+        """The rows of types, in their order."""
+        return np.fromiter((self.row(offered) for offered in offered_types), dtype=np.int64)
+
+    def layout(self, row: int) -> int:
+        """A number that types have alike whose cards take the same pods."""
+        return self._layouts[row]
+
+    def start(self, row: int) -> int:
+        """The state of the cards of an empty node."""
+        return self._starts[row]
+
+    def amounts(self, name: str) -> Amounts:
+        """By row, what an empty node has of a resource; without bound where no sum over the node decides."""
+        known = self._offered.get(name, np.zeros(0, dtype=np.int64))
+        if len(known) < len(self.types):
+            amounts = [
+                _MOST if name in offered.target.uncounted else measured(offered.room.free, name)
+                for offered in self.types[len(known) :]
+            ]
+            known = self._offered[name] = np.concatenate([known, np.array(amounts, dtype=np.int64)])
+        return known
+
+    def kind(self, shape: Shape) -> int:
+        """The number of the pods' kind: equal for shapes that differ in cpu and memory alone."""
+        key = (shape.pod.namespace, self._kinds.of(shape.pod))
+        number = self._numbers.setdefault(key, len(self._numbers))
+        if number == len(self._admits):
+            self._admits.append(np.zeros(0, dtype=np.int8))
+        return number
+
+    def asks_devices(self, kind: int, shape: Shape, offered: OfferedType) -> bool:
+        """Whether pods of the kind must be asked about the cards of the type."""
+        target = offered.target
+        key = (kind, target.family.name, id(target.families))
+        if key not in self._asks:
+            self._asks[key] = asks_devices(shape, target)
+        return self._asks[key]
+
+    def alone(self, shape: Shape, kind: int) -> Amounts:
+        """By row, how many pods of the shape an empty node holds; 0 where none fits. Cost: linear in new rows."""
+        key = (kind, shape.requests, len(shape))
+        known = self._alone.get(key, np.zeros(0, dtype=np.int64))
+        if len(known) < len(self.types):
+            known = self._alone[key] = np.concatenate([known, self._count(shape, kind, len(known))])
+        return known
+
+    def lacking(self, shape: Shape) -> npt.NDArray[np.bool_]:
+        """By row, whether an empty node is too small for a pod of the shape."""
+        lacking = np.zeros(len(self.types), dtype=np.bool_)
+        for name, amount in shape.requests.items():
+            if amount > 0:
+                lacking |= self.amounts(name) < min(amount, _MOST)
+        return lacking
+
+    def _count(self, shape: Shape, kind: int, first: int) -> Amounts:
+        """The counts of the rows from `first` on."""
+        most = 1 if shape.spec.host_ports else len(shape)
+        counts = np.full(len(self.types) - first, most, dtype=np.int64)
+        for name, amount in shape.requests.items():
+            if amount > 0:
+                np.minimum(counts, self.amounts(name)[first:] // min(amount, _MOST), out=counts)
+        for at in np.flatnonzero(counts > 0).tolist():
+            row = first + at
+            if not self._is_admitted(shape, kind, row):
+                counts[at] = 0
+                continue
+            by_devices = self._count_devices(shape, kind, row)
+            if by_devices is not None:
+                counts[at] = min(int(counts[at]), by_devices)
+        return np.maximum(counts, 0)
+
+    def _is_admitted(self, shape: Shape, kind: int, row: int) -> bool:
+        """Whether taints, labels, ports and offerings let pods of the kind onto a node of the type."""
+        answers = self._admits[kind]
+        if len(answers) < len(self.types):
+            more = np.full(len(self.types) - len(answers), -1, dtype=np.int8)
+            answers = self._admits[kind] = np.concatenate([answers, more])
+        if answers[row] < 0:
+            answers[row] = admits_shape(shape, self.types[row])
+        return bool(answers[row])
+
+    def _count_devices(self, shape: Shape, kind: int, row: int) -> int | None:
+        """How many pods of the kind idle cards hold, no more than asked for; None where they ask for none."""
+        offered, state = self.types[row], self._starts[row]
+        if not self.asks_devices(kind, shape, offered):
+            return None
+        wanted = len(shape)
+        most, count = self._counts.get((kind, state), (0, 0))
+        if most < wanted and (count is None or count >= most):
+            count = self._fill_devices(shape, kind, row)
+            self._counts[kind, state] = wanted, count
+        return count
+
+    def _fill_devices(self, shape: Shape, kind: int, row: int) -> int:
+        offered, state = self.types[row], self._starts[row]
+        devices = self.cards.devices(state)
+        demand = demand_of(shape, offered.target.family)
+        # On equal idle cards one-card pods fill each alike: count one and multiply.
+        if isinstance(demand, PodDemand) and _is_one_card(demand) and _all_alike(devices):
+            return _count_one_by_one(shape, offered, devices[:1]) * len(devices)
+        count = 0
+        while count < len(shape) and (after := self.cards.after(state, kind, shape, offered)) is not None:
+            count, state = count + 1, after[0]
+        return count
+
+
+def admits_shape(shape: Shape, offered: OfferedType) -> bool:
+    """Whether an empty node of the type takes pods of the shape as far as amounts and cards do not decide."""
+    if check_taints(offered.target, shape) is not None:
+        return False
+    if any(port.conflicts(taken) for port in shape.spec.host_ports for taken in offered.room.ports):
+        return False
+    requirements = narrowed(offered.target, offered.room, shape)
+    return not isinstance(requirements, Misfit) and offered.offering_for(requirements) is not None
+
+
+def measured(amounts: Resources, name: str) -> int:
+    """An amount, cut to what an array of 64 bits can hold."""
+    return max(-_MOST, min(amounts.get(name, 0), _MOST))
+
+
+def _is_one_card(demand: PodDemand) -> bool:
+    asking = [c.request for c in demand.containers if c.request is not None]
+    return len(demand.containers) == 1 and len(asking) == 1 and asking[0].count == 1
+
+
+def _all_alike(devices: tuple[DeviceState, ...]) -> bool:
+    return bool(devices) and len({replace(d, id="", index=0) for d in devices}) == 1
+
+
+def _count_one_by_one(shape: Shape, offered: OfferedType, devices: tuple[DeviceState, ...]) -> int:
+    count = 0
+    while count < len(shape):
+        taken = place_on_devices(offered.target, devices, shape)
+        if not isinstance(taken, Taken):
+            break
+        devices = taken.devices
+        count += 1
+    return count
