@@ -41,7 +41,7 @@ def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Tain
     real = tuple(shape for shape in shapes if not is_virtual(shape.pod.key))
     places = Places()
     places.found, real = trial.place_as_planned(real)
-    real = _placed(trial, real, places)
+    real = _placed(trial, _in_order(trial, real, places), places)
     yielding = Yielding(trial)
     found, places.evictions, real = yielding.place(real)
     places.found.update(found)
@@ -62,6 +62,21 @@ def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Tain
         if left:
             places.exclusive[name] = left
     return places
+
+
+def _in_order(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Shape, ...]:
+    """Pods whose cards their own scheduler gives out, one by one as it takes them; the shapes that are left.
+
+    What is left of a card depends on who came before. What kube-scheduler counts is placed shape by shape: for 10,000
+    pods of 200 shapes the order of the queue would take minutes.
+    """
+    in_order = [shape for shape in shapes if trial.has_own_scheduler(shape)]
+    if len(in_order) < 2:
+        return tuple(shapes)
+    found = trial.place_in_order(in_order)
+    places.found.update(found)
+    left = ((shape, tuple(pod for pod in shape.pods if pod.key not in found)) for shape in shapes)
+    return tuple(shape if len(pods) == len(shape) else Shape(pods) for shape, pods in left if pods)
 
 
 def _placed(

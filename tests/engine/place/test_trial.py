@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.explain.plan import plan
 from kerf.engine.place.shapes import group
 from kerf.engine.place.trial import Trial, is_usable
 from kerf.model.causes import Quoted
@@ -23,13 +24,27 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodes import CORDONED_BY_KERF, reservation
 from kerf.model.plan import Plan
-from kerf.model.pods import RUNNING, Owner
+from kerf.model.pods import RUNNING, Owner, Pod
 from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, Upserted
 from kerf.sharing.family import Unreadable
+from kerf.sharing.hami.records import ALLOCATED, NODE
+from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, cards, resources
-from tests.engine.worlds import G5, HAMI, M5, a_daemon_set, a_hami_pool, bought, planned, port_spec, seen, some
+from tests.engine.worlds import (
+    G5,
+    HAMI,
+    M5,
+    a_daemon_set,
+    a_hami_node,
+    a_hami_pool,
+    bought,
+    planned,
+    port_spec,
+    seen,
+    some,
+)
 
 MARKET = a_market(M5, G5)
 
@@ -269,3 +284,58 @@ def test_nodes_can_be_left_out() -> None:
     snapshot = seen(a_node("a"), a_node("b"))
 
     assert ["b"] == [spot.cluster_node.name for spot in trial_of(snapshot, without=frozenset({"a"})).spots]
+
+
+# Cards that HAMi gives out.
+
+
+def hami_card(*pods: Pod) -> ClusterSnapshot:
+    """A node with one card of 22888 MiB and pods that wait, in their order."""
+    waiting = [replace(pod, created_s=float(number), unschedulable="0/1 nodes") for number, pod in enumerate(pods)]
+    state = ClusterState(assume_node_classes=True)
+    for value in (a_hami_node(a_node(instance_type="g5.xlarge")), a_hami_pool(), *waiting):
+        state.apply(Upserted(value))
+    return state.snapshot(NOON_S, state.pending())
+
+
+def booking(mib: int, node: str = "node") -> dict[str, str]:
+    """What HAMi's filter writes on a pod before it binds it."""
+    return {NODE: node, ALLOCATED: f"gpu-0,NVIDIA,{mib},0:;"}
+
+
+def where(snapshot: ClusterSnapshot) -> dict[str, str]:
+    """By pod the node it goes to, or `bought`."""
+    decided = plan(snapshot, MARKET)
+    found = {placement.pod.pod: placement.node for placement in decided.placements}
+    found.update({placed.pod: "bought" for launch in decided.launches for placed in launch.pods})
+    return {key.partition("/")[2]: node for key, node in sorted(found.items())}
+
+
+def test_pods_that_hami_places_come_in_queue_order() -> None:
+    """Shape by shape the second would find all cores taken, and a node would be bought for it."""
+    pods = [a_pod("p0", gpu=1, gpumem=1000, cores=50), a_pod("p1", gpu=1, gpumem=1000)]
+    pods.append(replace(pods[0], name="p2"))
+
+    assert {"p0": "node", "p1": "node", "p2": "node"} == where(hami_card(*pods))
+
+
+def test_a_pod_that_comes_too_late_for_its_card_is_bought_for() -> None:
+    """In this order HAMi refuses the last."""
+    first = a_pod("p0", gpu=1, gpumem=1000, cores=50)
+    pods = [first, replace(first, name="p1"), a_pod("p2", gpu=1, gpumem=1000)]
+
+    assert {"p0": "node", "p1": "node", "p2": "bought"} == where(hami_card(*pods))
+
+
+def test_what_hami_has_booked_for_a_pod_is_that_pods() -> None:
+    """It is bound within seconds. Another that is older, and would fit there instead, gets another node."""
+    booked = a_pod("booked", gpu=1, gpumem=20000, annotations=booking(20000))
+
+    assert {"booked": "node", "other": "bought"} == where(hami_card(a_pod("other", gpu=1, gpumem=20000), booked))
+
+
+def test_a_booking_on_a_node_that_is_gone_counts_for_nothing() -> None:
+    """HAMi chooses again."""
+    booked = a_pod("booked", gpu=1, gpumem=20000, annotations=booking(20000, "gone"))
+
+    assert {"booked": "node"} == where(hami_card(booked))

@@ -6,14 +6,24 @@ Nodes on their way count with what their claim promises, so that nothing is boug
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from kerf.engine.place.devices import distinguishes_cards, only, reopened, speaks_for_equal_cards, with_parts
+from kerf.engine.place.devices import (
+    demand_of,
+    distinguishes_cards,
+    emptied,
+    only,
+    reopened,
+    speaks_for_equal_cards,
+    with_parts,
+)
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
-from kerf.engine.place.shapes import Shape
+from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
@@ -23,10 +33,10 @@ from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
 from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, RESERVED_FOR, is_ephemeral
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
-from kerf.model.pods import HostPort, Pod
+from kerf.model.pods import HostPort, Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
-from kerf.sharing.family import Family
+from kerf.sharing.family import Family, Occupant
 from kerf.sharing.registry import configured, family_named, owner_of
 
 _MOST = 2**62
@@ -81,8 +91,13 @@ class Trial:
         self._free[index] = _measured(room.free)
 
     def place_as_planned(self, shapes: Sequence[Shape]) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
-        """Pods that a claim was bought for, on that claim; and the shapes of all other pods."""
-        plans = {pod: (index, cards) for index, spot in enumerate(self.spots) for pod, cards in _planned(spot).items()}
+        """Pods that a claim was bought for, on that claim; and the shapes of all other pods.
+
+        First those for which their scheduler has booked cards already: it binds them there within seconds.
+        """
+        plans = self._booked(shapes)
+        for index, spot in enumerate(self.spots):
+            plans.update((pod, (index, cards)) for pod, cards in _planned(spot).items() if pod not in plans)
         if not plans:
             return {}, tuple(shapes)
         # In the order of the plan: where a card is taken as a whole by parts, no other order may do.
@@ -93,6 +108,20 @@ class Trial:
         placed = {key: placement for key, placement in found if placement is not None}
         others = ([pod for pod in shape.pods if pod.key not in placed] for shape in shapes)
         return placed, tuple(Shape(tuple(left)) for left in others if left)
+
+    def _booked(self, shapes: Sequence[Shape]) -> dict[str, tuple[int, frozenset[int]]]:
+        """By pod the node and the cards that are booked for it; none of a node that is not there."""
+        families = [family for family in self._families if family.resources]
+        found: dict[str, tuple[int, frozenset[int]]] = {}
+        at = {spot.cluster_node.name: index for index, spot in enumerate(self.spots)} if families else {}
+        for family, shape in product(families, shapes):
+            for pod in shape.pods:
+                index = at.get(family.booked_node(pod))
+                if index is not None and self.spots[index].target.family is family:
+                    idle = tuple(map(emptied, self.rooms[index].devices))
+                    held = family.occupied(idle, (Occupant(pod, None),))
+                    found[pod.key] = index, frozenset(device.index for device in held if device.used_slots)
+        return found
 
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
@@ -111,21 +140,38 @@ class Trial:
         None is put on the node named `closed`, nor on one that is not `among` those asked for. Cost: nodes that take
         one + kinds of nodes that have room enough and refuse it + pods x log(nodes).
         """
-        results = dict(self._takers(shape, closed, among))
-        choices = [(result.order, index) for index, result in results.items()]
-        heapq.heapify(choices)
+        line = _Line(self, shape, self._takers(shape, closed, among))
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
-            if not choices:
+            found = line.take(pod)
+            if found is None:
                 return placed, shape.pods[number:]
-            _, index = heapq.heappop(choices)
-            self.occupy(index, results[index].room)
-            placed[pod.key] = NodePlacement(placed_pod(pod, results[index]), self.spots[index].cluster_node.name)
-            again = fit(self.spots[index].target, self.rooms[index], shape)
-            if isinstance(again, Placed):
-                results[index] = again
-                heapq.heappush(choices, (again.order, index))
+            placed[pod.key] = found
         return placed, ()
+
+    def has_own_scheduler(self, shape: Shape) -> bool:
+        """Whether the pods ask for cards of some node here that another scheduler than kube-scheduler gives out."""
+        demands = (demand_of(shape, family) for family in self._families if family.resources)
+        return any(isinstance(demand, PodDemand) and not demand.is_empty for demand in demands)
+
+    def place_in_order(self, shapes: Sequence[Shape]) -> dict[str, NodePlacement]:
+        """Pods of several shapes one by one in queue order, as their scheduler takes them; those that fit.
+
+        Cost: as `place` for each shape, and for each pod a look at the nodes that take its shape and that pods of other
+        shapes have come to since the pod of its shape before it.
+        """
+        lines = [_Line(self, shape, self._takers(shape, "", None)) for shape in shapes]
+        queues = ([(queue_order(pod), number, pod) for pod in shape.pods] for number, shape in enumerate(shapes))
+        placed: dict[str, NodePlacement] = {}
+        for _, number, pod in heapq.merge(*queues, key=itemgetter(0, 1)):
+            found = lines[number].take(pod)
+            if found is not None:
+                placed[pod.key] = found
+        return placed
+
+    def changed_since(self, mark: int) -> list[int]:
+        """The nodes that were given another room since `mark`, each once."""
+        return list(dict.fromkeys(index for index, _ in self._journal[mark:]))
 
     def _takers(
         self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None
@@ -214,6 +260,44 @@ class Trial:
                 lack = np.maximum(0, asked - np.maximum(self._free[:, column], -asked))
                 lacking += lack * 1000 // asked
         return lacking
+
+
+class _Line:
+    """Pods of one shape, and the nodes that take one, in the order in which the real scheduler prefers them."""
+
+    def __init__(self, trial: Trial, shape: Shape, takers: Iterable[tuple[int, Placed]]) -> None:
+        self._trial, self._shape = trial, shape
+        self._results = dict(takers)
+        self._choices = [(result.order, index) for index, result in self._results.items()]
+        heapq.heapify(self._choices)
+        self._seen = trial.mark()
+
+    def take(self, pod: Pod) -> NodePlacement | None:
+        """A place for the pod, which it has from now on; None where no node takes it."""
+        trial = self._trial
+        for index in trial.changed_since(self._seen):
+            # A node that refused the shape does so all the more with more pods.
+            if index in self._results:
+                self._look_again(index)
+        self._seen = trial.mark()
+        while self._choices:
+            order, index = self._choices[0]
+            result = self._results.get(index)
+            if result is None or result.order != order:
+                heapq.heappop(self._choices)
+                continue
+            trial.occupy(index, result.room)
+            return NodePlacement(placed_pod(pod, result), trial.spots[index].cluster_node.name)
+        return None
+
+    def _look_again(self, index: int) -> None:
+        before = self._results.pop(index)
+        result = fit(self._trial.spots[index].target, self._trial.rooms[index], self._shape)
+        if isinstance(result, Misfit):
+            return
+        self._results[index] = result
+        if result.order != before.order:
+            heapq.heappush(self._choices, (result.order, index))
 
 
 def _is_nearer(best: Misfit, share: int) -> bool:
