@@ -27,7 +27,7 @@ from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Owner, Pod
 from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot, Upserted
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, Upserted, Watched
 from kerf.sharing.family import Unreadable
 from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
@@ -293,7 +293,8 @@ def hami_card(*pods: Pod) -> ClusterSnapshot:
     """A node with one card of 22888 MiB and pods that wait, in their order."""
     waiting = [replace(pod, created_s=float(number), unschedulable="0/1 nodes") for number, pod in enumerate(pods)]
     state = ClusterState(assume_node_classes=True)
-    for value in (a_hami_node(a_node(instance_type="g5.xlarge")), a_hami_pool(), *waiting):
+    values: list[Watched] = [a_hami_node(a_node(instance_type="g5.xlarge")), a_hami_pool(), *waiting]
+    for value in values:
         state.apply(Upserted(value))
     return state.snapshot(NOON_S, state.pending())
 
