@@ -11,15 +11,15 @@ from kerf.model.pods import RUNNING
 from kerf.model.promises import Promises, devices_text, written
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.family import Unreadable
-from kerf.sharing.hami.records import ALLOCATED, NODE, REGISTER
+from kerf.sharing.hami.records import ALLOCATED, HANDSHAKE, NODE, REGISTER
 from kerf.sharing.registry import configured
 from kerf.state import (
     ClusterState,
     noted_observations,
     observed_memory,
 )
-from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod, a_pool, cards
-from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, seen
+from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod, a_pool, cards, resources
+from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, registered_cards, seen
 
 PREDICTED = {PREDICTED_DEVICES: devices_text(cards(1))}
 
@@ -283,3 +283,32 @@ def test_two_maps_that_change_alike_are_taken_together() -> None:
     state.apply(Upserted(hami_map(8, both[1])))
 
     assert tuple(hami_map(8, namespace) for namespace in both) == state.snapshot(0).config_maps
+
+
+# Who owns the cards.
+
+
+def test_a_register_says_that_hami_has_the_cards_whatever_the_labels() -> None:
+    """Kubelet shows ten times as many GPUs as there are cards; each registered card is one."""
+    shown = resources(gpu=10, cpu=4)
+    node = replace(a_node(), annotations={REGISTER: registered_cards(1)}, allocatable=shown, capacity=shown)
+
+    assert ("hami", 1) == (joined(seen(node)).family, len(joined(seen(node)).devices))
+
+
+def test_a_register_that_hami_has_given_up_says_nothing() -> None:
+    """Its scheduler leaves the register of a node whose device plugin is gone, and says so in the handshake."""
+    shown = resources(gpu=1, cpu=4)
+    gone = {REGISTER: registered_cards(1), HANDSHAKE: "Deleted_2026.11.01 10:00:00"}
+    node = replace(a_node(), annotations=gone, allocatable=shown, capacity=shown)
+
+    assert "whole" == joined(seen(node)).family
+
+
+def test_what_a_node_says_of_its_cards_goes_before_its_pool() -> None:
+    """The annotation `kerf.dev/gpu-sharing` of the node itself."""
+    pool = a_pool(annotations={"kerf.dev/gpu-sharing": "hami"})
+    shown = resources(gpu=1, cpu=4)
+    node = replace(a_node(annotations={"kerf.dev/gpu-sharing": "none"}), allocatable=shown, capacity=shown)
+
+    assert "whole" == joined(seen(pool, node, a_claim("c", node_name="node"))).family

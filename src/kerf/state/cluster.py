@@ -260,9 +260,10 @@ class ClusterState(Objects):
         return next((self.claim(name) for name in self._claims_by_id.of(node.provider_id)), None)
 
     def family_of(self, node: Node | None, claim: NodeClaim | None) -> Family:
-        """The sharing family that owns the cards of a claim's node."""
+        """The sharing family that owns the cards of a claim's node; what the node says itself goes before its pool."""
+        pool = stated(self.pool(claim.node_pool) if claim is not None else None)
         labels = {**(claim.labels if claim is not None else {}), **(node.labels if node is not None else {})}
-        return owner_of(labels, stated(self.pool(claim.node_pool) if claim is not None else None), self._families)
+        return owner_of(labels, {**pool, **node.annotations} if node is not None else pool, self._families)
 
     def snapshot(self, now_s: float, planned: Sequence[Pod] | None = None) -> ClusterSnapshot:
         """Everything at this moment, frozen. What has not changed since the last one is the same object again.

@@ -23,7 +23,7 @@ from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_sco
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
 from kerf.sharing.hami.occupancy import booked, recorded_use, with_occupant
 from kerf.sharing.hami.options import MIG_MODE, HamiOptions, WeightsError, read_options
-from kerf.sharing.hami.records import NODE, node_devices, node_pair_scores
+from kerf.sharing.hami.records import NODE, is_registered, node_devices, node_pair_scores
 from kerf.sharing.hami.refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
 from kerf.sharing.hami.shortage import unfit
 from kerf.sharing.nvidia.mig_geometry import most_of
@@ -66,10 +66,16 @@ class Hami:
         return self if config is None else replace(self, config=config)
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
-        """Whether HAMi's device plugin runs there: as `kerf.dev/gpu-sharing` says, else by the chart's node label."""
+        """Whether HAMi's device plugin runs there.
+
+        As `kerf.dev/gpu-sharing` says; else by the register that it has written on the node, whatever label let it
+        there; else by the chart's node label.
+        """
         stated = annotations.get(SHARING)
         if stated is not None:
             return stated == self.name
+        if is_registered(annotations):
+            return True
         return self.selector is not None and labels.get(self.selector[0]) == self.selector[1]
 
     def claims(self, pod: Pod) -> bool:

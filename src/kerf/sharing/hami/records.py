@@ -23,6 +23,7 @@ TO_ALLOCATE, ALLOCATED = "hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-devic
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 BIND_PHASE, BIND_TIME = "hami.io/bind-phase", "hami.io/bind-time"
 _VENDOR = "NVIDIA"
+_GONE = "Deleted"
 _INT32 = 2**31 - 1
 _AMOUNT = re.compile(r"[0-9]{1,9}")
 
@@ -35,6 +36,14 @@ class RecordedShare:
     memory_mib: int
     cores: int
     placement: Placement | None = None
+
+
+def is_registered(annotations: Mapping[str, str]) -> bool:
+    """Whether a node with these annotations has cards that HAMi gives out.
+
+    Where the device plugin went, older schedulers leave the register and say so in the handshake (HAMi#1839).
+    """
+    return bool(annotations.get(REGISTER)) and not annotations.get(HANDSHAKE, "").startswith(_GONE)
 
 
 def register_annotation(devices: Sequence[DeviceState]) -> str:
