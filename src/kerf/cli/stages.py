@@ -43,8 +43,8 @@ def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
         return held
     pool = snapshot.pool(claim.node_pool)
     annotations = pool.stated_annotations if pool is not None else {}
-    told = node.node.annotations if node.node is not None else {}
-    family = owner_of(node.labels, {**annotations, **told}, configured(snapshot.config_maps))
+    own = node.node.annotations if node.node is not None else {}
+    family = owner_of(node.labels, {**annotations, **own}, configured(snapshot.config_maps))
     standing = lifecycle.progress(claim, node.node, family, deadlines_of(Settings()))
     if standing is None or standing.missing is None:
         return None

@@ -350,8 +350,8 @@ def is_usable(node: ClusterNode) -> bool:
 
 def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> NodeRoom:
     held, claim = node.node, node.claim
-    told = held.annotations if held is not None else {}
-    family = family_named(node.family, families) if node.family else owner_of(node.labels, told, families)
+    own = held.annotations if held is not None else {}
+    family = family_named(node.family, families) if node.family else owner_of(node.labels, own, families)
     if node.is_registered and held is not None:
         requirements = held.label_requirements
     else:
