@@ -9,6 +9,7 @@ from kerf.model.causes import Gated, InvalidPod, Name, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
 from kerf.sharing.family import Family, Refused
+from kerf.sharing.unsupported import unsupported_by
 
 
 def refused_early(
@@ -33,6 +34,9 @@ def _refusal(shape: Shape, families: tuple[Family, ...]) -> Refusal | None:
     if gates:
         by_kueue = any(gate in KUEUE_GATES for gate in gates)
         return Refusal(shape.pods, Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue))
+    unsupported = unsupported_by(shape.pod)
+    if unsupported is not None:
+        return Refusal(shape.pods, Stage.DEVICES, unsupported)
     rightful = rightful_family(shape, families)
     demand = None if rightful is None else demand_of(shape, rightful)
     if not isinstance(demand, Refused):

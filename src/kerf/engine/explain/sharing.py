@@ -48,6 +48,7 @@ from kerf.sharing.nvidia.partitions import ADMISSION_ERROR, TooFewParts, TooMany
 from kerf.sharing.nvidia.replicas import NoConfig
 from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
+from kerf.sharing.unsupported import UnsupportedSharing
 
 _CARDS_OUT = {
     hami.NO_SLOT: "needs a free slot of a GPU; every slot is taken",
@@ -218,6 +219,12 @@ def _(cause: ForeignScheduler) -> str:
 
 def _is_default(scheduler: Name) -> bool:
     return scheduler in (DEFAULT_SCHEDULER, "")
+
+
+@reason.register
+def _(cause: UnsupportedSharing) -> str:
+    whose = f"asks for GPUs by {cause.asked}, which {cause.title} gives out"
+    return f"{whose}; Kerf does not plan for {cause.title} and buys nothing"
 
 
 # Pods for which kubelet shows too few cards, or parts of them.

@@ -8,6 +8,7 @@ from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.quantities import PODS, quantity_of
+from kerf.sharing.unsupported import unsupported_by
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 """Whose limit may differ from the request, and only upwards."""
@@ -140,3 +141,31 @@ def no_requests(subject: Subject, context: LintContext) -> Notes:
         message = f"{many} nothing: it fits any node, however loaded, and no autoscaler acts for it"
     path: Path = (*subject.pod, "containers", 0)
     yield Note(path, message, "state requests.cpu and requests.memory of what it uses")
+
+
+@rule("KL066", "unsupported-sharing", Severity.ERROR, WORKLOADS)
+def unsupported_sharing(subject: Subject, context: LintContext) -> Notes:
+    """The pods ask for parts of GPUs by a way of sharing that Kerf does not plan for.
+
+    No node is bought for such pods, because a sum over a node says nothing of its cards. Recognised are KAI Scheduler
+    (Run:ai), Koordinator, Volcano vGPU, Alibaba's gpushare and cGPU, Tencent's gpu-manager, elastic-gpu, and the
+    accelerators of Huawei, Cambricon, Hygon, Kunlunxin, Moore Threads, MetaX, Enflame and Iluvatar: by resource, by
+    annotation, and where the pods ask for a GPU by scheduler. Kerf plans for HAMi, MIG, time-slicing, MPS and whole
+    GPUs.
+    """
+    del context
+    held = held_by(subject)
+    cause = unsupported_by(held.pod) if held is not None else None
+    if cause is None:
+        return
+    places = [at for path, _ in subject.containers for at, name, _ in _amounts_of(subject, path) if name == cause.asked]
+    metadata = (*(subject.template or ()), "metadata", "annotations", cause.asked)
+    is_stated = held is not None and cause.asked in held.pod.annotations
+    at = places[0] if places else metadata if is_stated else (*subject.pod, "schedulerName")
+    message = f"{cause.title} gives out what {cause.asked} asks for, and no node is bought for it"
+    yield Note(at, message, "ask by HAMi, MIG, time-slicing or MPS, or for whole GPUs")
+
+
+def _amounts_of(subject: Subject, path: Path) -> Iterator[tuple[Path, str, object]]:
+    for kind in ("limits", "requests"):
+        yield from amounts(subject, path, kind)
