@@ -32,7 +32,7 @@ def test_five_gpu_pods_get_five_nodes(plain: Cluster) -> None:
 
     assert 5 == len(plain.names("nodeclaims")) == len(plain.names("nodes")) == len(plain.created_claims())
     assert 5 == len({pod["spec"]["nodeName"] for pod in plain.pods()})
-    said = ["pod triggered scale-up: [{gpu-pool-1 0->5 (max: unlimited)}]"] * 5
+    said = ["pod triggered scale-up: [{gpu-pool-1 0->5 (max: cpu 100)}]"] * 5
     plain.until(lambda: said == plain.events("TriggeredScaleUp"), "each pod is told")
     held = [{"namespace": "default", "pod": p["metadata"]["name"], "node": p["spec"]["nodeName"]} for p in plain.pods()]
     plain.until(lambda: [1] * 5 == [replica.metric("kerf_pod_gpus", **labels) for labels in held], "each holds a GPU")

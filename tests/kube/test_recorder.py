@@ -13,6 +13,7 @@ from kerf.model.causes import NotBought
 from kerf.model.events import Occurrence
 from kerf.ports import Recorder
 from kerf.sim.objects import Json
+from kerf.testing.builders import a_pool
 from tests.kube.fake_objects import FakeObjects, Seen, refusal
 
 POD = "default/web-0"
@@ -101,7 +102,7 @@ def test_events_are_posted_in_order_about_that_very_object(desk: Desk) -> None:
 
 def test_an_event_is_posted_once_within_its_period(desk: Desk) -> None:
     """Equal ones are dropped for five minutes here, or for ever; another text is another event."""
-    scale_up = events.triggered_scale_up(POD, "g5-a", "g5", 0, 1, None)
+    scale_up = events.triggered_scale_up(POD, "g5-a", a_pool("g5"), 0, 1)
 
     async def act(recorder: KubeRecorder) -> None:
         for after_s in (0, 299, 300):

@@ -16,7 +16,7 @@ from kerf.model.events import triggered_scale_up
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT, Condition
 from kerf.model.nodes import Node
 from kerf.model.quantities import Resources
-from kerf.testing.builders import NOON_S, a_claim
+from kerf.testing.builders import NOON_S, a_claim, a_pool
 
 
 def test_a_claim_is_written_in_karpenters_form() -> None:
@@ -134,7 +134,7 @@ def test_conditions_stand_in_the_order_of_the_stages() -> None:
 
 def test_the_same_event_has_the_same_name() -> None:
     """After a restart it is written again, and must not be there twice."""
-    occurrence = triggered_scale_up("default/p", "claim-1", "pool", 0, 2, 10)
+    occurrence = triggered_scale_up("default/p", "claim-1", a_pool("pool", limits={"nodes": 10}), 0, 2)
     written = event_object(occurrence, NOON_S)
 
     assert written == event_object(occurrence, NOON_S + 0.5)
@@ -145,7 +145,7 @@ def test_the_same_event_has_the_same_name() -> None:
 
 def test_events_of_cluster_objects_stand_in_the_default_namespace() -> None:
     """Where kubectl describe looks for them."""
-    occurrence = triggered_scale_up("default/p", "c", "pool", 0, 1, None)
+    occurrence = triggered_scale_up("default/p", "c", a_pool(), 0, 1)
     about_claim = type(occurrence)(("NodeClaim", "c"), "Normal", "Launched", "", ("c",))
 
     assert ("default", "karpenter.sh/v1") == (

@@ -34,7 +34,6 @@ from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Repartition
 from kerf.model.promises import Promises, written
-from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
@@ -159,11 +158,10 @@ class Actuator:
                 self._recorder.record(events.below_floor(pool.name, claim.name, why_launched(launch)))
             before = counts.get(pool.name, 0)
             after = before + totals.get(pool.name, 0)
-            most = pool.limits.get(NODES) if pool.limits is not None else None
             for pod in waiting:
                 if is_virtual(pod):
                     continue
-                self._recorder.record(events.triggered_scale_up(pod, claim.name, pool.name, before, after, most))
+                self._recorder.record(events.triggered_scale_up(pod, claim.name, pool, before, after))
                 self._recorder.record(events.nominated(pod, f"nodeclaim/{claim.name}"))
 
     async def _relabel(self, relabel: Repartition, now_s: float) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from kerf.model.causes import Cause, Paced, WindowQuotaExhausted
 from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
+from kerf.model.nodepool import NodePool
+from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.model.schedules import local_text
 from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
 
@@ -55,11 +57,22 @@ def not_reserved(pod_key: str, claim: str, why: str) -> Occurrence:
     return _about("Pod", pod_key, WARNING, "NotReserved", f"The node of {claim} cannot be reserved for this pod: {why}")
 
 
-def triggered_scale_up(pod_key: str, claim: str, pool: str, before: int, after: int, most: int | None) -> Occurrence:
-    """A pod made us buy nodes, in Cluster Autoscaler's wording; once per pod and claim."""
-    limit = "unlimited" if most is None else str(most)
-    message = f"pod triggered scale-up: [{{{pool} {before}->{after} (max: {limit})}}]"
+def triggered_scale_up(pod_key: str, claim: str, pool: NodePool, before: int, after: int) -> Occurrence:
+    """A pod made us buy nodes, in Cluster Autoscaler's wording; once per pod and claim.
+
+    Where other things than nodes are limited, these are the maximum.
+    """
+    message = f"pod triggered scale-up: [{{{pool.name} {before}->{after} (max: {_most(pool.limits)})}}]"
     return Occurrence(("Pod", pod_key), NORMAL, "TriggeredScaleUp", message, ("Pod", pod_key, claim), float("inf"))
+
+
+def _most(limits: Resources | None) -> str:
+    """What a pool may have at most: its nodes as a number, then all else that is limited, by name."""
+    if not limits:
+        return "unlimited"
+    nodes = [str(limits[NODES])] if NODES in limits else []
+    others = [f"{name} {quantity_text(name, amount)}" for name, amount in sorted(limits.items()) if name != NODES]
+    return ", ".join((*nodes, *others))
 
 
 def not_understood(kind: str, key: str, why: str) -> Occurrence:

@@ -18,6 +18,7 @@ from kerf.model.snapshot import Deleted, Event, Synced, Upserted, key_of
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, KubeReader, KubeWriter, NotFound, Recorder
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.objects import Json
+from kerf.testing.builders import a_pool
 from tests.sim.world import START_S, World, budget, config_map, node, pod
 
 NODE_CLASS = NodeClassRef("karpenter.k8s.aws", "EC2NodeClass", "default")
@@ -308,10 +309,10 @@ def test_an_event_is_posted_once_within_its_period(world: World) -> None:
 
 def test_a_scale_up_is_told_once_for_ever(world: World) -> None:
     """004: once per pod and claim, however much later."""
-    recorder = SimRecorder(world.api, world.clock)
+    recorder, limited = SimRecorder(world.api, world.clock), a_pool("gpu-a10", limits={"nodes": 10})
     for after_s in (0, 86_400):
         world.at(after_s)
-        recorder.record(people.triggered_scale_up("default/gpu-0", "gpu-a10-1", "gpu-a10", 0, 2, 10))
+        recorder.record(people.triggered_scale_up("default/gpu-0", "gpu-a10-1", limited, 0, 2))
 
     assert ["pod triggered scale-up: [{gpu-a10 0->2 (max: 10)}]"] == [p.occurrence.message for p in recorder.posted]
 
