@@ -95,9 +95,7 @@ def test_a_launch_whose_pods_are_gone_is_skipped(cluster: Cluster) -> None:
     assert ["default/b"] == [p.occurrence.regards[1] for p in cluster.recorder.posted if "Trig" in p.occurrence.reason]
 
 
-@pytest.mark.parametrize(
-    ("limits", "most"), [({"nodes": "10"}, "10"), ({"cpu": "100"}, "unlimited"), ({}, "unlimited")]
-)
+@pytest.mark.parametrize(("limits", "most"), [({"nodes": "10"}, "10"), ({"cpu": "100"}, "cpu 100"), ({}, "unlimited")])
 def test_a_scale_up_is_told_in_the_words_of_cluster_autoscaler(cluster: Cluster, limits: Json, most: str) -> None:
     """From the nodes there are to those there will be, over all launches of the pool; each pod is told its claim."""
     cluster.put(pool(limits=limits), pod("a"), pod("b"))
