@@ -14,6 +14,7 @@ from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
 from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.model.quantities import CPU, MEMORY
 
 Offer = tuple[float, int, Placed]
 """The scheduler's order (least first), the number of a spot, and the next pod there. A spot makes one at a time."""
@@ -29,6 +30,7 @@ class Course:
 
     def __init__(self, trial: Trial, shape: Shape, pods: int = 0) -> None:
         self._spots, self._shape, self._pods = trial.spots, shape, pods
+        self._asked = tuple((name, amount) for name in (CPU, MEMORY) if (amount := shape.requests.get(name, 0)) > 0)
         self._steps: list[tuple[Offer, Room]] = []
         first = _Kept(self._offers(list(trial.rooms), trial.roomy(shape.requests)))
         self._rest = first
@@ -110,6 +112,9 @@ class Course:
         return heap
 
     def _offer(self, index: int, room: Room) -> Offer | None:
+        # Most rooms that differ are nearly full, and every family leaves cpu and memory to kubelet.
+        if any(room.free.get(name, 0) < amount for name, amount in self._asked):
+            return None
         result = fit(self._spots[index].target, room, self._shape)
         return (result.order, index, result) if isinstance(result, Placed) else None
 
