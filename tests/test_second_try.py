@@ -7,9 +7,11 @@ import pytest
 from tools import second_try
 
 FLAKY = """
+import pytest
 from pathlib import Path
 
-def test_it():
+@pytest.mark.parametrize("name", ["a/b[c]"])
+def test_it(name):
     seen = Path(__file__).with_suffix(".seen")
     was_seen = seen.exists()
     seen.touch()
@@ -17,6 +19,20 @@ def test_it():
 """
 BROKEN = "def test_it(): assert False"
 SOUND = "def test_it(): pass"
+
+
+SKIPPED_LATER = """
+import pytest
+from pathlib import Path
+
+@pytest.mark.parametrize("name", ["a/b[c]"])
+def test_it(name):
+    seen = Path(__file__).with_suffix(".seen")
+    if seen.exists():
+        pytest.skip("the server is gone")
+    seen.touch()
+    assert False
+"""
 
 
 def ran(folder: Path, *files: str) -> int:
@@ -32,15 +48,24 @@ def test_a_test_that_passes_the_second_time_is_named(tmp_path: Path, capfd: pyte
     assert 0 == ran(tmp_path, FLAKY, SOUND)
     shown = capfd.readouterr().out
     assert "assert was_seen" in shown
-    assert "PASSED AT THE SECOND TRY, find out why: test_0.py::test_it" == shown.splitlines()[-1]
+    assert "PASSED AT THE SECOND TRY, find out why: test_0.py::test_it[a/b[c]]" == shown.splitlines()[-1]
 
 
 def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Both kinds beside one another: each is named for what it is."""
     assert 1 == ran(tmp_path, FLAKY, BROKEN)
-    assert ["PASSED AT THE SECOND TRY, find out why: test_0.py::test_it", "FAILED TWICE test_1.py::test_it"] == (
-        capfd.readouterr().out.splitlines()[-2:]
-    )
+    assert [
+        "PASSED AT THE SECOND TRY, find out why: test_0.py::test_it[a/b[c]]",
+        "FAILED TWICE test_1.py::test_it",
+    ] == (capfd.readouterr().out.splitlines()[-2:])
+
+
+def test_a_test_that_is_skipped_the_second_time_has_not_passed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What it was to show was not shown."""
+    assert 1 == ran(tmp_path, SKIPPED_LATER, SOUND)
+    assert "FAILED TWICE test_0.py::test_it[a/b[c]]" == capfd.readouterr().out.splitlines()[-1]
 
 
 def test_many_failures_get_no_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,22 +7,27 @@ from dataclasses import replace
 
 import pytest
 
-from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds, still_takes
+from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.engine.disruption.command import Command
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
+from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodes import Node, reservation
 from kerf.model.plan import Cost, Deletion
 from kerf.model.pods import Owner, Pod
+from kerf.model.promises import Promises, written
 from kerf.model.snapshot import Deleted, Upserted, Watched
+from kerf.sharing.hami.records import REGISTER
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, an_instance_type
+from tests.engine.worlds import a_daemon_set, a_hami_node, a_hami_pool
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
 REFUSED = "0/1 nodes are available"
+OFFERED = OfferingKey("m5.xlarge", "us-east-1a", "on-demand")
 NOTHING: dict[str, int] = {}
 
 
@@ -101,10 +106,12 @@ def test_a_node_that_was_tainted_meanwhile_takes_no_pod() -> None:
     assert not still_holds(decision, state)
 
 
-def decided_on(*nodes: Node) -> tuple[ClusterState, Decision]:
-    """A decision that puts a pod on the first of these nodes."""
-    claims = (a_claim(f"c-{node.name}", node_name=node.name) for node in nodes)
-    state = state_of(a_pool(), *nodes, *claims, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+def decided_on(node: Node, *others: Watched) -> tuple[ClusterState, Decision]:
+    """A decision that puts a pod on the node, where a pod of the DaemonSet `agent` is to come."""
+    claim = a_claim("c", node_name=node.name)
+    state = state_of(
+        a_pool(), node, claim, a_daemon_set("agent"), a_pod("p", cpu=1, uid="p", unschedulable=REFUSED), *others
+    )
     decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
     assert (["n"], True) == ([placement.node for placement in decision.placements], still_holds(decision, state))
     return state, decision
@@ -146,6 +153,47 @@ def test_a_node_that_was_filled_meanwhile_takes_no_pod(comes: Pod, holds: bool) 
     state.apply(Upserted(comes))
 
     assert holds == still_holds(decision, state)
+
+
+def test_a_pod_that_was_resized_in_place_takes_room() -> None:
+    """The API lets a running pod grow."""
+    running = a_pod("old", cpu=1, uid="old", node_name="n")
+    state, decision = decided_on(a_node("n"), running)
+
+    state.apply(Upserted(replace(running, spec=a_pod(cpu=3).spec, resource_version="2")))
+
+    assert not still_holds(decision, state)
+
+
+def test_a_pod_of_a_daemon_set_that_was_not_there_is_like_any_other() -> None:
+    """Room was kept for pods of those that were."""
+    state, decision = decided_on(a_node("n"))
+
+    state.apply(Upserted(a_pod("new", cpu=3, uid="new", node_name="n", owner=Owner("DaemonSet", "new"))))
+
+    assert not still_holds(decision, state)
+
+
+def test_a_pod_that_was_made_again_is_another() -> None:
+    """It has the name of the planned one, and may ask for more."""
+    state, decision = decided_on(a_node("n"))
+
+    state.apply(Upserted(a_pod("p", cpu=3, uid="again", unschedulable=REFUSED)))
+
+    assert not still_holds(decision, state)
+
+
+def test_cards_that_were_lost_meanwhile_take_no_pod() -> None:
+    """HAMi's register says so; what kubelet shows stays as it was."""
+    node = a_hami_node(a_node("n", instance_type="g5.xlarge"))
+    pod = a_pod("p", gpu=1, gpumem=1000, uid="p", unschedulable=REFUSED, scheduler_name="hami-scheduler")
+    state = state_of(a_hami_pool(), node, pod)
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert (["n"], True) == ([placement.node for placement in decision.placements], still_holds(decision, state))
+
+    state.apply(Upserted(replace(node, annotations={**node.annotations, REGISTER: "[]"}, resource_version="2")))
+
+    assert not still_holds(decision, state)
 
 
 def test_a_node_that_opens_for_its_plan_is_the_same() -> None:
@@ -283,11 +331,11 @@ def test_what_the_work_raises_is_the_askers() -> None:
 
 def test_a_claim_that_is_gone_takes_no_pod() -> None:
     """It was capacity on its way when it was decided."""
-    claim = a_claim("c", reached=())
-    state = state_of(a_pool(), claim)
-    snapshot = state.snapshot(NOON_S)
-    assert still_takes("c", snapshot, state)
+    claim = a_claim("c", reached=(), annotations=written(Promises({"default/p": ()}, OFFERED)))
+    state = state_of(a_pool(), claim, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert (["c"], True) == ([placement.node for placement in decision.placements], still_holds(decision, state))
 
     state.apply(Deleted(claim))
 
-    assert not still_takes("c", snapshot, state)
+    assert not still_holds(decision, state)

@@ -6,7 +6,7 @@ before anything is done.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.place.trial import is_usable
-from kerf.model.nodes import OPENING_TAINTS, Node
-from kerf.model.plan import NodePlacement
+from kerf.model.nodes import OPENING_TAINTS
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import ClusterState
 
@@ -113,60 +113,86 @@ def still_holds(decision: Decision, state: ClusterState, dropped: int = 0) -> bo
     The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted or filled, may
     change everything. `dropped` counts the decisions in a row that did not hold. After MOST_DROPPED nodes count no
     more: on a large cluster some node changes during each decision, and launches for all would wait for ever. Of nodes
-    that do not hold nothing is said then (`still_takes`). Cost: launches and the pods of nodes with placements.
+    that do not hold nothing is said then (`Standing.takes`). Cost: launches, pods that wait, and pods of those nodes.
     """
     before = decision.world.snapshot
     for name in sorted({launch.node_pool for launch in decision.launches}):
         pool, known = state.pool(name), before.pool(name)
         if pool is None or known is None or pool.deleted_s is not None or pool.generation != known.generation:
             return False
-    if dropped >= MOST_DROPPED:
-        return True
-    planned = planned_pods(decision.placements)
-    return all(still_takes(node, before, state, pods) for node, pods in sorted(planned.items()))
+    return dropped >= MOST_DROPPED or Standing(decision, state).holds()
 
 
-def planned_pods(placements: Iterable[NodePlacement]) -> dict[str, set[str]]:
-    """By node the pods that are placed there, as `namespace/name`."""
-    found: dict[str, set[str]] = {}
-    for placement in placements:
-        found.setdefault(placement.node, set()).add(placement.pod.pod)
-    return found
+class Standing:
+    """How nodes that take pods by a decision stand now, compared with what they were when it was made."""
+
+    def __init__(self, decision: Decision, state: ClusterState) -> None:
+        self._before, self._state = decision.world.snapshot, state
+        self._uids = {pod.key: pod.uid for pod in self._before.pending}
+        self._daemons = {(each.namespace, each.name) for each in self._before.daemon_sets}
+        self._planned: dict[str, set[str]] = {}
+        for placement in decision.placements:
+            self._planned.setdefault(placement.node, set()).add(placement.pod.pod)
+
+    def holds(self) -> bool:
+        """Whether each of the nodes takes its pods."""
+        return all(map(self.takes, sorted(self._planned)))
+
+    def takes(self, node: str) -> bool:
+        """Whether a node, or a claim that is to become one, takes the pods that are planned there as it did.
+
+        It is there, usable, has no further taint, offers no less, bears the same labels and has the same cards; no
+        other pod has come, none was resized, and none of the planned ones was made again.
+        """
+        was, now = self._before.node(node), self._state.cluster_node(node)
+        planned = self._planned.get(node, set())
+        if was is None or any(self._is_another(key) for key in planned):
+            return False
+        if now is None:
+            # A claim whose node has joined meanwhile goes by the node's name; a node that is gone takes nothing.
+            claim = self._state.claim(was.claim.name) if was.node is None and was.claim is not None else None
+            return claim is not None and not claim.is_deleting
+        if not is_usable(now) or self._newcomers(was, now) - planned:
+            return False
+        return now.node is None or was.node is None or _offers_as_before(was, now)
+
+    def _is_another(self, key: str) -> bool:
+        """Whether the pod was deleted and made again under its name: it may ask for something else."""
+        pod = self._state.pod(key)
+        return pod is not None and pod.uid != self._uids.get(key, pod.uid)
+
+    def _newcomers(self, was: ClusterNode, now: ClusterNode) -> set[str]:
+        """Pods that have come to the node, or were resized there; those of known DaemonSets were reckoned with."""
+        there = {pod.uid: pod for pod in was.pods}
+        return {pod.key for pod in now.pods if not pod.is_ended and self._is_news(pod, there.get(pod.uid))}
+
+    def _is_news(self, pod: Pod, before: Pod | None) -> bool:
+        if before is not None:
+            return pod.spec is not before.spec and pod.spec.requests != before.spec.requests
+        owner = pod.owner
+        return owner is None or not pod.is_daemon or (pod.namespace, owner.name) not in self._daemons
 
 
-def still_takes(node: str, before: ClusterSnapshot, state: ClusterState, planned: Collection[str] = ()) -> bool:
-    """Whether a node, or a claim that is to become one, takes the pods that are `planned` there as it did.
-
-    It is there, usable, has no further taint, offers no less and bears the same labels, and no other pod has come.
-    """
-    was, now = before.node(node), state.cluster_node(node)
-    if was is None:
-        return False
-    if now is None:
-        # A claim whose node has joined meanwhile goes by the node's name; a node that is gone takes nothing.
-        claim = state.claim(was.claim.name) if was.node is None and was.claim is not None else None
-        return claim is not None and not claim.is_deleting
-    if not is_usable(now) or _newcomers(was, now).difference(planned):
-        return False
-    return now.node is None or was.node is None or _offers_as_before(was.node, now.node, is_whole=was.is_registered)
-
-
-def _newcomers(was: ClusterNode, now: ClusterNode) -> set[str]:
-    """Pods that have come to the node; those of DaemonSets were reckoned with before."""
-    there = {pod.uid for pod in was.pods}
-    return {pod.key for pod in now.pods if not pod.is_ended and not pod.is_daemon and pod.uid not in there}
-
-
-def _offers_as_before(was: Node, now: Node, *, is_whole: bool) -> bool:
+def _offers_as_before(was: ClusterNode, now: ClusterNode) -> bool:
     """Whether it has no further taint but Kerf's own of a node that opens, no less of anything, and the same labels.
 
-    A node that is not `is_whole` yet gets labels and resources while it starts; those that it has stay.
+    A node that is not registered yet gets labels, resources and cards while it starts; those that it has stay.
     """
-    if {taint for taint in now.taints if taint.key not in OPENING_TAINTS} - set(was.taints):
+    assert was.node is not None
+    assert now.node is not None
+    before, after = was.node, now.node
+    if {taint for taint in after.taints if taint.key not in OPENING_TAINTS} - set(before.taints):
         return False
-    if any(now.allocatable.get(name, 0) < amount for name, amount in was.allocatable.items()):
+    if any(after.allocatable.get(name, 0) < amount for name, amount in before.allocatable.items()):
         return False
-    return was.labels == now.labels if is_whole else was.labels.items() <= now.labels.items()
+    if not was.is_registered:
+        return before.labels.items() <= after.labels.items()
+    return before.labels == after.labels and (not was.devices_observed or _cards(was) == _cards(now))
+
+
+def _cards(node: ClusterNode) -> list[tuple[str, int, int, int, bool, bool]]:
+    """What the cards are, whatever is used of them."""
+    return [(d.id, d.memory_mib, d.cores, d.slots, d.healthy, d.cordoned) for d in node.devices]
 
 
 def still_goes(command: Command, snapshot: ClusterSnapshot, state: ClusterState) -> bool:

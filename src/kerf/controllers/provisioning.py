@@ -11,7 +11,7 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import planned_pods, still_holds, still_takes
+from kerf.controllers.deciding import Standing, still_holds
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
@@ -33,7 +33,7 @@ from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
-from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
+from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
 from kerf.telemetry import UNPLACED_PODS
@@ -149,7 +149,7 @@ class Provisioning:
         snapshot = decision.world.snapshot
         _measure(plan.unplaced)
         self._ports.feed.publish(snapshot, plan)
-        self._tell(plan, snapshot)
+        self._tell(plan, decision)
         await self._tell_limits(pools_at_their_limit(plan))
         return DONE
 
@@ -204,11 +204,12 @@ class Provisioning:
         closes = min(window.last_s + self._settings.batch_idle_s, window.first_s + self._settings.batch_max_s)
         return closes - now
 
-    def _tell(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    def _tell(self, plan: Plan, decision: Decision) -> None:
+        snapshot = decision.world.snapshot
         named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
-        planned = planned_pods(plan.placements)
         # The plan was explained meanwhile; a place that has gone is not promised, and the next plan finds one.
-        takes = {node: still_takes(node, snapshot, self._state, pods) for node, pods in planned.items()}
+        standing = Standing(decision, self._state)
+        takes = {node: standing.takes(node) for node in {placement.node for placement in plan.placements}}
         for placement in plan.placements:
             if is_virtual(placement.pod.pod) or not takes[placement.node]:
                 continue
