@@ -83,7 +83,6 @@ def _window(raw: dict[str, Any], report: Report) -> tuple[float, float] | None:
         report.doubt(("window",), "a duration above 0 such as 17.1s", window)
     if at_s is None or window_s <= 0:
         return None
-    report.newest_s = max(report.newest_s, at_s)
     return at_s, window_s
 
 

@@ -158,6 +158,22 @@ def test_the_newest_instant_is_now_unless_now_is_given() -> None:
     assert (3.018, 2.012, None) == tuple(later["cost"][f"perHour{name}"] for name in ("Before", "After", "LowerBound"))
 
 
+@pytest.mark.parametrize("pod", ["ghost", "inference-0"])
+def test_a_sample_of_usage_is_not_the_present(pod: str) -> None:
+    """One of 2036, of a pod that is not there or of one that is, makes no node empty for ten years."""
+    sample = f"""---
+apiVersion: metrics.k8s.io/v1beta1
+kind: PodMetrics
+metadata: {{name: {pod}, namespace: default}}
+timestamp: "2036-01-01T00:00:00Z"
+window: 30s
+containers: [{{name: main, usage: {{cpu: 100m, memory: 10Mi}}}}]
+"""
+    data = kerf("plan", "-f", "-", "-o", "json", stdin=f"{_text(CLUSTER)}\n{sample}").data
+
+    assert kerf("plan", *files(CLUSTER), "-o", "json").data == data
+
+
 def test_a_node_that_a_pod_is_to_go_on_is_not_deleted() -> None:
     """No node is deleted on which the same plan places a pod."""
     pod = _text(CLUSTER).replace("nvidia.com/gpumem: 40000", "nvidia.com/gpumem: 20000")

@@ -116,7 +116,7 @@ def _found(read: ReadInput, wanted: Wanted) -> _Asked:
         name = WorkloadName(workload.namespace, workload.kind, workload.name)
         containers, pods = workload.template.spec.containers, pods_of(workload, read)
     nodes = {node.name: node for node in read.decoded.nodes}
-    samples = believed(read.decoded.pod_samples, {pod.key: pod for pod in pods}, nodes, read.snapshot.taken_at_s)
+    samples = believed(read.decoded.pod_samples, {pod.key: pod for pod in pods}, nodes, read.measured_s)
     seen = {f"{each.namespace}/{each.name}" for each in samples}
     pods = [pod for pod in pods if pod.key in seen]
     loads, on = node_loads(read.snapshot, read.usage), {pod.node_name for pod in pods}

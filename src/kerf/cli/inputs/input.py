@@ -205,7 +205,8 @@ class ReadInput(Large):
     """Everything that was read: the decoded objects, all pods, the cluster at one moment, and what can be bought.
 
     `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
-    first. `usage` is what pods and nodes that exist use now, where `read_input` was asked for it.
+    first. `usage` is what pods and nodes that exist use now, where `read_input` was asked for it; `measured_s` is until
+    when a sample can be believed.
     """
 
     decoded: Decoded
@@ -215,6 +216,7 @@ class ReadInput(Large):
     place: str = "input"
     namespace: str = "default"
     usage: Usage = NO_USAGE
+    measured_s: float = 0
 
     @cached_property
     def world(self) -> World:
@@ -251,9 +253,11 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         snapshot = _snapshot(decoded, pods, at_s, namespaces, skips_broken=source.is_live)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
-    usage = _usage(decoded, at_s, usage_problem) if with_usage else NO_USAGE
+    measured_s = at_s if now_s is not None else max(at_s, _last_measured_s(decoded))
+    usage = _usage(decoded, measured_s, usage_problem) if with_usage else NO_USAGE
     place = source.place if dump is None else dump.place
-    return ReadInput(decoded, pods, snapshot, market, place, namespace if dump is None else dump.namespace, usage)
+    named = namespace if dump is None else dump.namespace
+    return ReadInput(decoded, pods, snapshot, market, place, named, usage, measured_s)
 
 
 def input_of_catalogue(source: Source) -> ReadInput:
@@ -275,11 +279,24 @@ def _documents(source: Source, *, with_usage: bool, with_history: bool) -> tuple
     return read.documents, read.namespace, read.usage_problem
 
 
+def _last_measured_s(decoded: Decoded) -> float:
+    """When what is there was measured last; 0 without a sample of it.
+
+    Objects state when they changed, which may be long ago: how fresh a sample is, in a file, goes by the other samples.
+    What the present is for all else never comes from measures.
+    """
+    pods, nodes = {pod.key for pod in decoded.pods}, {node.name for node in decoded.nodes}
+    times = [each.at_s for key, each in decoded.usage.pods.items() if key in pods]
+    times += [each.at_s for name, each in decoded.usage.nodes.items() if name in nodes]
+    return max(times, default=0)
+
+
 def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
     """The usage of what exists, as fresh as advice needs it. Says what is left out on stderr."""
     if problem:
         click.echo(f"note: without usage: {problem}", err=True)
-    found = joined(decoded.usage, {pod.key: pod for pod in decoded.pods}, {n.name: n for n in decoded.nodes}, now_s)
+    pods, nodes = {pod.key: pod for pod in decoded.pods}, {node.name: node for node in decoded.nodes}
+    found = joined(decoded.usage, pods, nodes, now_s)
     for fault, number in found.left_out.items():
         what = "which tell nothing of now" if fault == SampleFault.STALE else "left out"
         click.echo(f"note: usage: {counted(number, 'sample')} {fault}, {what}", err=True)
