@@ -184,13 +184,19 @@ def listed(kind: str, *items: Json) -> Json:
 
 
 class Series(ThreadingHTTPServer):
-    """A Prometheus: `answers` are by metric name, an empty matrix for others; `fails` answers everything instead."""
+    """A Prometheus: `answers` are by metric name, an empty matrix for others.
+
+    `fails` answers everything instead; `moved` is where it redirects to.
+    """
 
     daemon_threads = True
 
-    def __init__(self, answers: Mapping[str, list[Json]], fails: tuple[int, str] | None, token: str) -> None:
+    def __init__(
+        self, answers: Mapping[str, list[Json]], fails: tuple[int, str] | None, token: str, moved: str
+    ) -> None:
         super().__init__(("127.0.0.1", 0), _Queries)
-        self.answers, self.fails, self.token, self.asked = answers, fails, token, list[Json]()
+        self.answers, self.fails, self.token, self.moved = answers, fails, token, moved
+        self.asked = list[Json]()
 
 
 class _Queries(BaseHTTPRequestHandler):
@@ -200,6 +206,11 @@ class _Queries(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self.server.asked.append({"path": parts.path, **asked})
+        if self.server.moved and not parts.path.startswith("/prom"):
+            self.send_response(302)
+            self.send_header("Location", f"{self.server.moved}{self.path}")
+            self.end_headers()
+            return
         status, body = self.server.fails or (200, "")
         if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
             status, body = 401, "Unauthorized"
@@ -217,10 +228,14 @@ class _Queries(BaseHTTPRequestHandler):
 
 @contextmanager
 def prometheus(
-    answers: Mapping[str, list[Json]] | None = None, *, fails: tuple[int, str] | None = None, token: str = ""
+    answers: Mapping[str, list[Json]] | None = None,
+    *,
+    fails: tuple[int, str] | None = None,
+    token: str = "",
+    moved: str = "",
 ) -> Iterator[tuple[str, list[Json]]]:
     """A server while it runs: its URL, and what was asked of it."""
-    with Series(answers or {}, fails, token) as server:
+    with Series(answers or {}, fails, token, moved) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -277,6 +292,27 @@ def test_gpu_memory_is_advised_to_pods_of_hami(
     (container,) = yaml.safe_load(out)["spec"]["template"]["spec"]["containers"]
     expected = {"limits": {"nvidia.com/gpumem": "1200", "nvidia.com/gpumem-percentage": None}}
     assert (0, expected) == (code, container["resources"])
+
+
+def test_a_token_stays_with_its_host(kerf: Kerf, tmp_path: Path) -> None:
+    """A redirect to another host is an error that names it, and that host is asked nothing."""
+    token = tmp_path / "token"
+    token.write_text("secret", encoding="utf-8")
+    source = written(tmp_path, *deployment())
+    with prometheus() as (other, asked), prometheus(moved=other) as (url, _):
+        code, _, err = kerf("deployment/web", *source, "--prometheus", url, "--prometheus-token-file", str(token))
+
+    assert (1, []) == (code, asked)
+    assert f"error: --prometheus {url}: it redirects to {other}, which is not asked (hint: --prometheus {other})" in err
+
+
+def test_a_redirect_within_the_host_is_followed(kerf: Kerf, tmp_path: Path) -> None:
+    """As of a proxy that adds a path."""
+    with prometheus(moved="/prom") as (url, asked):
+        code, _, _ = kerf("deployment/web", *written(tmp_path, *deployment()), "--prometheus", url)
+
+    assert 3 == code, "nothing is known of the workload there"
+    assert {"/prom/api/v1/query_range", "/api/v1/query_range"} == {each["path"] for each in asked}
 
 
 @pytest.mark.parametrize(

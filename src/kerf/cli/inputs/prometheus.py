@@ -20,6 +20,7 @@ from kerf.errors import InputError, KerfError
 from kerf.model.quantities import CPU, MEMORY, MIB
 
 _TIMEOUT_S = 30
+_MOST_SHOWN = 80
 _MOST_BYTES = 256 * MIB
 _MOST_POINTS = 10_000
 """Of one series in one answer; the server gives at most 11,000 (prometheus web/api/v1)."""
@@ -121,7 +122,8 @@ class Prometheus:
         url = f"{self.url}/api/v1/query_range?{urllib.parse.urlencode(parameters)}"
         try:
             # The scheme was looked at: urllib would open files too.
-            with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT_S) as answer:
+            request = urllib.request.Request(url, headers=headers)
+            with urllib.request.build_opener(_SameHost(self._named)).open(request, timeout=_TIMEOUT_S) as answer:
                 body = answer.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             raise KerfError(self._refused(error)) from error
@@ -149,6 +151,23 @@ class Prometheus:
         except (ValueError, KeyError, TypeError, OSError, RecursionError):
             said = error.reason
         return f"{self._named}: HTTP {error.code}: {' '.join(str(said).split())}"
+
+
+class _SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to the same host alone: urllib would hand the token to any other."""
+
+    def __init__(self, named: str) -> None:
+        self._named = named
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        """See HTTPRedirectHandler. Raises KerfError for another host, and for one that is not encrypted any more."""
+        before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if before.netloc != after.netloc or (before.scheme, after.scheme) == ("https", "http"):
+            host = f"{after.scheme}://{after.netloc}"[:_MOST_SHOWN]
+            raise KerfError(f"{self._named}: it redirects to {host}, which is not asked (hint: --prometheus {host})")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _raise(text: str) -> Any:
