@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.main import program
 
@@ -30,7 +31,7 @@ def completion(shell: str) -> int:
     known = get_completion_class(shell)
     if known is None:
         raise click.UsageError(f"{shell}: this version of click does not complete it")
-    click.echo(known(program, {}, "kerf", "_KERF_COMPLETE").source())
+    echo(known(program, {}, "kerf", "_KERF_COMPLETE").source())
     return DONE
 
 

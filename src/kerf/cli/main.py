@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from kerf import __version__
 from kerf.cli import exits
+from kerf.cli.echo import echo
 from kerf.errors import InputError, KerfError
 
 COMMANDS = {
@@ -91,7 +92,7 @@ def run(arguments: Sequence[str], name: str = "kerf") -> int:
         result = program.main(list(arguments), prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        echo(error.format_message(), err=True)
         return exits.USAGE
     except click.ClickException as error:
         return _exit(
@@ -116,9 +117,9 @@ def run(arguments: Sequence[str], name: str = "kerf") -> int:
 
 def _exit(message: str, code: int, context: click.Context | None = None) -> int:
     for line in message.splitlines():
-        click.echo(f"error: {line}", err=True)
+        echo(f"error: {line}", err=True)
     if context is not None:
-        click.echo(f"hint: {context.command_path} --help", err=True)
+        echo(f"hint: {context.command_path} --help", err=True)
     return code
 
 

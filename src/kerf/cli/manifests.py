@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from kerf import __version__
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.run.command import CLOUDS, run
 from kerf.config import settings_of, settings_table
@@ -132,8 +133,8 @@ def manifests(
     if has_deployment or (is_all and installation.image):
         objects += deployment_objects(installation)
     elif is_all:
-        click.echo(f"note: without Deployment, Service and PodDisruptionBudget: {_NO_IMAGE}", err=True)
-    click.echo(_written(parts, objects, output), nl=False)
+        echo(f"note: without Deployment, Service and PodDisruptionBudget: {_NO_IMAGE}", err=True)
+    echo(_written(parts, objects, output), nl=False)
     return DONE
 
 

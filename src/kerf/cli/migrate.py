@@ -15,6 +15,7 @@ from kerf.catalog import known_types, load_market, why_not_sold
 from kerf.catalog.aws import specs
 from kerf.catalog.aws_types import AwsRow
 from kerf.catalog.select import AWS
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.proposals import a_file
@@ -60,9 +61,9 @@ def migrate(files: tuple[str, ...], recursive: bool, region: str | None, output:
     if report is not None:
         _write(report, made)
     if made.objects:
-        click.echo(_json(made.objects) if output == "json" else manifest_text(made.objects), nl=output == "json")
+        echo(_json(made.objects) if output == "json" else manifest_text(made.objects), nl=output == "json")
     for line in _lines(made):
-        click.echo(line, err=True)
+        echo(line, err=True)
     return LOOK if made.needs_look else DONE
 
 

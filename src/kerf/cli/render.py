@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import click
 import msgspec
 import yaml
 
+from kerf.cli.echo import echo
 from kerf.model.plan import Patch
 
 _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
@@ -29,9 +29,9 @@ def emit(output: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], 
     """Write what `data` gives as JSON or YAML, or the lines of `text`, to stdout; the other is not computed."""
     if output in ("json", "yaml"):
         encoded = msgspec.json.format(msgspec.json.encode(data()), indent=2).decode()
-        click.echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
+        echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
         return
-    click.echo("\n".join(text()))
+    echo("\n".join(text()))
 
 
 def _yaml(encoded: str) -> str:

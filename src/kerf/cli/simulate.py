@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs.input import output_option, progress
 from kerf.cli.plan.json import API_VERSION, Json
@@ -30,7 +31,7 @@ def simulate(scenarios: tuple[str, ...], output: str, chart: str | None) -> int:
     read = [read_scenario(path) for path in scenarios]
     for scenario in read:
         for warning in scenario.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
     reports = [_report(scenario) for scenario in read]
     if chart is not None:
         _draw(reports[0], chart)

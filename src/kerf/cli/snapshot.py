@@ -21,6 +21,7 @@ import yaml
 from kerf import __version__
 from kerf.catalog import load_market, provider_of
 from kerf.catalog.select import ALIBABA, AWS, KWOK
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces, progress, source_options
 from kerf.cli.inputs.leader import LeaderFlags, NoLeader, ask_leader, leader_options
@@ -113,7 +114,7 @@ class Cutter:
         if self._cut:
             more = f" and {len(self._cut) - 1} more" if len(self._cut) > 1 else ""
             size = f"larger than {MOST_BYTES // 1024} KiB, cut to what Kerf reads"
-            click.echo(f"note: {next(iter(self._cut))}{more}: {size}", err=True)
+            echo(f"note: {next(iter(self._cut))}{more}: {size}", err=True)
 
 
 def _documents(source: Source, cut: Cutter) -> tuple[Documents, str, tuple[str, ...]]:
@@ -123,7 +124,7 @@ def _documents(source: Source, cut: Cutter) -> tuple[Documents, str, tuple[str, 
     read = read_cluster(source.kubeconfig, source.context, with_usage=True, with_history=True, cut=cut.page)
     missing = (f"usage: {read.usage_problem}",) if read.usage_problem else ()
     for line in missing:
-        click.echo(f"note: without {line}", err=True)
+        echo(f"note: without {line}", err=True)
     return read.documents, read.namespace, missing
 
 
@@ -135,7 +136,7 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         answer = ask_leader(source.kubeconfig, source.context, flags)
     except NoLeader as error:
         line = f"the leader's stock-outs, back-offs and decisions: {error}"
-        click.echo(f"note: without {line}", err=True)
+        echo(f"note: without {line}", err=True)
         return replace(header, missing=(*header.missing, line))
     return replace(
         header,
@@ -155,7 +156,7 @@ def _with_catalogue(header: ClusterDump, source: Source, pools: tuple[NodePool, 
     if catalogue.name.partition(":")[0] not in ("", *PROVIDERS):
         # A file in the leader's pod: one of that name here is another, whose text the leader must not choose.
         line = f"the leader's catalogue, a file in its pod: {catalogue.name[:80]} (hint: --catalog FILE)"
-        click.echo(f"note: without {line}", err=True)
+        echo(f"note: without {line}", err=True)
         header, catalogue = replace(header, missing=(*header.missing, line)), CatalogueSource()
     spec, region = source.catalog or catalogue.name or None, source.region or catalogue.region or None
     market = load_market(spec, provider_of(pools) if spec is None else "", region)
@@ -167,7 +168,7 @@ def _catalogue(spec: str | None, region: str | None, market: Market) -> Catalogu
     if spec is not None and Path(spec).is_file():
         text = Path(spec).read_text(encoding="utf-8")
         if len(text) > _MOST_CATALOGUE:
-            click.echo(f"note: {spec} is too large for a dump: give it with --catalog to kerf plan", err=True)
+            echo(f"note: {spec} is too large for a dump: give it with --catalog to kerf plan", err=True)
             text = ""
     return CatalogueSource(spec or "", region or "", text, digest_of(market), market.notes)
 
@@ -211,7 +212,7 @@ def _is_readable(raw: Any) -> bool:
             place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name', '?')}"
             raise DecodeError(path_text(problem.path), problem.expected, problem.got, place=place)
     except DecodeError as error:
-        click.echo(f"warning: left out: {error}", err=True)
+        echo(f"warning: left out: {error}", err=True)
         return False
     return True
 

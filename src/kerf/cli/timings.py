@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-import click
+from kerf.cli.echo import echo
 
 LAPS = ("read_s", "plan_s", "bound_s", "render_s")
 
@@ -35,7 +35,7 @@ class Stopwatch:
             return
         seconds = {name: round(value, 4) for name, value in self._laps.items()}
         memory = {"peak_rss_bytes": _rss_bytes("VmHWM"), "rss_after_imports_bytes": self._rss_bytes}
-        click.echo(json.dumps({**seconds, **memory, **counts}), err=True)
+        echo(json.dumps({**seconds, **memory, **counts}), err=True)
 
 
 def _load_late_imports() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.model.constraints import Requirements, Taint
+from kerf.model.printable import printable
 from kerf.model.quantities import NOTHING, Resources
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
@@ -70,6 +71,10 @@ class Condition:
     reason: str = ""
     message: str = ""
     since_s: float = 0
+
+    def __post_init__(self) -> None:
+        """Others may write conditions, and kubectl shows them as they are."""
+        object.__setattr__(self, "message", printable(self.message))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK, ClusterUnreachable
 from kerf.cli.inputs.input import ReadInput, Source, input_of_catalogue, input_options, output_option, read_input
 from kerf.cli.plan.json import API_VERSION, Json
@@ -52,7 +53,7 @@ def _read(source: Source, instance_type: str | None) -> ReadInput:
     except ClusterUnreachable as error:
         if instance_type is None or not isinstance(error.__cause__, NoCluster):
             raise
-    click.echo("note: no cluster is configured and no file given: DaemonSets and NodePools are not known", err=True)
+    echo("note: no cluster is configured and no file given: DaemonSets and NodePools are not known", err=True)
     return input_of_catalogue(source)
 
 
@@ -76,7 +77,7 @@ def _offered_types(read: ReadInput, instance_type: str | None, nodepool: str | N
     if found:
         return found
     if pools:
-        click.echo(f"note: no NodePool of the {read.place} allows {instance_type}; as if one did", err=True)
+        echo(f"note: no NodePool of the {read.place} allows {instance_type}; as if one did", err=True)
     return offered_if_named(kind, pools, read.world) or offered_if_named(kind, [any_pool()], read.world)
 
 

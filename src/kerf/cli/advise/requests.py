@@ -8,6 +8,7 @@ from typing import Any
 import click
 import yaml
 
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs.input import ReadInput, Source, input_options, output_option, read_input
 from kerf.cli.inputs.prometheus import Prometheus
@@ -96,11 +97,11 @@ def requests(workload: str, **flags: Any) -> int:
     is_known = any(row.advised is not None for row in rows)
     if is_patch:
         for line in _doubts(asked, history) if is_known else ():
-            click.echo(f"note: {line}", err=True)
+            echo(f"note: {line}", err=True)
         if is_known:
-            click.echo(_yaml(patch), nl=False)
+            echo(_yaml(patch), nl=False)
         else:
-            click.echo(_unknown(asked), err=True)
+            echo(_unknown(asked), err=True)
     else:
         emit(output, lambda: _object(asked, history, rows, patch), lambda: _lines(asked, history, rows, patch))
     return DONE if is_known else LOOK
@@ -142,7 +143,7 @@ def _evidence(read: ReadInput, workload: WorkloadName, samples: Sequence[PodUsag
             kept = kept.merged(found.get(workload, History()))
             for key, why in broken.items():
                 place = f"ConfigMap {config_map.namespace}/{config_map.name}: data.{key}"
-                click.echo(f"warning: left out: {place}: {why}", err=True)
+                echo(f"warning: left out: {place}: {why}", err=True)
     # What is remembered already counts once.
     return kept.merged(history_of(each for each in samples if each.at_s > kept.last_s))
 

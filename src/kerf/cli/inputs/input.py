@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from kerf.catalog import load_market, provider_of, why_not_sold
+from kerf.cli.echo import echo
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
@@ -117,12 +118,12 @@ def _watch(look: Callable[[], object]) -> None:
         if failure is not None and not has_printed:
             raise failure
         if _lasting(said) != _lasting(noted):
-            click.echo(said, nl=False, err=True)
+            echo(said, nl=False, err=True)
         if failure is not None:
             # Afterwards it is printed again, for a sign that it goes on.
             printed = shown = ""
         if _lasting(printed) != _lasting(shown):
-            click.echo(("\n" if has_printed else "") + printed, nl=False)
+            echo(("\n" if has_printed else "") + printed, nl=False)
             sys.stdout.flush()
             shown, has_printed = printed, True
         noted = said
@@ -294,12 +295,12 @@ def _last_measured_s(decoded: Decoded) -> float:
 def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
     """The usage of what exists, as fresh as advice needs it. Says what is left out on stderr."""
     if problem:
-        click.echo(f"note: without usage: {problem}", err=True)
+        echo(f"note: without usage: {problem}", err=True)
     pods, nodes = {pod.key: pod for pod in decoded.pods}, {node.name: node for node in decoded.nodes}
     found = joined(decoded.usage, pods, nodes, now_s)
     for fault, number in found.left_out.items():
         what = "which tell nothing of now" if fault == SampleFault.STALE else "left out"
-        click.echo(f"note: usage: {counted(number, 'sample')} {fault}, {what}", err=True)
+        echo(f"note: usage: {counted(number, 'sample')} {fault}, {what}", err=True)
     return found.usage
 
 
@@ -332,12 +333,12 @@ def given_instant(text: str | None) -> float | None:
 
 def _print_warnings(decoded: Decoded) -> None:
     for warning in decoded.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     # A scenario stands beside its manifests and is for `kerf simulate`.
     skipped = dict(decoded.skipped_kinds)
     if skipped:
         kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(skipped.items()))
-        click.echo(f"note: kinds that Kerf does not read: {kinds}", err=True)
+        echo(f"note: kinds that Kerf does not read: {kinds}", err=True)
 
 
 def plugin_namespaces() -> tuple[str, ...]:
@@ -353,7 +354,7 @@ def note_foreign(config_maps: Iterable[ConfigMap], namespaces: Sequence[str]) ->
         more = f" and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
         names = ", ".join(foreign[:_MOST_NAMED]) + more
         where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
-        click.echo(f"note: not read: ConfigMap {names}: {where}", err=True)
+        echo(f"note: not read: ConfigMap {names}: {where}", err=True)
 
 
 def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | None, at_s: float) -> Market:
@@ -373,7 +374,7 @@ def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | Non
             close = difflib.get_close_matches(name, [kind.name for kind in market.types], 1)
             meant = f"; is {close[0]} meant?" if close else ""
             problem = f"{name}: {why}" if why else f"unknown instance type {name}{meant}"
-            click.echo(f"warning: NodePool {pool.name}: {problem}", err=True)
+            echo(f"warning: NodePool {pool.name}: {problem}", err=True)
     return replace(market, not_sold=not_sold)
 
 
@@ -416,7 +417,7 @@ def _snapshot(
                 if not skips_broken:
                     raise
                 # As for the controllers: what others have written must not end the plan for everybody.
-                click.echo(f"warning: left out: {error}", err=True)
+                echo(f"warning: left out: {error}", err=True)
     return state.snapshot(now_s, state.pending())
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import msgspec
 
+from kerf.cli.echo import echo
 from kerf.cli.exits import ClusterUnreachable
 from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, Forbidden, Gone, Invalid, KubeClient, NoCluster, Unreachable
@@ -167,7 +167,7 @@ async def _history(client: KubeClient) -> list[Documents]:
     try:
         pages = await read_checkpoints(client)
     except (Forbidden, NotFound) as error:
-        click.echo(f"note: without the history of usage: {error}", err=True)
+        echo(f"note: without the history of usage: {error}", err=True)
         return []
     return [parse_json(page, "kerf-usage.json") for page in pages]
 
@@ -212,7 +212,7 @@ class _Reading:
         except NotFound:
             return Documents()
         except Forbidden as error:
-            click.echo(f"note: planned without {wanted.resource}: {error}", err=True)
+            echo(f"note: planned without {wanted.resource}: {error}", err=True)
             return Documents()
 
     async def _listed(self, wanted: Access) -> Documents:

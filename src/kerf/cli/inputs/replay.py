@@ -5,11 +5,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-import click
-
 from kerf import __version__
 from kerf.catalog import load_market, provider_of
 from kerf.catalog.kwok import decode as decode_catalogue
+from kerf.cli.echo import echo
 from kerf.cli.render import counted
 from kerf.errors import DecodeErrors, InputError, cut
 from kerf.manifests.read import Documents, read_documents
@@ -52,19 +51,19 @@ def replayed_market(
         market = load_market(named, "" if named else provider_of(pools), region or known.region or None)
     if known.digest and catalog is None and region is None and known.digest != digest_of(market):
         taken = cut(", ".join(known.notes) or f"kerf {dump.version}", _MOST_QUOTED)
-        click.echo(f"warning: the prices are not those of the dump ({taken}): the plan may differ", err=True)
+        echo(f"warning: the prices are not those of the dump ({taken}): the plan may differ", err=True)
     if dump.version != __version__:
-        click.echo(
+        echo(
             f"note: the dump is of kerf {cut(dump.version, _MOST_QUOTED) or '?'} and this is kerf {__version__}",
             err=True,
         )
     for line in dump.missing:
-        click.echo(f"note: the dump was taken without {cut(line, _MOST_QUOTED)}", err=True)
+        echo(f"note: the dump was taken without {cut(line, _MOST_QUOTED)}", err=True)
     sold_out = tuple(each for each in dump.sold_out if each.until_s > at_s)
     back_offs = tuple(each for each in dump.back_offs if each.until_s > at_s)
     if sold_out or back_offs:
         memory = f"{counted(len(sold_out), 'sold-out offering')} and {counted(len(back_offs), 'back-off')}"
-        click.echo(f"note: replayed with the leader's {memory}", err=True)
+        echo(f"note: replayed with the leader's {memory}", err=True)
     return replace(market, sold_out=sold_out, back_offs=back_offs)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerf.catalog import load_market
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK, USAGE
 from kerf.cli.lint.fix import difference, write
 from kerf.cli.lint.output import FORMATS, output
@@ -75,28 +76,28 @@ def lint(**flags: Any) -> int:
         changed = {name: text for name, text in mended.items() if text != texts[name]}
         if flags["diff"]:
             for name, text in changed.items():
-                click.echo(difference(name, texts[name], text), nl=False)
+                echo(difference(name, texts[name], text), nl=False)
             return _ended(linted, is_clean=not changed)
         for name, text in changed.items():
             write(Path(name), text)
-        click.echo(f"note: {counted(len(changed), 'file')} mended", err=True)
+        echo(f"note: {counted(len(changed), 'file')} mended", err=True)
         documents, texts = _read(files, flags)
         linted = _look(documents, texts, codes, flags)
     if linted.passed_over:
         number = counted(linted.passed_over, "document")
-        click.echo(f"note: {number} passed over, being no objects of Kubernetes", err=True)
+        echo(f"note: {number} passed over, being no objects of Kubernetes", err=True)
     shown = _at_least(linted, Severity(flags["severity"]))
-    click.echo(output(flags["form"], shown), nl=False)
+    echo(output(flags["form"], shown), nl=False)
     return _ended(shown, is_clean=not shown.findings)
 
 
 def _explain(code: str) -> int:
     rule = rules().get(code.upper())
     if rule is None:
-        click.echo(f"error: --explain {code}: expected one of {', '.join(rules())}", err=True)
+        echo(f"error: --explain {code}: expected one of {', '.join(rules())}", err=True)
         return USAGE
     fix = ", --fix mends it" if rule.is_fixable else ""
-    click.echo(f"{rule.code} {rule.name} ({rule.severity.value}{fix})\n\n{rule.text}")
+    echo(f"{rule.code} {rule.name} ({rule.severity.value}{fix})\n\n{rule.text}")
     return DONE
 
 
@@ -187,7 +188,7 @@ def _at_least(linted: Linted, least: Severity) -> Linted:
 def _ended(linted: Linted, *, is_clean: bool) -> int:
     for error in linted.errors:
         for line in str(error).splitlines():
-            click.echo(f"error: {line}", err=True)
+            echo(f"error: {line}", err=True)
     if linted.errors:
         return USAGE
     return DONE if is_clean else LOOK

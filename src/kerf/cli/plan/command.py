@@ -6,6 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs.input import (
     ReadInput,
@@ -117,14 +118,14 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     with progress(f"planning {counted(len(pending), 'pod')}"):
         variants = compared(read.world, options, flags["compare"])
     if not pending:
-        click.echo(f"note: no pod of the {read.place} waits for a node, so that there is nothing to compare", err=True)
+        echo(f"note: no pod of the {read.place} waits for a node, so that there is nothing to compare", err=True)
         running = sum(1 for pod in read.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
         if running:
             running_text = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
-            click.echo(f"hint: {running_text}: give their Job or Deployment without its pods, with -f", err=True)
+            echo(f"hint: {running_text}: give their Job or Deployment without its pods, with -f", err=True)
     several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
     if several:
-        click.echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
+        echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
 
