@@ -36,6 +36,7 @@ MAY_IMPORT = frozenset(
         "re",
         "struct",
         "typing",
+        "unicodedata",
         "yaml",
         "zoneinfo",
     }

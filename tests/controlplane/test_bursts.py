@@ -58,12 +58,12 @@ def test_the_requests_are_few(site: Cluster) -> None:
     """Of each pod one event or two, that it made us buy and where it will be; none is read or written by itself.
 
     Of each claim, with its events, reads and writes of its steps: created, launched, registered, initialized, and what
-    was seen of its pods.
+    was seen of its pods. It is read again where a write met another's, which is the more often the slower all is.
     """
     counted = asked(site)
     of_claims = sum(number for (_, resource), number in counted.items() if resource.startswith("nodeclaims"))
 
     assert PODS <= counted["create", "events"] <= 2 * PODS + 30 * NODES
-    assert NODES < of_claims <= 60 * NODES
+    assert NODES < of_claims <= 80 * NODES
     assert {"list", "watch"} == {verb for verb, resource in counted if resource.startswith("pods")}
     assert 4 * PODS > sum(counted.values())

@@ -24,7 +24,8 @@ def shared(binaries: Binaries) -> Iterator[Cluster]:
 
 def test_five_gpu_pods_get_five_nodes(plain: Cluster) -> None:
     """000: with room for them in the limit, each of five whole-GPU pods gets a node of its own, and holds its GPU."""
-    replica = plain.start()
+    # Pods that come over a second are one batch all the same, so each is told of all five nodes.
+    replica = plain.start("--batch-idle=2500ms", "--batch-max=15s")
     plain.apply("000-gpu-pools/pool.yaml", lambda text: text.replace("cpu: 10", "cpu: 100"))
     plain.apply("000-gpu-pools/workload.yaml")
 
@@ -111,7 +112,7 @@ def _story(cluster: Cluster, claim: str) -> list[str]:
 
 def test_a_gpu_pool_grows_and_shrinks(plain: Cluster) -> None:
     """004: 2 -> 3 -> 1 replicas, found by the pool's label; a node goes some time after its last pod."""
-    plain.start()
+    plain.start("--batch-idle=2500ms", "--batch-max=15s")
     plain.apply("004-ack/nodepool.yaml", lambda text: text.replace("consolidateAfter: 10m", "consolidateAfter: 3s"))
     plain.apply("004-ack/workload.yaml")
     for replicas in (2, 3, 1):

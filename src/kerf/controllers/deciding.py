@@ -113,17 +113,17 @@ def still_holds(decision: Decision, state: ClusterState, dropped: int = 0) -> bo
     The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted or filled, may
     change everything. `dropped` counts the decisions in a row that did not hold. After MOST_DROPPED nodes count no
     more: on a large cluster some node changes during each decision, and launches for all would wait for ever. Of nodes
-    that do not hold nothing is said then (`Standing.takes`). Cost: launches, pods that wait, and pods of those nodes.
+    that do not hold nothing is said then (`Takers.takes`). Cost: launches, pods that wait, and pods of those nodes.
     """
     before = decision.world.snapshot
     for name in sorted({launch.node_pool for launch in decision.launches}):
         pool, known = state.pool(name), before.pool(name)
         if pool is None or known is None or pool.deleted_s is not None or pool.generation != known.generation:
             return False
-    return dropped >= MOST_DROPPED or Standing(decision, state).holds()
+    return dropped >= MOST_DROPPED or Takers(decision, state).holds()
 
 
-class Standing:
+class Takers:
     """How nodes that take pods by a decision stand now, compared with what they were when it was made."""
 
     def __init__(self, decision: Decision, state: ClusterState) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import Standing, still_holds
+from kerf.controllers.deciding import Takers, still_holds
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
@@ -208,8 +208,8 @@ class Provisioning:
         snapshot = decision.world.snapshot
         named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
         # The plan was explained meanwhile; a place that has gone is not promised, and the next plan finds one.
-        standing = Standing(decision, self._state)
-        takes = {node: standing.takes(node) for node in {placement.node for placement in plan.placements}}
+        takers = Takers(decision, self._state)
+        takes = {node: takers.takes(node) for node in {placement.node for placement in plan.placements}}
         for placement in plan.placements:
             if is_virtual(placement.pod.pod) or not takes[placement.node]:
                 continue

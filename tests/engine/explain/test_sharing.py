@@ -50,6 +50,7 @@ from kerf.sharing.nvidia.partitions import TooFewParts, TooManyAtOnce
 from kerf.sharing.nvidia.replicas import NoConfig
 from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
+from kerf.sharing.unsupported import UnsupportedSharing
 from tests.sharing.test_causes import causes
 
 GPU, SHARED, GPUMEM = Name("nvidia.com/gpu"), Name("nvidia.com/gpu.shared"), Name("nvidia.com/gpumem")
@@ -257,6 +258,11 @@ SENTENCES: list[tuple[Cause, str]] = [
         "annotation kerf.dev/gpu-sharing: expected one of hami, none, got kai",
     ),
     (Unreadable(Quoted("a: expected b, got c")), "a: expected b, got c"),
+    (
+        UnsupportedSharing(Name("Koordinator"), Name("koordinator.sh/gpu-core")),
+        "asks for GPUs by koordinator.sh/gpu-core, which Koordinator gives out; Kerf does not plan for Koordinator and "
+        "buys nothing",
+    ),
 ]
 
 HINTS: list[tuple[Cause, str]] = [
