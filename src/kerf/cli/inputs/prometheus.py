@@ -16,11 +16,10 @@ from typing import Any
 
 from kerf.engine.study.usage.history import History, WorkloadName
 from kerf.engine.study.usage.sketch import DAY_S, Sketch
-from kerf.errors import InputError, KerfError
+from kerf.errors import MOST_SHOWN, InputError, KerfError, cut
 from kerf.model.quantities import CPU, MEMORY, MIB
 
 _TIMEOUT_S = 30
-_MOST_SHOWN = 80
 _MOST_BYTES = 256 * MIB
 _MOST_POINTS = 10_000
 """Of one series in one answer; the server gives at most 11,000 (prometheus web/api/v1)."""
@@ -165,8 +164,8 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         """See HTTPRedirectHandler. Raises KerfError for another host, and for one that is not encrypted any more."""
         before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
         if before.netloc != after.netloc or (before.scheme, after.scheme) == ("https", "http"):
-            host = f"{after.scheme}://{after.netloc}"[:_MOST_SHOWN]
-            raise KerfError(f"{self._named}: it redirects to {host}, which is not asked (hint: --prometheus {host})")
+            other = cut(newurl.partition("/api/v1/")[0], MOST_SHOWN)
+            raise KerfError(f"{self._named}: it redirects to {other}, which is not asked (hint: --prometheus {other})")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

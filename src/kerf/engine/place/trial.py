@@ -31,7 +31,7 @@ from kerf.model.constraints import HOSTNAME, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
-from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, RESERVED_FOR, is_ephemeral
+from kerf.model.nodes import CORDONED_BY_KERF, OPENING_TAINTS, is_ephemeral
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
 from kerf.model.pods import HostPort, Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, Resources
@@ -411,7 +411,7 @@ def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
         return claimed
     # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself. A
     # reservation ends within seconds, and the promises of the node's claim say for whom the room is.
-    taints = tuple(taint for taint in node.node.taints if taint.key not in (CORDON_TAINT, RESERVED_FOR))
+    taints = tuple(taint for taint in node.node.taints if taint.key not in OPENING_TAINTS)
     if node.is_initialized:
         return taints
     if not node.is_registered:

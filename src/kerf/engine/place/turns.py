@@ -20,7 +20,7 @@ _Devices = tuple[DeviceState, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class _Planned:
     """A pod and the indexes of the cards that it is to have; `kind` is equal for pods that are equal to the family."""
 
     pod: Pod
@@ -42,7 +42,7 @@ def turns(
     pods x turns.
     """
     kinds = Kinds()
-    planned = [Planned(pod, plan[pod.key], (kinds.of(pod), plan[pod.key])) for pod in pods]
+    planned = [_Planned(pod, plan[pod.key], (kinds.of(pod), plan[pod.key])) for pod in pods]
     found = [list(_Order(family, tuple(devices), node).turns(group)) for group in _apart(planned)]
     # What shares no card goes side by side.
     merged = (tuple(each.pod for turn in side if turn for each in turn) for side in zip_longest(*found))
@@ -50,9 +50,9 @@ def turns(
     return tuple(tuple(sorted(turn, key=lambda pod: place[pod.key])) for turn in merged)
 
 
-def _apart(planned: Sequence[Planned]) -> list[list[Planned]]:
+def _apart(planned: Sequence[_Planned]) -> list[list[_Planned]]:
     """The pods in groups that share no card, each in the order of the plan."""
-    groups: list[tuple[set[int], list[Planned]]] = []
+    groups: list[tuple[set[int], list[_Planned]]] = []
     for each in planned:
         touched = [group for group in groups if group[0] & each.cards]
         cards = each.cards.union(*(group[0] for group in touched))
@@ -68,7 +68,7 @@ class _Order:
     def __init__(self, family: Family, devices: _Devices, node: Node | None) -> None:
         self._family, self._devices, self._node = family, devices, node
 
-    def turns(self, waiting: Sequence[Planned]) -> Iterator[Sequence[Planned]]:
+    def turns(self, waiting: Sequence[_Planned]) -> Iterator[Sequence[_Planned]]:
         """The turns, first to last."""
         kinds = {each.kind: demand_of(Shape((each.pod,)), self._family) for each in waiting}
         demands = [demand for demand in kinds.values() if isinstance(demand, PodDemand)]
@@ -80,7 +80,7 @@ class _Order:
             # Where they lie depends on who came before, so only the plan's own order is sure.
             yield from ([each] for each in waiting)
             return
-        late: list[Sequence[Planned]] = []
+        late: list[Sequence[_Planned]] = []
         rest = list(waiting)
         while rest:
             # With fewer pods there is more room: who fits after all others fits in any order.
@@ -92,12 +92,12 @@ class _Order:
         yield rest
         yield from reversed(late)
 
-    def _is_cut(self, waiting: Sequence[Planned]) -> bool:
+    def _is_cut(self, waiting: Sequence[_Planned]) -> bool:
         """Whether MIG instances are cut of a card."""
         cards = frozenset[int]().union(*(each.cards for each in waiting))
         return any(device.profiles for device in self._devices if device.index in cards)
 
-    def _last(self, rest: Sequence[Planned]) -> set[object]:
+    def _last(self, rest: Sequence[_Planned]) -> set[object]:
         """The kinds of which a pod fits after all others."""
         found = set[object]()
         for kind in dict.fromkeys(each.kind for each in rest):
@@ -106,7 +106,7 @@ class _Order:
                 found.add(kind)
         return found
 
-    def _fit(self, pods: Sequence[Planned]) -> bool:
+    def _fit(self, pods: Sequence[_Planned]) -> bool:
         """Whether they fit in this order."""
         devices = self._devices
         for each in pods:

@@ -217,8 +217,8 @@ def measured(amounts: Resources, name: str) -> int:
 
 
 def _is_one_card(demand: PodDemand) -> bool:
-    asking = [c.request for c in demand.containers if c.request is not None]
-    return len(demand.containers) == 1 and len(asking) == 1 and asking[0].count == 1
+    requests = [container.request for container in demand.containers]
+    return len(requests) == 1 and requests[0] is not None and requests[0].count == 1
 
 
 def _all_alike(devices: tuple[DeviceState, ...]) -> bool:
