@@ -9,14 +9,15 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kerf.kube.crds import crds
+from tests.controlplane.kept import Kept
 from tools.controlplane.installation import FAULTS, NAMESPACE, Installation, Replica, await_policies
-from tools.controlplane.server import Binaries
+from tools.controlplane.server import Binaries, ControlPlane
 from tools.playground import FAST, hosted, install
 from tools.playground import HURRIED as LATENCIES
 
@@ -99,19 +100,46 @@ def cluster(
     hami_flags: tuple[str, ...] = (),
     latencies: Mapping[str, str] = LATENCIES,
 ) -> Iterator[Cluster]:
-    """A control plane with Kerf's kinds and role; Kerf itself is started by the test. It ends with the test.
+    """A control plane with Kerf's kinds and role, empty; Kerf itself is started by the test, and ends with it.
 
-    It begins with what the first of this process had in etcd, so that nothing has to be installed.
+    One that a test has left in order serves the next, see `kept`.
     """
-    with tempfile.TemporaryDirectory(prefix="kerf-cluster-", ignore_cleanup_errors=True) as made:
+    held = _kept.pop((with_hami, hami_flags), None) or _started(binaries, with_hami, hami_flags)
+    try:
+        _control_anew(held.plane, latencies)
+        yield Cluster(Installation(held.plane))
+    except BaseException:
+        held.end()
+        raise
+    if not held.is_emptied():
+        held.end()
+        return
+    _kept[with_hami, hami_flags] = held
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept))).end()
+
+
+_MOST_KEPT = 2
+_kept: dict[tuple[bool, tuple[str, ...]], Kept] = {}
+"""By HAMi and its flags, the one that was used last comes last."""
+
+
+def end_all() -> None:
+    """Ends those that are kept."""
+    while _kept:
+        _kept.popitem()[1].end()
+
+
+def _started(binaries: Binaries, with_hami: bool, hami_flags: tuple[str, ...]) -> Kept:
+    """A new one. It begins with what the first of this process had in etcd, so that nothing has to be installed."""
+    with ExitStack() as ends:
+        made = ends.enter_context(tempfile.TemporaryDirectory(prefix="kerf-cluster-", ignore_cleanup_errors=True))
         folder = Path(made) / "plane"
         shutil.copytree(_installed(binaries), folder)
-        with hosted(binaries, with_hami=with_hami, hami_flags=hami_flags, folder=folder) as plane:
-            plane.await_crds(crds())
-            if latencies != LATENCIES:
-                plane.apply([_controls({"settings": latencies})])
-            await_policies(plane)
-            yield Cluster(Installation(plane))
+        plane = ends.enter_context(hosted(binaries, with_hami=with_hami, hami_flags=hami_flags, folder=folder))
+        plane.await_crds(crds())
+        await_policies(plane)
+        return Kept(plane, ends.pop_all())
 
 
 @cache
@@ -125,6 +153,12 @@ def _installed(binaries: Binaries) -> Path:
     (folder / "audit.log").unlink()
     shutil.rmtree(folder / "logs")
     return folder
+
+
+def _control_anew(plane: ControlPlane, latencies: Mapping[str, str]) -> None:
+    """The controls of the acted-out cloud with these latencies and nothing else."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{FAULTS}"
+    plane.request("PUT", path, _controls({"settings": latencies})).good(f"put {path}")
 
 
 def _controls(settings: Mapping[str, object]) -> Json:

@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import LEFT_OUT
+from tests.controlplane.cluster import end_all
 from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
@@ -33,6 +34,8 @@ APART = (
 """Files in which each test has a cluster of its own, so that any worker may take any of them."""
 
 
+# Before xdist looks for the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A file stays on one worker where its tests share a cluster; what can be spread comes last."""
     mine = [item for item in items if Path(__file__).parent in item.path.parents]
@@ -61,6 +64,13 @@ def control_plane(binaries: Binaries) -> Iterator[ControlPlane]:
     """Shared by the tests of a worker, with the audit log on; whoever breaks it mends it."""
     with ControlPlane(binaries, ControlPlaneOptions(audit=True)) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept() -> Iterator[None]:
+    """Clusters that are kept for the next test end with the last one."""
+    yield
+    end_all()
 
 
 @pytest.fixture

@@ -211,7 +211,12 @@ class _RealScenario:
     def _unrest(self) -> list[str]:
         """What is still to come to its end."""
         claims, pods = self._living(), self._pods()
-        found = [f"NodeClaim {_name(c)} is not {t}" for c in claims for t in self._wanted(c) if not _is_true(c, t)]
+        found = [
+            f"NodeClaim {_name(c)} is not {t}{_why(c, t)}"
+            for c in claims
+            for t in self._wanted(c)
+            if not _is_true(c, t)
+        ]
         found += [f"{kind} {_name(o)} goes" for kind, o in self._all(claims, pods) if _is_going(o)]
         found += [f"Pod {_name(p)} starts" for p in pods if p["spec"].get("nodeName") and not _has_begun(p)]
         found += self._hopeful(pods)
@@ -261,6 +266,12 @@ def _is_true(obj: Json, kind: str) -> bool:
 def _status(obj: Json, kind: str) -> str:
     conditions = obj.get("status", {}).get("conditions", ())
     return next((each["status"] for each in conditions if each["type"] == kind), "")
+
+
+def _why(obj: Json, kind: str) -> str:
+    """What the object's condition says of it, after a colon."""
+    conditions = obj.get("status", {}).get("conditions", ())
+    return next((f": {c.get('reason')} {c.get('message', '')}" for c in conditions if c["type"] == kind), "")
 
 
 def _is_going(obj: Json) -> bool:

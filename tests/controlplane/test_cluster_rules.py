@@ -16,6 +16,7 @@ from kerf.kube.writer import KubeWriter
 from kerf.ports import KubeReader, NotFound
 from tests.conformance.cluster import Cluster, Rule
 from tests.conformance.cluster_rules import RULES
+from tests.conformance.eviction_rules import the_pods_of_a_lost_node_are_removed
 from tests.conformance.raw_api import Json
 from tools.controlplane.installation import install_policies
 from tools.controlplane.server import ControlPlane
@@ -96,7 +97,15 @@ def cluster(served: ControlPlane, namespace: str) -> Iterator[Cluster]:
         runner.run(client.close())
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+LONG = (the_pods_of_a_lost_node_are_removed,)
+"""The garbage collector of pods looks every 20 s, and waits 40 s before it takes a node to be lost."""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, marks=pytest.mark.long) if rule in LONG else rule for rule in RULES],
+    ids=lambda rule: rule.__name__,
+)
 def test_the_real_cluster_obeys(rule: Rule, cluster: Cluster) -> None:
     """See the rule."""
     rule(cluster)

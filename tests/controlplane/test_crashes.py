@@ -138,7 +138,7 @@ def lives(cluster_of_all: Lives) -> Iterator[Lives]:
     cluster_of_all.end()
 
 
-QUICK = ("buying", "following")
+QUICK = ("buying",)
 """The groups that the gate runs; the others are long."""
 
 

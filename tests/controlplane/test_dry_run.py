@@ -155,7 +155,9 @@ def test_an_ordinary_run_is_a_dry_run_while_karpenter_leads(binaries: Binaries) 
         assert 5 == len(site.created_claims())
 
 
-@pytest.mark.parametrize("is_beside", [True, False], ids=["beside Karpenter", "alone"])
+@pytest.mark.parametrize(
+    "is_beside", [True, pytest.param(False, marks=pytest.mark.long)], ids=["beside Karpenter", "alone"]
+)
 def test_only_pools_with_the_label_are_acted_on(binaries: Binaries, is_beside: bool) -> None:
     """Kerf serves its own pools for real, and touches neither the others nor their claims and nodes."""
     with cluster(binaries) as site:
@@ -177,6 +179,7 @@ def test_only_pools_with_the_label_are_acted_on(binaries: Binaries, is_beside: b
         assert leading(replica)
 
 
+@pytest.mark.long
 def test_a_pool_that_is_given_away_keeps_its_nodes(binaries: Binaries) -> None:
     """Its label goes while its nodes run: from then on they are another's, and no instance of theirs is collected."""
     with cluster(binaries) as site:

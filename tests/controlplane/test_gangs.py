@@ -112,6 +112,7 @@ def test_a_group_is_bought_whole_once_the_limit_allows_it(lives: Lives) -> None:
     ended(lives)
 
 
+@pytest.mark.long
 def test_a_group_survives_a_crash_between_the_third_and_the_fourth_launch(lives: Lives) -> None:
     """The next life counts the three that are on their way and buys five."""
     site = lives.site

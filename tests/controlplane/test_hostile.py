@@ -7,6 +7,8 @@ Kerf and HAMi read. The worst of it stands among good pods, nodes and pools here
 from copy import deepcopy
 from typing import Any
 
+import pytest
+
 from kerf.kube.crds import crds
 from tests.controlplane.cluster import Cluster, cluster
 from tools.controlplane.installation import Replica
@@ -156,6 +158,7 @@ def test_hostile_annotations_stop_nobody(binaries: Binaries) -> None:
         is_well(replica)
 
 
+@pytest.mark.long
 def test_good_objects_that_turn_bad_take_nobody_along(binaries: Binaries) -> None:
     """The annotations of running pods, of their nodes, claims and pool are overwritten one value after the other."""
     with cluster(binaries, with_hami=True) as site:

@@ -148,7 +148,7 @@ def planned_first(site: Site) -> list[str]:
     return [key.partition("/")[2] for key in json.loads(claim["metadata"]["annotations"]["kerf.dev/planned-pods"])]
 
 
-@pytest.mark.parametrize("work", ["decide", "explain"])
+@pytest.mark.parametrize("work", ["decide", pytest.param("explain", marks=pytest.mark.long)])
 def test_a_node_that_is_tainted_during_the_plan_is_not_used(site: Site, work: str) -> None:
     """No event names it, neither after the decision nor after its explanation; the next plan buys another node."""
     node = with_node(site)
@@ -164,6 +164,7 @@ def test_a_node_that_is_tainted_during_the_plan_is_not_used(site: Site, work: st
     assert node not in said
 
 
+@pytest.mark.long
 def test_the_node_is_used_when_nobody_taints_it(site: Site) -> None:
     """What the test above would see if the plan were not looked at again."""
     node = with_node(site)

@@ -95,7 +95,7 @@ def test_a_server_that_dies_in_the_middle_of_a_scale_up_is_waited_for(site: Clus
     assert "Traceback" not in replica.program.log.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("is_frozen", [True, False], ids=["frozen", "cut off"])
+@pytest.mark.parametrize("is_frozen", [pytest.param(True, marks=pytest.mark.long), False], ids=["frozen", "cut off"])
 def test_what_happened_behind_a_compaction_is_neither_missed_nor_made_up(
     site: Cluster, proxy: Interposer, is_frozen: bool
 ) -> None:
@@ -187,10 +187,13 @@ def seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-both_ways = pytest.mark.parametrize("shift_s", [SHIFT_S, -SHIFT_S], ids=["ahead", "behind"])
+def clocks(first_s: float) -> pytest.MarkDecorator:
+    """Both ways, the one in the gate and the other where all runs."""
+    other = pytest.param(-first_s, marks=pytest.mark.long)
+    return pytest.mark.parametrize("shift_s", [first_s, other], ids=lambda at_s: "ahead" if at_s > 0 else "behind")
 
 
-@both_ways
+@clocks(SHIFT_S)
 def test_a_wrong_clock_neither_hastens_nor_delays_anything(site: Cluster, shift_s: float, tmp_path: Path) -> None:
     """Conditions and events bear the server's time, and a node goes consolidateAfter after its last pod."""
     after = json.dumps({"spec": {"disruption": {"consolidateAfter": f"{CONSOLIDATE_AFTER_S}s"}}})
@@ -222,7 +225,7 @@ def asked_s(site: Cluster, verb: str, resource: str) -> list[float]:
     ]
 
 
-@both_ways
+@clocks(-SHIFT_S)
 def test_replicas_whose_clocks_differ_take_over_in_time(site: Cluster, shift_s: float, tmp_path: Path) -> None:
     """The lead is not taken from one that lives, is taken from one that died, and its dates are understood."""
     first = shifted(site, "kerf-a", shift_s, tmp_path)

@@ -22,7 +22,7 @@ QUICK = (
     "--leader-elect-retry-period=1s",
 )
 """Fifteen, ten and two seconds are for real clusters."""
-FREEZE_S = 60
+FREEZE_S = 30
 CREATED = "kerf_nodeclaims_created_total"
 
 
@@ -127,7 +127,7 @@ def test_a_leader_that_is_asked_to_stop_hands_over_at_once(slow: Cluster) -> Non
 
 
 def test_a_leader_that_was_frozen_writes_nothing_when_it_thaws(slow: Cluster) -> None:
-    """SIGSTOP for 60 s while it gathers pods: the other takes over and buys for them; the thawed one follows.
+    """SIGSTOP for 30 s while it gathers pods: the other takes over and buys for them; the thawed one follows.
 
     When it thaws its window has long closed, and it knows of no claim: it would buy everything again. By the audit log
     it changes nothing, apart from the one write that may have been on its way.
@@ -156,6 +156,7 @@ def test_a_leader_that_was_frozen_writes_nothing_when_it_thaws(slow: Cluster) ->
     assert lease(slow)["holderIdentity"].startswith("kerf-b_")
 
 
+@pytest.mark.long
 def test_a_server_that_goes_away_takes_the_lead_along_and_gives_it_back(slow: Cluster) -> None:
     """Not ready and not leading while it is gone, both again when it is back; the process goes on all the time."""
     alone = start(slow, "kerf-a", *QUICK, "--unready-after=3s")

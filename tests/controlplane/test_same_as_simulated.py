@@ -17,14 +17,14 @@ from tools.controlplane.server import Binaries
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = (
-    "examples/000-gpu-pools",
     "examples/003-hami",
     "examples/004-ack",
     "tests/scenarios/interruption",
-    "tests/scenarios/registers-less",
-    "tests/scenarios/stockout",
 )
 LONG = (
+    "examples/000-gpu-pools",
+    "tests/scenarios/registers-less",
+    "tests/scenarios/stockout",
     "tests/scenarios/ack-sold-out",
     "tests/scenarios/interruption-against-budget",
     "tests/scenarios/limits",

@@ -21,6 +21,8 @@ KINDS = (
     "patch pods: remove=/spec/schedulingGates/0",
     "create pods/eviction",
 )
+QUICK = KINDS[2:4]
+"""The kinds that the gate tries; the others are long."""
 ALL_YEAR = {"schedule": "0 0 1 1 *", "duration": "8759h"}
 
 
@@ -32,7 +34,9 @@ def lives(binaries: Binaries) -> Iterator[Lives]:
         yield Lives(site, proxy)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
+)
 def test_a_kill_at_a_write_leaves_no_gate_closed(lives: Lives, kind: str) -> None:
     """Two pods are let in and counted once; the window is moved, and both are evicted and held again."""
     site = lives.site

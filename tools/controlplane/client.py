@@ -1,14 +1,16 @@
 """A small client of a real API server, for what tests ask again and again.
 
-It opens a connection for each request, because the server behind it is killed and frozen on purpose, and it finds the
-address of a kind by asking the server, because a test names kinds that did not exist when the server started.
+A test that waits asks ten times a second, and a TLS handshake costs the server more than the answer; so what reads
+keeps its connection, and opens a new one where the server behind it was killed meanwhile. What writes has a connection
+of its own, because it must not be sent twice. The address of a kind is found by asking the server, because a test
+names kinds that did not exist when the server started.
 """
 
 import base64
 import http.client
 import json
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -65,22 +67,31 @@ def exchange(
 
     `body` is sent as it is where it is text, else as JSON.
     """
+    connection = _connection(url, trust)
+    try:
+        return _answer(connection, method, path, body, headers)
+    finally:
+        connection.close()
+
+
+def _connection(url: str, trust: ssl.SSLContext) -> http.client.HTTPConnection:
     parts = urlsplit(url)
     host, port = str(parts.hostname), parts.port
-    connection = (
-        http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=trust)
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
-    )
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=trust)
+    return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+
+
+def _answer(
+    connection: http.client.HTTPConnection, method: str, path: str, body: object, headers: Mapping[str, str]
+) -> Answer:
     content = body if isinstance(body, str) or body is None else json.dumps(body)
     try:
         connection.request(method, path, content.encode() if content is not None else None, dict(headers))
         response = connection.getresponse()
         text = response.read().decode()
     except http.client.HTTPException as error:
-        raise ConnectionError(f"{url}: the answer broke off: {error!r}") from error
-    finally:
-        connection.close()
+        raise ConnectionError(f"{connection.host}:{connection.port}: the answer broke off: {error!r}") from error
     if response.headers.get_content_type() != "application/json":
         return Answer(response.status, text)
     is_watch = "true" in parse_qs(urlsplit(path).query).get("watch", ()) and response.status == 200
@@ -132,6 +143,12 @@ class Client:
         self.url, self._ca_file, self._tokens = url, ca_file, tokens
         self._resources: dict[str, Resource] = {}
         self._trust: ssl.SSLContext | None = None
+        self._idle: list[http.client.HTTPConnection] = []
+
+    def close(self) -> None:
+        """Closes the connections that are kept; a later request opens new ones."""
+        while self._idle:
+            self._idle.pop().close()
 
     def request(
         self,
@@ -143,7 +160,10 @@ class Client:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Answer:
-        """As `exchange`; raises ControlPlaneError for a `user` that does not exist."""
+        """As `exchange`, with a connection that is kept for what is read.
+
+        Raises ControlPlaneError for a `user` that does not exist.
+        """
         if user not in self._tokens:
             raise ControlPlaneError(f"user: expected one of {', '.join(self._tokens)}, got {user!r}")
         if self._trust is None:
@@ -151,7 +171,28 @@ class Client:
                 raise ConnectionRefusedError(f"{self.url}: no certificate yet")
             self._trust = ssl.create_default_context(cafile=str(self._ca_file))
         headers = {"Authorization": f"Bearer {self._tokens[user]}", "Accept": accept, "Content-Type": content_type}
-        return exchange(self.url, method, path, body, headers=headers, trust=self._trust)
+        if method != "GET":
+            return exchange(self.url, method, path, body, headers=headers, trust=self._trust)
+        while self._idle:
+            try:
+                return self._read(self._idle.pop(), path, headers)
+            except TimeoutError:
+                raise
+            except OSError:
+                # The server was killed since; whether there is one now, a new connection says.
+                continue
+        return self._read(_connection(self.url, self._trust), path, headers)
+
+    def _read(self, connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]) -> Answer:
+        """The answer to a GET; the connection is kept where it can be used again, and closed where it cannot."""
+        try:
+            answer = _answer(connection, "GET", path, None, headers)
+        except BaseException:
+            connection.close()
+            raise
+        if connection.sock is not None:
+            self._idle.append(connection)
+        return answer
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """One object, None where there is none. Raises ControlPlaneError for any other answer."""
@@ -191,15 +232,27 @@ class Client:
             raise ControlPlaneError(f"kind: expected one that the server knows, got {kind!r}")
         return self._resources[kind.lower()]
 
+    def resources(self) -> Sequence[Resource]:
+        """Where the objects of each kind are that can be listed and deleted, each in its first version, by path."""
+        found = {
+            (resource.prefix.rpartition("/")[0], resource.plural): resource
+            for resource, told in reversed([*self._discovered()])
+            if {"list", "delete"} <= {*told["verbs"]}
+        }
+        return [found[key] for key in sorted(found)]
+
     def _discover(self) -> None:
+        for resource, told in self._discovered():
+            kind = told["responseKind"]["kind"]
+            for spelling in (kind, told["resource"], told["singularResource"], *told.get("shortNames", ())):
+                self._resources.setdefault(spelling.lower(), resource)
+
+    def _discovered(self) -> Iterator[tuple[Resource, Object]]:
+        """Every resource with what the server says of it; the version that it prefers first."""
         for root in ("/api", "/apis"):
             for group in self.request("GET", root, accept=_DISCOVERY).good(f"GET {root}")["items"]:
                 name = group["metadata"].get("name", "")
                 for version in group["versions"]:
                     prefix = "/".join(part for part in (root, name, version["version"]) if part)
-                    for found in version["resources"]:
-                        resource = Resource(prefix, found["resource"], found["scope"] == "Namespaced")
-                        kind = found["responseKind"]["kind"]
-                        names = (kind, found["resource"], found["singularResource"], *found.get("shortNames", ()))
-                        for spelling in names:
-                            self._resources.setdefault(spelling.lower(), resource)
+                    for told in version["resources"]:
+                        yield Resource(prefix, told["resource"], told["scope"] == "Namespaced"), told
