@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kerf.model.causes import Cause, Lack, Quoted
+from kerf.model.evidence import Evidence
 from kerf.model.gpu import DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Stage
@@ -104,6 +105,10 @@ class Family(Protocol):
 
         Raises DecodeError when its ConfigMap cannot be read.
         """
+        ...
+
+    def installed(self, evidence: Evidence) -> "Family":
+        """The family as what is installed in the cluster says; itself where that says nothing of it."""
         ...
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:

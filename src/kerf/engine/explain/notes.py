@@ -10,7 +10,11 @@ from kerf.model.plan import Launch
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.sharing.registry import configured, owner_of, unknown_sharing
+from kerf.sharing.family import SHARING
+from kerf.sharing.hami.family import Basis, Hami
+from kerf.sharing.registry import families_of, owner_of, unknown_sharing
+
+_GPU_RESOURCES = "nvidia.com/"
 
 
 def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
@@ -41,6 +45,8 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
         )
     found.extend(_sharing_notes(snapshot))
+    if any(name.startswith(_GPU_RESOURCES) for pod in pending for name in pod.spec.requests):
+        found.extend(_label_notes(snapshot))
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
     for cron_job in snapshot.cron_jobs:
         found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
@@ -60,7 +66,7 @@ def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
 
 def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     """Pools whose nodes would register no card, or whose sharing mode is none that this version plans for."""
-    families = configured(snapshot.config_maps)
+    families = families_of(snapshot)
     found = []
     for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
         annotations = pool.stated_annotations
@@ -79,6 +85,30 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
         unknown = unknown_sharing(annotations, families)
         if unknown is not None:
             found.append(f"NodePool {pool.name}: {cause_text(unknown)}; it counts as absent")
+    return found
+
+
+def _label_notes(snapshot: ClusterSnapshot) -> list[str]:
+    """Pools of whose cards only a label says that they are HAMi's, whether it is believed or not."""
+    hami = next((family for family in families_of(snapshot) if isinstance(family, Hami)), None)
+    if hami is None or hami.selector is None:
+        return []
+    found, (key, value) = [], hami.selector
+    for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
+        annotations = pool.stated_annotations
+        if pool.labels.get(key) != value or SHARING in annotations:
+            continue
+        where = f'NodePool {pool.name}: the label {key}: "{value}"'
+        if not hami.selects(pool.labels, annotations):
+            found.append(
+                f"{where} does not make its cards HAMi's, because NVIDIA's plugin is configured or installed and HAMi "
+                f"is not; {SHARING}: hami says otherwise"
+            )
+        elif hami.basis is Basis.LABEL:
+            found.append(
+                f"{where} alone says that its cards are HAMi's, which this plan assumes: there is no register, "
+                f"DaemonSet or ConfigMap of HAMi, and no pod asks for its resources; {SHARING} says whose they are"
+            )
     return found
 
 

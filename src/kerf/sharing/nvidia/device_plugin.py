@@ -83,6 +83,11 @@ def find_plugin_configs(config_maps: Sequence[ConfigMap]) -> PluginConfigs:
     return PluginConfigs(found, tuple(sorted(torn)))
 
 
+def states_configuration(config_maps: Sequence[ConfigMap]) -> bool:
+    """Whether a map holds a configuration of the device plugin, be it one that cannot be read."""
+    return any(_MARKS.search(text) for config_map in config_maps for text in config_map.data.values())
+
+
 def _config(name: str, document: Field) -> PluginConfig:
     strategy = document.child("flags").child("migStrategy")
     if strategy.value not in (None, NO_STRATEGY, SINGLE, MIXED):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.model.causes import Cause, Name
+from kerf.model.evidence import Evidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition, Profile
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
@@ -108,6 +109,11 @@ class Mig(Partitioned):
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Mig":
         """With the configurations of the cluster's ConfigMaps. Raises DecodeError for one that cannot be read."""
         return replace(self, plugin=plugin_configs(config_maps), mig=find_mig_configs(config_maps))
+
+    def installed(self, evidence: Evidence) -> "Mig":
+        """Itself."""
+        del evidence
+        return self
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Whether the node's layout makes instances, or feature discovery has seen some."""

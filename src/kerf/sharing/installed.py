@@ -1,0 +1,63 @@
+"""Device plugins recognised by the DaemonSets that their charts make, and on which nodes they run.
+
+HAMi's chart 2.10 (templates/device-plugin/daemonsetnvidia.yaml) labels its DaemonSet with a component, and names it
+`hami-device-plugin` after the release; the image is `projecthami/hami`. NVIDIA's plugin and operator call theirs
+`nvidia-device-plugin...`, from an image of that name (`k8s-device-plugin`). HAMi's DaemonSets for other vendors and its
+mock plugin have other components and images, and say nothing of NVIDIA's cards.
+"""
+
+from collections.abc import Mapping
+
+from kerf.model.constraints import WELL_KNOWN
+from kerf.model.evidence import DevicePlugin, Project
+from kerf.model.snapshot import DaemonSet
+
+_COMPONENT, _HAMIS_COMPONENT = "app.kubernetes.io/component", "hami-device-plugin"
+_HAMIS_NAME, _HAMIS_IMAGE = "hami-device-plugin", "projecthami/hami"
+_NVIDIAS_NAME, _NVIDIAS_IMAGE = "nvidia-device-plugin", "nvidia/k8s-device-plugin"
+_DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
+"""Beginnings of labels that discovery writes on nodes with cards, so no pool states them."""
+
+
+def plugin_of(daemon_set: DaemonSet) -> DevicePlugin | None:
+    """The device plugin that a DaemonSet is; None for any other, and for one whose program says it is another's."""
+    project = _project(daemon_set)
+    if project is None:
+        return None
+    asked = daemon_set.pod.spec.node_selector
+    selector = tuple((key, min(asked[key].values)) for key in sorted(asked) if asked[key].values)
+    return DevicePlugin(project, selector)
+
+
+def _project(daemon_set: DaemonSet) -> Project | None:
+    images = tuple(_repository(each.image) for each in daemon_set.programs)
+    if any(image.endswith(_HAMIS_IMAGE) for image in images):
+        return Project.HAMI if "device-plugin" in daemon_set.name or _is_labelled(daemon_set) else None
+    if any(image.endswith(_NVIDIAS_IMAGE) for image in images):
+        # Feature discovery, MPS and the configuration's watcher come in the same image.
+        return Project.NVIDIA if "device-plugin" in daemon_set.name else None
+    if _is_labelled(daemon_set) or daemon_set.name.endswith(_HAMIS_NAME):
+        return Project.HAMI
+    return Project.NVIDIA if _NVIDIAS_NAME in daemon_set.name else None
+
+
+def _is_labelled(daemon_set: DaemonSet) -> bool:
+    return daemon_set.pod.labels.get(_COMPONENT) == _HAMIS_COMPONENT
+
+
+def _repository(image: str) -> str:
+    """The image without tag and digest."""
+    path, slash, last = image.partition("@")[0].rpartition("/")
+    return path + slash + last.partition(":")[0]
+
+
+def runs_on(plugin: DevicePlugin, labels: Mapping[str, str]) -> bool:
+    """Whether the DaemonSet's node selector lets it on a node with cards of these labels, as a pool states them.
+
+    A label that the pool does not state and that discovery or the cloud writes counts as there.
+    """
+    return all(labels.get(key, value if _is_given(key) else None) == value for key, value in plugin.selector)
+
+
+def _is_given(key: str) -> bool:
+    return key in WELL_KNOWN or key.startswith(_DISCOVERED)

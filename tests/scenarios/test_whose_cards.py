@@ -1,0 +1,138 @@
+"""Whose a pool's cards are, by what the input says of device plugins."""
+
+import pytest
+
+from tests.scenarios.documents import planned
+
+POOLS = """
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: cpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: ["c5.xlarge"]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: ["on-demand"]}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  template:
+    metadata: {labels: {gpu: "on"}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: ["g5.xlarge"]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: ["on-demand"]}
+"""
+TIME_SLICING = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: time-slicing-config, namespace: gpu-operator}
+data:
+  any: |-
+    version: v1
+    sharing:
+      timeSlicing:
+        renameByDefault: true
+        resources: [{name: nvidia.com/gpu, replicas: 6}]
+"""
+HAMI_MAP = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: hami-scheduler-device, namespace: kube-system}
+data: {device-config.yaml: "nvidia: {}"}
+"""
+
+
+def pods(number: int, asked: str, spec: str = "") -> str:
+    """A Deployment of so many pods that ask for that."""
+    return f"""
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: app, namespace: default}}
+spec:
+  replicas: {number}
+  selector: {{matchLabels: {{app: app}}}}
+  template:
+    metadata: {{labels: {{app: app}}}}
+    spec:
+      {spec}
+      containers: [{{name: main, image: app, resources: {{requests: {{cpu: 100m}}, limits: {{{asked}}}}}}}]
+"""
+
+
+def test_a_pool_labelled_for_hami_is_nvidias_where_only_nvidias_plugin_is_configured() -> None:
+    """A5, the finding: 6 pods of 6 were refused; they share one card."""
+    plan = planned(POOLS + TIME_SLICING + pods(6, "nvidia.com/gpu.shared: 1"))
+
+    assert (0, ["g5.xlarge"]) == (plan.exit_code, plan.bought)
+    assert any("does not make its cards HAMi's" in note for note in plan.plan["notes"])
+
+
+def test_the_same_pool_is_hamis_once_its_config_map_is_there() -> None:
+    """A5: other evidence of HAMi beats NVIDIA's configuration, and nothing is assumed."""
+    plan = planned(POOLS + TIME_SLICING + HAMI_MAP + pods(6, "nvidia.com/gpumem: 3000"))
+
+    assert ["g5.xlarge"] == plan.bought
+    assert [] == [note for note in plan.plan["notes"] if "HAMi" in note]
+
+
+@pytest.mark.parametrize(("asked", "is_assumed"), [("nvidia.com/gpu: 1", True), ("nvidia.com/gpumem: 3000", False)])
+def test_what_rests_on_the_label_alone_is_said(asked: str, is_assumed: bool) -> None:
+    """A5: an assumption is a note; pods that ask for HAMi's resources are evidence, so it is none then."""
+    notes = planned(POOLS + pods(1, asked)).plan["notes"]
+
+    assert is_assumed == any("which this plan assumes" in note for note in notes)
+
+
+def test_pods_that_ask_for_no_gpu_need_no_note_of_it() -> None:
+    """A plan in which nobody asks for a GPU rests on no family."""
+    assert [] == [note for note in planned(POOLS + pods(1, "memory: 1Gi")).plan["notes"] if "HAMi" in note]
+
+
+TAINTED = POOLS + "      taints: [{key: gpu, value: only, effect: NoSchedule}]\n"
+
+
+def test_the_reason_is_that_of_the_pool_that_has_what_the_pod_asks() -> None:
+    """A5: a GPU pool's refusal goes before "c5.xlarge has no GPU", and its smaller change is what is advised."""
+    (pod,) = planned(TAINTED + HAMI_MAP + pods(1, "nvidia.com/gpu: 1")).plan["unplaced"]
+
+    assert "taints" == pod["stage"]
+    assert "c5.xlarge" not in pod["reason"]
+    assert "Deployment" == pod["patch"]["kind"]
+    assert "tolerations" in pod["patch"]["patch"]
+
+
+def test_where_no_pool_has_a_gpu_that_is_the_reason() -> None:
+    """Then the nearest is what it was: there is nothing else to say."""
+    only_cpu = POOLS[: POOLS.rindex("---")]
+    (pod,) = planned(only_cpu + pods(1, "nvidia.com/gpu: 1")).plan["unplaced"]
+
+    assert "c5.xlarge" in pod["reason"]
+
+
+def test_a_refused_slice_in_nvidias_cluster_is_told_how_to_say_that_hami_is_there() -> None:
+    """The label is there already, so the patch is the annotation that goes before every label."""
+    daemon = """
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-device-plugin-daemonset, namespace: gpu-operator}
+spec:
+  selector: {matchLabels: {app: plugin}}
+  template:
+    metadata: {labels: {app: plugin}}
+    spec: {containers: [{name: plugin, image: nvcr.io/nvidia/k8s-device-plugin:v0.17.4}]}
+"""
+    (pod,) = planned(POOLS + daemon + pods(1, "nvidia.com/gpumem: 3000")).plan["unplaced"]
+
+    assert "annotate NodePool gpu with kerf.dev/gpu-sharing: hami, if HAMi has its cards" == pod["hint"]
+    assert {"kind": "NodePool", "name": "gpu"}.items() <= pod["patch"].items()
