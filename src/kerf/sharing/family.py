@@ -198,6 +198,14 @@ class Family(Protocol):
         """What one pod with this demand would count against a ResourceQuota's keys, by the family's admission."""
         ...
 
+    def quota_held(self, demand: PodDemand, cards: int) -> Resources:
+        """What the family then counts for one pod with this demand, on nodes of at most so many cards."""
+        ...
+
+    def quota_limits(self, quota: ResourceQuota) -> Resources:
+        """The limits of a quota that the family enforces, in the units of what it counts."""
+        ...
+
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """Sort key among fitting nodes: the real scheduler takes the smallest."""
         ...

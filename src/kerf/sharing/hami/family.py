@@ -19,7 +19,16 @@ from kerf.model.pods import HAMI_SCHEDULER, Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
 from kerf.sharing.family import SHARING, Fit, NoFit, Occupant, Refused
-from kerf.sharing.hami.admission import IGNORE_LABEL, Admitted, Denied, admit, asked, is_dropped, requests_of
+from kerf.sharing.hami.admission import (
+    IGNORE_LABEL,
+    Admitted,
+    Denied,
+    admit,
+    asked,
+    is_dropped,
+    limits_of,
+    requests_of,
+)
 from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
 from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
@@ -311,6 +320,28 @@ class Hami:
         memory = max(sum(r.memory_mib * r.count for r in apps), *(r.memory_mib * r.count for r in first), 0)
         cores = max(sum(r.cores * r.count for r in apps), *(r.cores * r.count for r in first), 0)
         return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
+    def quota_held(self, demand: PodDemand, cards: int) -> Resources:
+        """On one card what HAMi's record comes to; on several each container may be on its own, so all that it asks.
+
+        The record has a part for each container that asks for a card, init containers first, and HAMi takes as many of
+        the first parts for init containers as the pod has (`CollapseInitContainerUsage`, pkg/device, v2.10.0). So
+        beside an init container that asks for none, the first app container counts as one: not the sum is booked, but
+        the larger of it and the rest.
+        """
+        if cards != 1:
+            return self.quota_asked(demand)
+        requests = [c.request for c in demand.containers if c.request is not None]
+        init_count = sum(c.is_init for c in demand.containers)
+        first, rest = requests[:init_count], requests[init_count:]
+        memory = max(sum(r.memory_mib for r in rest), *(r.memory_mib for r in first), 0)
+        cores = max(sum(r.cores for r in rest), *(r.cores for r in first), 0)
+        return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
+    def quota_limits(self, quota: ResourceQuota) -> Resources:
+        """Memory in MiB, although the quota states it by HAMi's memory factor; cores."""
+        held = (limits_of(quota, resource, self.config) for resource in (self.config.memory, self.config.cores))
+        return Resources(pair for pairs in held for pair in pairs)
 
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """HAMi takes the node with the highest score, or with the lowest where the policy is exactly `spread`."""
