@@ -136,3 +136,92 @@ spec:
 
     assert "annotate NodePool gpu with kerf.dev/gpu-sharing: hami, if HAMi has its cards" == pod["hint"]
     assert {"kind": "NodePool", "name": "gpu"}.items() <= pod["patch"].items()
+
+
+SHARED = POOLS.replace('metadata: {labels: {gpu: "on"}}', "metadata: {labels: {any: thing}}")
+MIG = """
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: mig}
+spec:
+  template:
+    metadata: {labels: {nvidia.com/mig.config: all-1g.5gb}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: ["p4d.24xlarge"]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: ["on-demand"]}
+"""
+POLICY = """
+---
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy}
+spec: {%s}
+"""
+TWO_CONFIGS = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: plugin-config, namespace: gpu-operator}
+data:
+  any: |-
+    version: v1
+    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 3}]}}
+  other: |-
+    version: v1
+    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}
+"""
+ONE_CONFIG = TWO_CONFIGS[: TWO_CONFIGS.index("  other:")]
+
+
+def test_instances_that_the_operators_strategy_does_not_show_are_not_bought_for() -> None:
+    """C1: a p4d at 21.96 USD/h was planned for pods that never fit."""
+    asking = pods(1, "nvidia.com/mig-1g.5gb: 1")
+
+    refused = planned(MIG + POLICY % "mig: {strategy: single}" + asking)
+    assert [] == refused.bought
+    assert "nvidia.com/mig-1g.5gb" in refused.plan["unplaced"][0]["reason"]
+    assert ["p4d.24xlarge"] == planned(MIG + POLICY % "mig: {strategy: mixed}" + asking).bought
+
+
+def test_the_policys_default_configuration_is_that_of_nodes_without_a_label() -> None:
+    """C1: seven pods share three nodes, and seven were planned."""
+    named = POLICY % "devicePlugin: {config: {name: plugin-config, default: any}}"
+
+    assert 3 == len(planned(SHARED + TWO_CONFIGS + named + pods(7, "nvidia.com/gpu: 1")).bought)
+
+
+@pytest.mark.parametrize("spec", ["devicePlugin: {config: {name: plugin-config}}", "devicePlugin: {enabled: true}"])
+def test_without_a_default_the_operator_shares_nothing(spec: str) -> None:
+    """C1: three pods need three nodes, and one was planned: the operator's fallback is an empty configuration."""
+    plan = planned(SHARED + ONE_CONFIG + POLICY % spec + pods(3, "nvidia.com/gpu: 1"))
+
+    assert 3 == len(plan.bought)
+    assert [] == [note for note in plan.plan["notes"] if "unknown" in note]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (SHARED + ONE_CONFIG + pods(3, "nvidia.com/gpu: 1"), "which configuration of NVIDIA's device plugin nodes"),
+        (MIG + pods(1, "nvidia.com/mig-1g.5gb: 1"), "the MIG strategy of NVIDIA's device plugin is unknown"),
+        (
+            SHARED + POLICY % "devicePlugin: {config: {name: x, default: any}}" + pods(1, "nvidia.com/gpu: 1"),
+            "which no ConfigMap that is read holds",
+        ),
+    ],
+)
+def test_what_a_plan_rests_on_and_nothing_says_is_said(text: str, expected: str) -> None:
+    """C1: where neither a ClusterPolicy nor the plugin's DaemonSet, or the ConfigMap they name, is in the input."""
+    (note,) = [note for note in planned(text).plan["notes"] if "NVIDIA" in note]
+
+    assert expected in note
+
+
+def test_a_cluster_policy_of_another_project_is_passed_over() -> None:
+    """Kyverno has a kind of the same name."""
+    other = (POLICY % "rules: []").replace("nvidia.com/v1", "kyverno.io/v1")
+
+    assert ["g5.xlarge"] == planned(SHARED + other + pods(1, "nvidia.com/gpu: 1")).bought

@@ -105,7 +105,7 @@ def test_what_is_installed_beats_all_of_nvidias(witnesses: tuple[Witness, ...], 
 def test_what_pods_ask_for_beats_the_label_and_a_config_map() -> None:
     """A5: but no DaemonSet of NVIDIA's, because a plugin that runs is more than a wish that any tenant may state."""
     assert ("hami", Basis.ASKED) == owner(SLICE, maps=(TIME_SLICED,))
-    assert ("time-slicing", Basis.ASKED) == owner(SLICE, nvidias(), maps=(TIME_SLICED,))
+    assert ("whole", Basis.ASKED) == owner(SLICE, nvidias(), maps=(TIME_SLICED,))
     assert ("time-slicing", Basis.LABEL) == owner(a_pod(gpu=1), maps=(TIME_SLICED,))
 
 

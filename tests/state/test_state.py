@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kerf.errors import DecodeError
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PLANNED_PODS, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
 from kerf.model.promises import Promises, devices_text, written
@@ -347,3 +348,15 @@ def test_pods_that_come_and_go_join_no_node_anew_where_hami_is_installed() -> No
 
     assert state.snapshot(NOON_S).evidence.asked
     assert before is state.snapshot(NOON_S).nodes
+
+
+def test_a_cluster_policy_counts_while_it_is_there() -> None:
+    """C1: without a ConfigMap named in it, the operator's plugin shares nothing."""
+    state, policy = ClusterState(), ClusterPolicy("cluster-policy")
+    state.apply(Upserted(ConfigMap("gpu-operator", "time-slicing-config", {"any": SLICED})))
+
+    assert "time-slicing" == state.family_of(a_node("n"), None).name
+    state.apply(Upserted(policy))
+    assert "whole" == state.family_of(a_node("n"), None).name
+    state.apply(Deleted(policy))
+    assert "time-slicing" == state.family_of(a_node("n"), None).name

@@ -17,6 +17,7 @@ from kerf.lint.knowledge import exporters
 from kerf.lint.subject import POOLS, Subject
 from kerf.manifests.decoded import Workload
 from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements, untolerated
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -113,7 +114,7 @@ class LintContext:
         maps = tuple(s.value for s in self.of_kind("ConfigMap") if isinstance(s.value, ConfigMap))
         gathered = Gathered()
         for value in (*(s.value for s in self.subjects), *(held.pod for held in self.workloads)):
-            if isinstance(value, Pod | Node | DaemonSet):
+            if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy):
                 gathered.note(None, value)
         try:
             return judged(of_plugins(maps), gathered)[0]

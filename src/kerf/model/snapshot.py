@@ -6,7 +6,7 @@ from functools import cached_property
 
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
-from kerf.model.evidence import NO_EVIDENCE, Evidence
+from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, Evidence
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
@@ -100,6 +100,7 @@ Watched = (
     | PodGroup
     | PodTemplate
     | ProvisioningRequest
+    | ClusterPolicy
 )
 """Every kind of object that the state follows."""
 

@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from kerf.model.evidence import DevicePlugin, Evidence
+from kerf.model.evidence import ClusterPolicy, DevicePlugin, Evidence
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import PLUGIN_NAMESPACES, DaemonSet
 from kerf.sharing.hami.records import is_registered
-from kerf.sharing.installed import plugin_of
+from kerf.sharing.installed import plugin_of, plugin_of_policy
 
 _NOTHING: frozenset[str] = frozenset()
-Witness = Pod | Node | DaemonSet
+Witness = Pod | Node | DaemonSet | ClusterPolicy
 
 
 class Gathered:
@@ -35,7 +35,12 @@ class Gathered:
             held = self._registered
             self._registered += _is_registered(after) - _is_registered(before)
             return bool(held) != bool(self._registered)
-        return isinstance(value, DaemonSet) and self._note_daemon(value, is_gone=after is None)
+        if isinstance(value, DaemonSet):
+            is_theirs = after is not None and value.namespace in self._namespaces
+            return self._note_plugin((value.namespace, value.name), plugin_of(value) if is_theirs else None)
+        if isinstance(value, ClusterPolicy):
+            return self._note_plugin(("", value.name), None if after is None else plugin_of_policy(value))
+        return False
 
     def _note_pod(self, before: Witness | None, after: Witness | None) -> bool:
         gone, come = _asked(before), _asked(after)
@@ -47,18 +52,15 @@ class Gathered:
         self._asking = Counter({name: number for name, number in self._asking.items() if number > 0})
         return known != set(self._asking)
 
-    def _note_daemon(self, daemon_set: DaemonSet, *, is_gone: bool) -> bool:
-        key = daemon_set.namespace, daemon_set.name
+    def _note_plugin(self, key: tuple[str, str], plugin: DevicePlugin | None) -> bool:
         held = self._plugins.pop(key, None)
-        if not is_gone and daemon_set.namespace in self._namespaces:
-            plugin = plugin_of(daemon_set)
-            if plugin is not None:
-                self._plugins[key] = plugin
-        return held != self._plugins.get(key)
+        if plugin is not None:
+            self._plugins[key] = plugin
+        return held != plugin
 
     def evidence(self, resources: Iterable[str]) -> Evidence:
         """All of it; of what pods ask for only these resources."""
-        plugins = tuple(sorted(set(self._plugins.values())))
+        plugins = tuple(sorted(set(self._plugins.values()), key=lambda each: (not each.of_operator, each)))
         return Evidence(plugins, self._registered > 0, frozenset(name for name in resources if name in self._asking))
 
 

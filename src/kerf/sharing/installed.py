@@ -9,12 +9,14 @@ mock plugin have other components and images, and say nothing of NVIDIA's cards.
 from collections.abc import Mapping
 
 from kerf.model.constraints import WELL_KNOWN
-from kerf.model.evidence import DevicePlugin, Project
+from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginSettings, Project
 from kerf.model.snapshot import DaemonSet
 
 _COMPONENT, _HAMIS_COMPONENT = "app.kubernetes.io/component", "hami-device-plugin"
 _HAMIS_NAME, _HAMIS_IMAGE = "hami-device-plugin", "projecthami/hami"
 _NVIDIAS_NAME, _NVIDIAS_IMAGE = "nvidia-device-plugin", "nvidia/k8s-device-plugin"
+_OPERATORS_LABEL = ("nvidia.com/gpu.deploy.device-plugin", "true")
+_STRATEGIES, _CHARTS_FALLBACKS = ("none", "single", "mixed"), "named,single"
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
 """Beginnings of labels that discovery writes on nodes with cards, so no pool states them."""
 
@@ -26,7 +28,39 @@ def plugin_of(daemon_set: DaemonSet) -> DevicePlugin | None:
         return None
     asked = daemon_set.pod.spec.node_selector
     selector = tuple((key, min(asked[key].values)) for key in sorted(asked) if asked[key].values)
-    return DevicePlugin(project, selector)
+    return DevicePlugin(project, selector, _settings(daemon_set) if project is Project.NVIDIA else PluginSettings())
+
+
+def plugin_of_policy(policy: ClusterPolicy) -> DevicePlugin | None:
+    """The device plugin that the GPU operator installs; None where the policy switches it off.
+
+    Without a ConfigMap the operator starts it without configurations; with one and without a default, nodes without a
+    label have none (controllers/object_controls.go of the operator, `handleDevicePluginConfig`).
+    """
+    if not policy.has_plugin:
+        return None
+    uses_config = bool(policy.config_map)
+    fallbacks = ("empty",) if uses_config and not policy.default else ()
+    settings = PluginSettings(uses_config, policy.config_map, policy.default, fallbacks, policy.mig_strategy)
+    return DevicePlugin(Project.NVIDIA, (_OPERATORS_LABEL,), settings, of_operator=True)
+
+
+def _settings(daemon_set: DaemonSet) -> PluginSettings:
+    """From the arguments and variables of all its containers: the plugin's, and those of its configuration manager.
+
+    A flag counts before a variable, and both before a configuration (README of k8s-device-plugin 0.17).
+    """
+    variables = dict(pair for each in daemon_set.programs for pair in each.environment)
+    flags = dict(flag.partition("=")[::2] for each in daemon_set.programs for flag in each.arguments)
+    manages = "DEFAULT_CONFIG" in variables or "FALLBACK_STRATEGIES" in variables
+    fallbacks = variables.get("FALLBACK_STRATEGIES", _CHARTS_FALLBACKS).split(",")
+    strategy = flags.get("--mig-strategy") or variables.get("MIG_STRATEGY", "")
+    return PluginSettings(
+        manages or bool(variables.get("CONFIG_FILE") or flags.get("--config-file")),
+        default=variables.get("DEFAULT_CONFIG", ""),
+        fallbacks=tuple(each.strip() for each in fallbacks if each.strip()),
+        mig_strategy=strategy if strategy in _STRATEGIES else "",
+    )
 
 
 def _project(daemon_set: DaemonSet) -> Project | None:

@@ -14,7 +14,7 @@ from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import CONFIG_MAP as HAMI_CONFIG_MAP
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.nvidia.choice import CHOICES, CONFIGURATION_LABELS
-from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, COPY
 from kerf.sharing.nvidia.mig import Mig
 from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
 from kerf.sharing.nvidia.mps import Mps
@@ -29,7 +29,7 @@ CONFIG_MAPS = (
     "mps-config",
     "device-plugin-config",
     "nvidia-device-plugin-configs",
-    "kerf-gpu-sharing",
+    COPY,
 )
 """The ConfigMaps that are read in a cluster, in the namespaces of plugins: the names of HAMi's chart, of NVIDIA's GPU
 operator and device plugin and their documentation (2026-11), and one for a copy of what is called otherwise. Offline

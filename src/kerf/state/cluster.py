@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.errors import DecodeError
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import group_of
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
@@ -138,7 +139,7 @@ class ClusterState(Objects):
     def _index(self, key: str, before: Any, after: Any) -> None:
         """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
         value = before if after is None else after
-        if isinstance(value, Pod | Node | DaemonSet) and self._gathered.note(before, after):
+        if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy) and self._gathered.note(before, after):
             self._configure()
         if isinstance(value, Pod):
             self._move_pod(key, before, after)

@@ -398,6 +398,7 @@ def _snapshot(
         decoded.node_classes,
         decoded.nodes,
         decoded.daemon_sets,
+        decoded.cluster_policies,
         decoded.disruption_budgets,
         # Checkpoints are no configuration, and large.
         (held for held in decoded.config_maps if not held.name.startswith(SHARD_NAME)),

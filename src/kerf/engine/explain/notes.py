@@ -1,20 +1,27 @@
 """What an operator should know beside a plan."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted
 from kerf.engine.headroom.prewarm import prewarm_problem, warnings
+from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.sharing.family import SHARING
+from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
+from kerf.sharing.nvidia.choice import label_choices
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.mig import STRATEGY_LABEL, Mig
+from kerf.sharing.nvidia.replicas import Replicated
+from kerf.sharing.nvidia.whole import Whole
 from kerf.sharing.registry import families_of, owner_of, unknown_sharing
 
 _GPU_RESOURCES = "nvidia.com/"
+_NEITHER = "there is neither its DaemonSet nor a ClusterPolicy"
 
 
 def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
@@ -47,6 +54,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     found.extend(_sharing_notes(snapshot))
     if any(name.startswith(_GPU_RESOURCES) for pod in pending for name in pod.spec.requests):
         found.extend(_label_notes(snapshot))
+        found.extend(_unknown_notes(snapshot, market))
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
     for cron_job in snapshot.cron_jobs:
         found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
@@ -110,6 +118,42 @@ def _label_notes(snapshot: ClusterSnapshot) -> list[str]:
                 f"DaemonSet or ConfigMap of HAMi, and no pod asks for its resources; {SHARING} says whose they are"
             )
     return found
+
+
+def _unknown_notes(snapshot: ClusterSnapshot, market: Market) -> list[str]:
+    """Pools with GPUs of which the plan rests on how NVIDIA's device plugin was started, where nothing says so."""
+    families, offered = families_of(snapshot), supply(snapshot, market)
+    found = []
+    for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
+        held = (*offered.by_pool.get(pool.name, ()), *(c for c in offered.unavailable if c.pool.name == pool.name))
+        if any(each.kind.devices for each in held):
+            annotations = pool.stated_annotations
+            choices = label_choices(pool.labels, annotations, has_mig=True)
+            said = (_unknown({**pool.labels, **choice}, annotations, families) for choice in choices)
+            found += [f"NodePool {pool.name}: {text}" for text in dict.fromkeys(said) if text]
+    return found
+
+
+def _unknown(labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family]) -> str:
+    """What is not known of nodes with these labels, and what is planned for; empty where nothing rests on it."""
+    family = owner_of(labels, annotations, families)
+    if not isinstance(family, Mig | Replicated | Whole):
+        return ""
+    plugin, default = family.plugin, family.plugin.default(labels)
+    if isinstance(family, Mig) and not plugin.mig_strategy(labels) and STRATEGY_LABEL not in labels:
+        why = _NEITHER if plugin.settings(labels) is None else "no ConfigMap that is read holds its configuration"
+        return f"the MIG strategy of NVIDIA's device plugin is unknown ({why}): planned for mixed and single"
+    if plugin.is_unread(labels):
+        return (
+            f"NVIDIA's device plugin gives its nodes the configuration {default}, which no ConfigMap that is read "
+            "holds: planned without it"
+        )
+    if isinstance(family, Replicated) and plugin.settings(labels) is None and default and CONFIG_LABEL not in labels:
+        return (
+            f"which configuration of NVIDIA's device plugin nodes without the label {CONFIG_LABEL} have is unknown "
+            f"({_NEITHER}): planned with {default}, which its own chart gives them and the GPU operator does not"
+        )
+    return ""
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:

@@ -140,6 +140,9 @@ FORMS: Mapping[str, Form] = {
     "CapacityWindow": _object(_OF_NODES, spec=_WINDOW_SPEC, status=None),
     "ConfigMap": _object(data=None),
     "ResourceQuota": _object(spec=None),
+    "ClusterPolicy": _object(
+        spec=_of("", mig=_of("strategy"), devicePlugin=_of("enabled", config=_of("name default")))
+    ),
     "LimitRange": _object(spec=None),
     "PriorityClass": _object(_OF_NODES, value=None, globalDefault=None, preemptionPolicy=None),
     "PodDisruptionBudget": _object(spec=None, status=_of("disruptionsAllowed")),

@@ -42,9 +42,8 @@ class Replicated(Partitioned):
         return replace(self, plugin=find_plugin_configs(config_maps), mig=find_mig_configs(config_maps))
 
     def installed(self, evidence: Evidence) -> Self:
-        """Itself."""
-        del evidence
-        return self
+        """With how the device plugin was started."""
+        return replace(self, plugin=self.plugin.installed(evidence))
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Whether the node's configuration shares cards so; of a node that runs, its labels are believed first."""

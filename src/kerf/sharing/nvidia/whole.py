@@ -49,9 +49,8 @@ class Whole(KubeletCounted):
         return replace(self, plugin=find_plugin_configs(config_maps))
 
     def installed(self, evidence: Evidence) -> "Whole":
-        """Itself."""
-        del evidence
-        return self
+        """With how the device plugin was started."""
+        return replace(self, plugin=self.plugin.installed(evidence))
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Always: it is asked last."""

@@ -7,12 +7,13 @@ with it but the sharing families' rules.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.gathering import Gathered
+from kerf.sharing.gathering import Gathered, Witness
 from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
 from kerf.sim.kubernetes.api import DELETED
 from kerf.sim.kubernetes.decoding import decoded
@@ -40,12 +41,12 @@ class Books:
 
     def note(self, type_: str, obj: Json) -> Pod | Node | None:
         """Take note of one API event; gives the pod or node it is about, else None."""
-        if obj["kind"] not in ("Pod", "Node", "ConfigMap", "DaemonSet"):
+        if obj["kind"] not in ("Pod", "Node", "ConfigMap", "DaemonSet", "ClusterPolicy"):
             return None
         value = decoded(obj)
         if isinstance(value, ConfigMap):
             self._note_config(type_, value)
-        elif isinstance(value, DaemonSet):
+        elif isinstance(value, DaemonSet | ClusterPolicy):
             is_gone = type_ == DELETED
             self._gather(value if is_gone else None, None if is_gone else value)
         elif isinstance(value, Node):
@@ -68,7 +69,7 @@ class Books:
             del self._config_maps[(config_map.namespace, config_map.name)]
         self._judge()
 
-    def _gather(self, before: Pod | Node | DaemonSet | None, after: Pod | Node | DaemonSet | None) -> None:
+    def _gather(self, before: Witness | None, after: Witness | None) -> None:
         if self._gathered.note(before, after):
             self._judge()
 

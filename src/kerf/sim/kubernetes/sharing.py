@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ConfigMap, DaemonSet
@@ -21,6 +22,7 @@ def families_in(api: InMemoryApi, asking: Iterable[Pod] = ()) -> tuple[Family, .
     """
     held, gathered = of_plugins(map(_config_map, api.list("ConfigMap"))), Gathered()
     _note(gathered, api.list("DaemonSet"))
+    _note(gathered, api.list("ClusterPolicy"))
     families, _ = judged(held, gathered)
     if not _is_open(families):
         return families
@@ -34,7 +36,7 @@ def families_in(api: InMemoryApi, asking: Iterable[Pod] = ()) -> tuple[Family, .
 def _note(gathered: Gathered, objects: Iterable[Json]) -> None:
     for each in objects:
         value = decoded(each)
-        if isinstance(value, Pod | Node | DaemonSet):
+        if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy):
             gathered.note(None, value)
 
 
