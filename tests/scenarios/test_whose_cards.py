@@ -94,7 +94,7 @@ def test_what_rests_on_the_label_alone_is_said(asked: str, is_assumed: bool) -> 
 
 
 def test_pods_that_ask_for_no_gpu_need_no_note_of_it() -> None:
-    """A plan in which nobody asks for a GPU rests on no family."""
+    """A plan without a GPU rests on no family."""
     assert [] == [note for note in planned(POOLS + pods(1, "memory: 1Gi")).plan["notes"] if "HAMi" in note]
 
 
@@ -119,7 +119,7 @@ def test_where_no_pool_has_a_gpu_that_is_the_reason() -> None:
     assert "c5.xlarge" in pod["reason"]
 
 
-def test_a_refused_slice_in_nvidias_cluster_is_told_how_to_say_that_hami_is_there() -> None:
+def test_a_refused_slice_in_nvidias_cluster_shows_how_to_say_that_hami_is_there() -> None:
     """The label is there already, so the patch is the annotation that goes before every label."""
     daemon = """
 ---

@@ -6,14 +6,15 @@ import pytest
 
 from kerf.manifests.decode import decode_object
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod
+from kerf.model.pods import Container, Pod
+from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.sharing.gathering import Gathered, Witness
 from kerf.sharing.hami.family import Basis, Hami
 from kerf.sharing.hami.records import REGISTER
 from kerf.sharing.installed import plugin_of
 from kerf.sharing.registry import judged, owner_of
-from kerf.testing.builders import a_container, a_pod
+from kerf.testing.builders import a_pod
 from tests.sharing.nvidia.builders import cut, mig_map, plugin_map, sharing
 
 LABEL = {"gpu": "on"}
@@ -123,7 +124,7 @@ def test_resources_count_by_the_names_that_hami_has_for_them() -> None:
     """With a ConfigMap that calls them otherwise, the chart's names are none of HAMi's."""
     text = "nvidia: {resourceMemoryName: example.com/mem, resourceCoreName: example.com/cores}"
     gathered = Gathered()
-    gathered.note(None, a_pod(containers=(a_container(**{"example.com/mem": 5}),)))
+    gathered.note(None, a_pod(containers=(Container("main", limits=Resources({"example.com/mem": 5})),)))
     gathered.note(None, SLICE)
     _, evidence = judged((ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": text}),), gathered)
 

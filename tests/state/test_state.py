@@ -337,7 +337,7 @@ def test_evidence_comes_and_goes_with_objects() -> None:
     assert "time-slicing" == owner()
 
 
-def test_pods_that_come_and_go_join_no_node_anew_where_hami_is_installed() -> None:
+def test_pods_that_come_and_go_rejoin_no_node_where_hami_is_installed() -> None:
     """The evidence that a pod adds changes nothing there, so no event goes through all nodes."""
     state = ClusterState()
     state.apply(Upserted(ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": "nvidia: {}"})))

@@ -79,7 +79,7 @@ class Hami:
     own: tuple[DevicePlugin, ...] = ()
     rivals: tuple[DevicePlugin, ...] = ()
     yields: bool = False
-    # Equal families decide alike. That pods come and go must not make all nodes be joined anew.
+    # Not compared: a pod that comes or goes must not make the state join every node again.
     basis: Basis = field(default=Basis.LABEL, compare=False)
 
     @cached_property
