@@ -12,6 +12,8 @@ from itertools import pairwise
 READ_VARIABLES = frozenset({"MIG_STRATEGY", "CONFIG_FILE", "DEFAULT_CONFIG", "FALLBACK_STRATEGIES"})
 """The environment of a device plugin that is read; any other variable may be a secret."""
 READ_FLAGS = ("--mig-strategy", "--config-file")
+HAMIS_IMAGE, NVIDIAS_IMAGE = "projecthami/hami", "nvidia/k8s-device-plugin"
+"""What the charts' images end with, whatever registry they are pulled from."""
 
 
 def read_arguments(arguments: Iterable[object]) -> tuple[str, ...]:
@@ -19,6 +21,14 @@ def read_arguments(arguments: Iterable[object]) -> tuple[str, ...]:
     texts = [each for each in arguments if isinstance(each, str)]
     found = [text for text in texts if text.partition("=")[0] in READ_FLAGS and "=" in text]
     return (*found, *(f"{flag}={value}" for flag, value in pairwise(texts) if flag in READ_FLAGS))
+
+
+def read_image(image: object) -> str:
+    """Which of the charts' images it is, without registry, tag and digest; empty for any other."""
+    path, slash, last = str(image).partition("@")[0].rpartition("/")
+    repository = path + slash + last.partition(":")[0]
+    known = (each for each in (HAMIS_IMAGE, NVIDIAS_IMAGE) if f"/{repository}".endswith(f"/{each}"))
+    return next(known, "")
 
 
 class Project(StrEnum):

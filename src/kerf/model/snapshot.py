@@ -67,7 +67,7 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A container of a DaemonSet: its image, and what `evidence` says is read of its arguments and environment."""
+    """A container of a DaemonSet: what `evidence` says is read of its image, arguments and environment."""
 
     image: str
     arguments: tuple[str, ...] = ()

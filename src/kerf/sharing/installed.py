@@ -9,12 +9,11 @@ mock plugin have other components and images, and say nothing of NVIDIA's cards.
 from collections.abc import Mapping
 
 from kerf.model.constraints import WELL_KNOWN
-from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginSettings, Project
+from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, ClusterPolicy, DevicePlugin, PluginSettings, Project
 from kerf.model.snapshot import DaemonSet
 
 _COMPONENT, _HAMIS_COMPONENT = "app.kubernetes.io/component", "hami-device-plugin"
-_HAMIS_NAME, _HAMIS_IMAGE = "hami-device-plugin", "projecthami/hami"
-_NVIDIAS_NAME, _NVIDIAS_IMAGE = "nvidia-device-plugin", "nvidia/k8s-device-plugin"
+_HAMIS_NAME, _NVIDIAS_NAME = "hami-device-plugin", "nvidia-device-plugin"
 _OPERATORS_LABEL = ("nvidia.com/gpu.deploy.device-plugin", "true")
 _STRATEGIES, _CHARTS_FALLBACKS = ("none", "single", "mixed"), "named,single"
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
@@ -64,10 +63,10 @@ def _settings(daemon_set: DaemonSet) -> PluginSettings:
 
 
 def _project(daemon_set: DaemonSet) -> Project | None:
-    images = tuple(_repository(each.image) for each in daemon_set.programs)
-    if any(image.endswith(_HAMIS_IMAGE) for image in images):
+    images = {each.image for each in daemon_set.programs}
+    if HAMIS_IMAGE in images:
         return Project.HAMI if "device-plugin" in daemon_set.name or _is_labelled(daemon_set) else None
-    if any(image.endswith(_NVIDIAS_IMAGE) for image in images):
+    if NVIDIAS_IMAGE in images:
         # Feature discovery, MPS and the configuration's watcher come in the same image.
         return Project.NVIDIA if "device-plugin" in daemon_set.name else None
     if _is_labelled(daemon_set) or daemon_set.name.endswith(_HAMIS_NAME):
@@ -77,12 +76,6 @@ def _project(daemon_set: DaemonSet) -> Project | None:
 
 def _is_labelled(daemon_set: DaemonSet) -> bool:
     return daemon_set.pod.labels.get(_COMPONENT) == _HAMIS_COMPONENT
-
-
-def _repository(image: str) -> str:
-    """The image without tag and digest."""
-    path, slash, last = image.partition("@")[0].rpartition("/")
-    return path + slash + last.partition(":")[0]
 
 
 def runs_on(plugin: DevicePlugin, labels: Mapping[str, str]) -> bool:

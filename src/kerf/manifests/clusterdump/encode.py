@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kerf.model.evidence import READ_VARIABLES, read_arguments
+from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.pods import READ_DOMAINS
 
 Object = dict[str, Any]
@@ -91,8 +91,8 @@ _POD_SPEC = _of(
     volumes=_claiming,
 )
 _TEMPLATE = _of("", metadata=_METADATA, spec=_POD_SPEC)
-_PROGRAM = {**_CONTAINER, "image": None, "command": _read_flags, "args": _read_flags, "env": _read_variables}
-"""A container that may be a device plugin; only what is read of its settings, since they may hold secrets."""
+_PROGRAM = {**_CONTAINER, "image": read_image, "command": _read_flags, "args": _read_flags, "env": _read_variables}
+"""A container that may be a device plugin: only what is read of it, since settings and names may be secrets."""
 _DAEMON_TEMPLATE = _of("", metadata=_METADATA, spec={**_POD_SPEC, "containers": _PROGRAM})
 _SELECTOR: Form = None
 _INIT_STATUS = _of("name", state=_of("", terminated=_of("exitCode")))

@@ -10,7 +10,7 @@ from kerf.manifests.pods.decode import selector_of, spec_at
 from kerf.manifests.schema import Path, Report
 from kerf.model.constraints import Toleration
 from kerf.model.cronjobs import CronJob
-from kerf.model.evidence import READ_VARIABLES, read_arguments
+from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.groups import KUEUE_QUEUE
 from kerf.model.pods import Owner, Pod
 from kerf.model.snapshot import DaemonSet, Program
@@ -64,7 +64,7 @@ def _program(container: dict[str, Any]) -> Program:
         (each["name"], str(each.get("value") or "")) for each in variables if each.get("name") in READ_VARIABLES
     )
     arguments = read_arguments((*(container.get("command") or ()), *(container.get("args") or ())))
-    return Program(container.get("image") or "", arguments, tuple(environment))
+    return Program(read_image(container.get("image")), arguments, tuple(environment))
 
 
 def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Workload:
