@@ -49,6 +49,17 @@ kind: ConfigMap
 metadata: {name: hami-scheduler-device, namespace: kube-system}
 data: {device-config.yaml: "nvidia: {}"}
 """
+DAEMON = """
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-device-plugin-daemonset, namespace: gpu-operator}
+spec:
+  selector: {matchLabels: {app: plugin}}
+  template:
+    metadata: {labels: {app: plugin}}
+    spec: {containers: [{name: plugin, image: nvcr.io/nvidia/k8s-device-plugin:v0.17.4}]}
+"""
 
 
 def pods(number: int, asked: str, spec: str = "") -> str:
@@ -121,18 +132,7 @@ def test_where_no_pool_has_a_gpu_that_is_the_reason() -> None:
 
 def test_a_refused_slice_in_nvidias_cluster_shows_how_to_say_that_hami_is_there() -> None:
     """The label is there already, so the patch is the annotation that goes before every label."""
-    daemon = """
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: nvidia-device-plugin-daemonset, namespace: gpu-operator}
-spec:
-  selector: {matchLabels: {app: plugin}}
-  template:
-    metadata: {labels: {app: plugin}}
-    spec: {containers: [{name: plugin, image: nvcr.io/nvidia/k8s-device-plugin:v0.17.4}]}
-"""
-    (pod,) = planned(POOLS + daemon + pods(1, "nvidia.com/gpumem: 3000")).plan["unplaced"]
+    (pod,) = planned(POOLS + DAEMON + pods(1, "nvidia.com/gpumem: 3000")).plan["unplaced"]
 
     assert "annotate NodePool gpu with kerf.dev/gpu-sharing: hami, if HAMi has its cards" == pod["hint"]
     assert {"kind": "NodePool", "name": "gpu"}.items() <= pod["patch"].items()
@@ -225,3 +225,12 @@ def test_a_cluster_policy_of_another_project_is_passed_over() -> None:
     other = (POLICY % "rules: []").replace("nvidia.com/v1", "kyverno.io/v1")
 
     assert ["g5.xlarge"] == planned(SHARED + other + pods(1, "nvidia.com/gpu: 1")).bought
+
+
+def test_a_tenants_device_plugin_is_named_and_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """F1: in a namespace that is no plugin's; a variable says where plugins are."""
+    theirs = DAEMON.replace("gpu-operator", "team-a")
+    plan = planned(POOLS + theirs + pods(1, "nvidia.com/gpumem: 3000"))
+
+    assert ["g5.xlarge"] == plan.bought
+    assert "note: not read: DaemonSet team-a/nvidia-device-plugin-daemonset: GPU plugins" in capsys.readouterr().err
