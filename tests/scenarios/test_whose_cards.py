@@ -1,7 +1,10 @@
 """Whose a pool's cards are, by what the input says of device plugins."""
 
+from pathlib import Path
+
 import pytest
 
+from kerf.cli.main import run
 from tests.scenarios.documents import planned
 
 POOLS = """
@@ -234,3 +237,36 @@ def test_a_tenants_device_plugin_is_named_and_changes_nothing(capsys: pytest.Cap
 
     assert ["g5.xlarge"] == plan.bought
     assert "note: not read: DaemonSet team-a/nvidia-device-plugin-daemonset: GPU plugins" in capsys.readouterr().err
+
+
+NO_DEFAULT = POLICY % "devicePlugin: {config: {name: plugin-config}}"
+SCENARIO = """
+apiVersion: kerf.dev/v1alpha1
+kind: Scenario
+metadata: {name: whose-cards}
+spec:
+  duration: 10m
+  objects: [objects.yaml]
+  expect:
+    - {at: 9m, nodes: {nodePool: gpu, count: %d}}
+    - {at: 9m, pods: {pending: 0, running: %d}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("objects", "nodes", "running"),
+    [
+        (POOLS + TIME_SLICING + pods(6, "nvidia.com/gpu.shared: 1"), 1, 6),
+        (POOLS + TIME_SLICING + pods(6, "nvidia.com/gpumem: 3000"), 1, 6),
+        (SHARED + ONE_CONFIG + NO_DEFAULT + pods(3, "nvidia.com/gpu: 1"), 3, 3),
+    ],
+    ids=["label-in-vain", "asked", "no-default"],
+)
+def test_the_simulated_cluster_goes_by_the_same_evidence(
+    tmp_path: Path, objects: str, nodes: int, running: int
+) -> None:
+    """A5, C1: its device plugins and HAMi's webhook, so that what is planned comes true there."""
+    (tmp_path / "objects.yaml").write_text(objects)
+    (tmp_path / "scenario.yaml").write_text(SCENARIO % (nodes, running))
+
+    assert 0 == run(["simulate", str(tmp_path / "scenario.yaml")])
