@@ -3,14 +3,14 @@ references, and no more of them than these tests need."""
 
 from typing import Any
 
-from kerf.kube.resources import POD_GROUPS, PROVISIONING_REQUESTS, VOLCANO_POD_GROUPS, Resource
+from kerf.kube.resources import CLUSTER_POLICIES, POD_GROUPS, PROVISIONING_REQUESTS, VOLCANO_POD_GROUPS, Resource
 
 Object = dict[str, Any]
 
 
 def definitions() -> list[Object]:
-    """PodGroup of both schedulers, and ProvisioningRequest."""
-    return [_definition(each) for each in (POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS)]
+    """PodGroup of both schedulers, ProvisioningRequest, and ClusterPolicy of NVIDIA's GPU operator."""
+    return [_definition(each) for each in (POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, CLUSTER_POLICIES)]
 
 
 def _definition(resource: Resource) -> Object:
@@ -22,6 +22,7 @@ def _definition(resource: Resource) -> Object:
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
     }
+    scope = "Namespaced" if resource.is_namespaced else "Cluster"
     names = {"plural": resource.plural, "kind": resource.kind}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -31,5 +32,5 @@ def _definition(resource: Resource) -> Object:
             # The API server asks for it where a group ends like one of Kubernetes itself.
             "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
         },
-        "spec": {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]},
+        "spec": {"group": resource.group, "scope": scope, "names": names, "versions": [version]},
     }

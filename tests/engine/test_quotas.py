@@ -1,9 +1,11 @@
 """A ResourceQuota holds inside a batch: nothing is bought for a pod that HAMi will refuse anyway."""
 
+import pytest
+
 from kerf.engine.explain.plan import plan
 from kerf.model.plan import Stage
-from kerf.model.snapshot import ResourceQuota
-from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from kerf.model.snapshot import ConfigMap, ResourceQuota
+from kerf.testing.builders import a_container, a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
 MARKET = a_market(an_instance_type("g5.xlarge", devices=cards(1), price="1.006"))
 POOL = a_pool(labels={"gpu": "on"})
@@ -40,3 +42,23 @@ def test_what_pods_hold_already_counts() -> None:
     made = plan(a_snapshot(pools=[POOL], pods=[a_pod(gpu=1, gpumem=8000)], quotas=(used,)), MARKET)
 
     assert 1 == len(made.unplaced)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, 2), (4, 1)])
+def test_an_init_container_without_a_gpu_takes_the_first_app_containers_part(number: int, expected: int) -> None:
+    """A7: HAMi's record then books 4000 MiB of two app containers of 4000 on one card; on several cards both."""
+    market = a_market(an_instance_type("g5.xlarge", devices=cards(number), price="1.006"))
+    apps = tuple(a_container(name, gpu=1, gpumem=4000, cores=10) for name in ("a", "b"))
+    pods = [a_pod(f"p-{n}", containers=apps, init_containers=(a_container("load"),)) for n in range(2)]
+    made = plan(a_snapshot(pools=[POOL], pods=pods, quotas=(quota(12_000),)), market)
+
+    assert expected == 2 - len(made.unplaced)
+
+
+def test_a_quota_is_stated_in_hamis_unit_of_memory() -> None:
+    """With a memory factor of 1024 a quota of 20 leaves room for two pods of 10."""
+    config = ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": "nvidia: {memoryFactor: 1024}"})
+    pods = [a_pod(f"p-{n}", gpu=1, gpumem=10) for n in range(3)]
+    made = plan(a_snapshot(pools=[POOL], pods=pods, quotas=(quota(20),), config_maps=(config,)), MARKET)
+
+    assert ["default/p-2"] == [unplaced.pod for unplaced in made.unplaced]

@@ -118,8 +118,14 @@ def test_the_default_namespaces_are_those_of_charts_and_guides() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, expected", [("nvidia: {deviceSplitCount: 3}", True), ("nvidia: [", True), ("{}", False)]
+    "held, expected",
+    [
+        (config_map("nvidia: {deviceSplitCount: 3}"), True),
+        (config_map("nvidia: ["), True),
+        (config_map("{}"), True),
+        (ConfigMap("kube-system", "other", {"a": "b"}), False),
+    ],
 )
-def test_a_map_configures_where_it_says_something_else_than_the_defaults(text: str, expected: bool) -> None:
-    """Or tries to, and cannot be read."""
-    assert expected == configures(config_map(text))
+def test_a_map_configures_where_a_family_reads_it(held: ConfigMap, expected: bool) -> None:
+    """Or tries to, and cannot; HAMi's with the defaults says that HAMi is there."""
+    assert expected == configures(held)

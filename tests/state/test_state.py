@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kerf.errors import DecodeError
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PLANNED_PODS, PREDICTED_DEVICES, REGISTERED
 from kerf.model.pods import RUNNING
 from kerf.model.promises import Promises, devices_text, written
@@ -21,6 +22,7 @@ from kerf.state import (
 from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod, a_pool, cards, resources
 from tests.engine.worlds import HAMI, a_hami_node, a_hami_pool, a_slice, joined, registered_cards, seen
 
+SLICED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
 PREDICTED = {PREDICTED_DEVICES: devices_text(cards(1))}
 
 
@@ -312,3 +314,49 @@ def test_what_a_node_says_of_its_cards_goes_before_its_pool() -> None:
     node = replace(a_node(annotations={"kerf.dev/gpu-sharing": "none"}), allocatable=shown, capacity=shown)
 
     assert "whole" == joined(seen(pool, node, a_claim("c", node_name="node"))).family
+
+
+def test_evidence_comes_and_goes_with_objects() -> None:
+    """A5: a register on one node makes HAMi known for pools; so does a pod that asks for slices, until it ends."""
+    maps = ConfigMap("gpu-operator", "time-slicing-config", {"default": SLICED})
+    labelled, sliced = a_node("n", labels=HAMI), a_slice("p", gpumem=5)
+    state = ClusterState()
+
+    def owner() -> str:
+        return state.family_of(labelled, None).name
+
+    state.apply(Upserted(maps))
+    assert "time-slicing" == owner()
+    state.apply(Upserted(a_hami_node(a_node("other"))))
+    assert "hami" == owner()
+    state.apply(Deleted(a_node("other")))
+    assert "time-slicing" == owner()
+    state.apply(Upserted(sliced))
+    assert "hami" == owner()
+    state.apply(Upserted(replace(sliced, phase="Succeeded")))
+    assert "time-slicing" == owner()
+
+
+def test_pods_that_come_and_go_rejoin_no_node_where_hami_is_installed() -> None:
+    """The evidence that a pod adds changes nothing there, so no event goes through all nodes."""
+    state = ClusterState()
+    state.apply(Upserted(ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": "nvidia: {}"})))
+    state.apply(Upserted(a_node("n")))
+    before = state.snapshot(NOON_S).nodes
+
+    state.apply(Upserted(a_slice("p", gpumem=5)))
+
+    assert state.snapshot(NOON_S).evidence.asked
+    assert before is state.snapshot(NOON_S).nodes
+
+
+def test_a_cluster_policy_counts_while_it_is_there() -> None:
+    """C1: without a ConfigMap named in it, the operator's plugin shares nothing."""
+    state, policy = ClusterState(), ClusterPolicy("cluster-policy")
+    state.apply(Upserted(ConfigMap("gpu-operator", "time-slicing-config", {"any": SLICED})))
+
+    assert "time-slicing" == state.family_of(a_node("n"), None).name
+    state.apply(Upserted(policy))
+    assert "whole" == state.family_of(a_node("n"), None).name
+    state.apply(Deleted(policy))
+    assert "time-slicing" == state.family_of(a_node("n"), None).name

@@ -11,7 +11,7 @@ from kerf.model.gpu import DeviceState
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import configured, family_named
+from kerf.sharing.registry import families_of, family_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def cards_of(node: ClusterNode, snapshot: ClusterSnapshot) -> tuple[Card, ...]:
     """The node's cards by index; none for a node without."""
     if not node.devices:
         return ()
-    family = family_named(node.family, configured(snapshot.config_maps))
+    family = family_named(node.family, families_of(snapshot))
     now = tuple(_idle(device) for device in node.devices)
     held: dict[int, list[Holder]] = {device.index: [] for device in now}
     for pod in _occupants(node, snapshot, family):

@@ -78,7 +78,7 @@ def snapshot(output: str, is_full: bool, **flags: Any) -> int:
     at_s = decoded.newest_s if taken_s is None else taken_s
     header = replace(header, taken_at_s=at_s, version=__version__, is_full=is_full)
     header = _with_catalogue(_with_leader(header, source, leader), source, decoded.node_pools)
-    note_foreign(decoded.config_maps, header.plugin_namespaces)
+    note_foreign(decoded, header.plugin_namespaces)
     objects = objects_of(documents, decoded.config_maps, header.plugin_namespaces, cut)
     write_dump(sys.stdout, output, header, objects)
     cut.tell()

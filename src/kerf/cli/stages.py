@@ -13,7 +13,7 @@ from kerf.engine.lifecycle import ClaimStage
 from kerf.model.nodeclaim import REGISTERED, Condition
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text
-from kerf.sharing.registry import configured, owner_of
+from kerf.sharing.registry import families_of, owner_of
 
 _DOING = {
     ClaimStage.LAUNCHED: "launching",
@@ -44,7 +44,7 @@ def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
     pool = snapshot.pool(claim.node_pool)
     annotations = pool.stated_annotations if pool is not None else {}
     own = node.node.annotations if node.node is not None else {}
-    family = owner_of(node.labels, {**annotations, **own}, configured(snapshot.config_maps))
+    family = owner_of(node.labels, {**annotations, **own}, families_of(snapshot))
     standing = lifecycle.progress(claim, node.node, family, deadlines_of(Settings()))
     if standing is None or standing.missing is None:
         return None

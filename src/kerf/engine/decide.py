@@ -32,6 +32,7 @@ from kerf.model.nodeclaim import FOLLOW
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.sharing.family import Family
 
 
 def decide(world: World, options: Options = DEFAULT) -> Decision:
@@ -69,7 +70,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
     early, shapes = refused_early(group(waiting.pods, _quota_namespaces(snapshot)), supply.families)
-    over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families)
+    over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
     changed = relabelled(places.left, trial, world)
     places.left = changed.left
@@ -81,6 +82,13 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     made.relabels = changed.relabels
     made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
     return made
+
+
+def _most_cards(world: World, family: Family) -> int:
+    """Of any node that the family has, or could have; 0 where it can have none."""
+    offered = (*world.supply.available, *world.supply.unavailable)
+    sizes = [len(each.room.devices) for each in offered if each.target.family.name == family.name]
+    return max(sizes + [len(node.devices) for node in world.snapshot.nodes if node.family == family.name], default=0)
 
 
 def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:

@@ -4,7 +4,7 @@ HAMi refuses a pod over its namespace's quota whatever node there is, so that a 
 pods of a namespace are taken in queue order; those beyond the quota are left out before anything is bought.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kerf.engine.decision import Refusal
 from kerf.engine.place.devices import demand_of
@@ -18,27 +18,41 @@ from kerf.sharing.family import Family
 
 
 def within_quotas(
-    shapes: Sequence[Shape], quotas: Sequence[ResourceQuota], families: tuple[Family, ...]
+    shapes: Sequence[Shape],
+    quotas: Sequence[ResourceQuota],
+    families: tuple[Family, ...],
+    most_cards: Callable[[Family], int],
 ) -> tuple[tuple[Refusal, ...], tuple[Shape, ...]]:
-    """Pods over a quota, and the shapes that are left. Quotas of one namespace all hold."""
+    """Pods over a quota, and the shapes that are left. Quotas of one namespace all hold.
+
+    `most_cards` says how many cards a node of a family has at most, on which depends what a pod holds.
+    """
     if not quotas:
         return (), tuple(shapes)
     used = {(quota.namespace, quota.name): Resources(quota.used) for quota in quotas}
+    limits = {(quota.namespace, quota.name): _limits(quota, families) for quota in quotas}
     refusals: list[Refusal] = []
     left: list[Shape] = []
+    sizes: dict[str, int] = {}
     for shape in shapes:
         kept = []
-        asked = _asked(shape, families)
+        asked, held = Resources(), Resources()
+        for family, demand in _demands(shape, families):
+            if family.name not in sizes:
+                sizes[family.name] = most_cards(family)
+            asked = asked + family.quota_asked(demand)
+            held = held + family.quota_held(demand, sizes[family.name])
         for pod in shape.pods:
             mine = [] if _is_booked(pod, families) else [q for q in quotas if q.namespace == pod.namespace]
-            over = (_over(quota, used[quota.namespace, quota.name], asked) for quota in mine)
+            keys = [(quota.namespace, quota.name) for quota in mine]
+            over = (_over(key, limits[key], used[key], asked) for key in keys)
             cause = next(filter(None, over), None)
             if cause is not None:
                 refusals.append(Refusal((pod,), Stage.DEVICES, cause))
                 continue
             kept.append(pod)
-            for quota in mine:
-                used[quota.namespace, quota.name] = used[quota.namespace, quota.name] + asked
+            for key in keys:
+                used[key] = used[key] + held
         if kept:
             left.append(Shape(tuple(kept)))
     return tuple(refusals), tuple(left)
@@ -49,20 +63,23 @@ def _is_booked(pod: Pod, families: tuple[Family, ...]) -> bool:
     return any(family.booked_node(pod) for family in families)
 
 
-def _asked(shape: Shape, families: tuple[Family, ...]) -> Resources:
-    """What one pod of the shape counts against a quota."""
-    asked = Resources()
-    for family in families:
-        demand = demand_of(shape, family)
-        if isinstance(demand, PodDemand) and not demand.is_empty:
-            asked = asked + family.quota_asked(demand)
-    return asked
+def _demands(shape: Shape, families: tuple[Family, ...]) -> list[tuple[Family, PodDemand]]:
+    """What one pod of the shape asks of each family."""
+    found = ((family, demand_of(shape, family)) for family in families)
+    return [(family, demand) for family, demand in found if isinstance(demand, PodDemand) and not demand.is_empty]
 
 
-def _over(quota: ResourceQuota, used: Resources, asked: Resources) -> OverResourceQuota | None:
-    for name in sorted(quota.hard):
+def _limits(quota: ResourceQuota, families: tuple[Family, ...]) -> dict[str, int]:
+    """The quota's limits, each in the units of the family that enforces it, if one does."""
+    enforced = (family.quota_limits(quota) for family in families)
+    return {**quota.hard, **{name: limit for limits in enforced for name, limit in limits.items()}}
+
+
+def _over(
+    quota: tuple[str, str], limits: Mapping[str, int], used: Resources, asked: Resources
+) -> OverResourceQuota | None:
+    for name in sorted(limits):
         more = asked.get(name, 0)
-        if more > 0 and used.get(name, 0) + more > quota.hard[name]:
-            owner, resource = (Name(quota.namespace), Name(quota.name)), Name(name)
-            return OverResourceQuota(*owner, resource, quota.hard[name], used.get(name, 0), more)
+        if more > 0 and used.get(name, 0) + more > limits[name]:
+            return OverResourceQuota(Name(quota[0]), Name(quota[1]), Name(name), limits[name], used.get(name, 0), more)
     return None

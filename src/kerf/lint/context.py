@@ -17,6 +17,7 @@ from kerf.lint.knowledge import exporters
 from kerf.lint.subject import POOLS, Subject
 from kerf.manifests.decoded import Workload
 from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements, untolerated
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -26,8 +27,9 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.model.windows import CapacityWindow
 from kerf.sharing.family import Family
+from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.family import Hami
-from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
+from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
 
 UNPRICED = "no price of"
 """How the catalogue speaks of a type that is sold at a price it does not know."""
@@ -108,10 +110,14 @@ class LintContext:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        """The sharing families, as HAMi's ConfigMap of the input configures them; the defaults where it is broken."""
+        """The sharing families, as ConfigMaps and what else the input has say; the defaults where a map is broken."""
         maps = tuple(s.value for s in self.of_kind("ConfigMap") if isinstance(s.value, ConfigMap))
+        gathered = Gathered()
+        for value in (*(s.value for s in self.subjects), *(held.pod for held in self.workloads)):
+            if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy):
+                gathered.note(None, value)
         try:
-            return configured(of_plugins(maps))
+            return judged(of_plugins(maps), gathered)[0]
         except DecodeError:
             return FAMILIES
 

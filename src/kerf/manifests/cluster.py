@@ -6,6 +6,7 @@ from typing import Any
 
 from kerf.manifests.metadata import Meta, conditions_of, taints_of
 from kerf.manifests.pods.decode import selector_of
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.nodeclaim import READY, TRUE
 from kerf.model.nodes import Node
 from kerf.model.pods import RUNNING, Pod, PodDisruptionBudget
@@ -50,6 +51,20 @@ def config_map_of(raw: dict[str, Any]) -> ConfigMap:
     """A ConfigMap's text data."""
     meta = Meta.of(raw, is_namespaced=True)
     return ConfigMap(meta.namespace, meta.name, raw.get("data") or {})
+
+
+def cluster_policy_of(raw: dict[str, Any]) -> ClusterPolicy:
+    """What a ClusterPolicy of NVIDIA's GPU operator says of its device plugin, which runs unless switched off."""
+    spec = raw["spec"]
+    plugin = spec.get("devicePlugin") or {}
+    config, mig = plugin.get("config") or {}, spec.get("mig") or {}
+    return ClusterPolicy(
+        Meta.of(raw).name,
+        has_plugin=plugin.get("enabled") is not False,
+        config_map=config.get("name") or "",
+        default=config.get("default") or "",
+        mig_strategy=mig.get("strategy") or "",
+    )
 
 
 def quota_of(raw: dict[str, Any]) -> ResourceQuota:

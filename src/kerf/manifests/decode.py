@@ -19,6 +19,7 @@ from kerf.manifests.documents import Document
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Problem, Report, path_text
 from kerf.model.dump import DUMP, ClusterDump
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
@@ -223,6 +224,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         disruption_budgets=tuple(budgets),
         config_maps=_of(collected, ConfigMap),
         quotas=_of(collected, ResourceQuota),
+        cluster_policies=_of(collected, ClusterPolicy),
         windows=_of(collected, CapacityWindow),
         usage=usage.newest(samples),
         pod_samples=tuple(sample for sample in samples if isinstance(sample, PodUsage)),

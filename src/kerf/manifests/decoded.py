@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kerf.model.cronjobs import CronJob
 from kerf.model.dump import ClusterDump
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
@@ -65,6 +66,7 @@ class Decoded(Large):
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     config_maps: tuple[ConfigMap, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
+    cluster_policies: tuple[ClusterPolicy, ...] = ()
     windows: tuple[CapacityWindow, ...] = ()
     usage: Usage = NO_USAGE
     pod_samples: tuple[PodUsage, ...] = ()

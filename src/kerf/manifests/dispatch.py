@@ -70,6 +70,7 @@ _KINDS = {
     "Pod": Kind("", kinds.POD, pod_of),
     "Node": Kind("", kinds.NODE, _plain(cluster.node_of)),
     "ConfigMap": Kind("", kinds.CONFIG_MAP, _plain(cluster.config_map_of)),
+    "ClusterPolicy": Kind("nvidia.com", kinds.CLUSTER_POLICY, _plain(cluster.cluster_policy_of), version="v1"),
     "ResourceQuota": Kind("", kinds.RESOURCE_QUOTA, _plain(cluster.quota_of)),
     "PodDisruptionBudget": Kind("policy", kinds.DISRUPTION_BUDGET, _plain(cluster.budget_of)),
     "DaemonSet": Kind("apps", kinds.DAEMON_SET, daemon_set_of),

@@ -365,6 +365,17 @@ PRIORITY_CLASS = Record(
     },
     ("metadata", "value"),
 )
+CLUSTER_POLICY = object_of(
+    Record(
+        {
+            "mig": Record({"strategy": one_of("", "none", "single", "mixed")}, is_open=True),
+            "devicePlugin": Record(
+                {"enabled": BOOLEAN, "config": Record({"name": TEXT, "default": TEXT}, is_open=True)}, is_open=True
+            ),
+        },
+        is_open=True,
+    )
+)
 NODE_CLASS = Record(
     {
         "apiVersion": FILLED,

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
+from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, Evidence
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
@@ -65,12 +66,22 @@ class ResourceQuota:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """A container of a DaemonSet: what `evidence` says is read of its image, arguments and environment."""
+
+    image: str
+    arguments: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet, as the one pod it would put on a fitting node."""
+    """A DaemonSet, as the one pod it would put on a fitting node. `programs` are its containers, without init ones."""
 
     namespace: str
     name: str
     pod: Pod
+    programs: tuple[Program, ...] = field(default=(), repr=False)
 
 
 Watched = (
@@ -89,6 +100,7 @@ Watched = (
     | PodGroup
     | PodTemplate
     | ProvisioningRequest
+    | ClusterPolicy
 )
 """Every kind of object that the state follows."""
 
@@ -175,6 +187,7 @@ class ClusterSnapshot(Large):
     `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of
     groups, or that take the room of a request, for which no plan is made: they have a place, have ended well, or no
     scheduler has refused them yet. `version` is that of the state it was taken of, 0 without one; no decision reads it.
+    `evidence` is what says which device plugins run, beside `config_maps`.
     """
 
     taken_at_s: float
@@ -195,6 +208,7 @@ class ClusterSnapshot(Large):
     pod_templates: tuple[PodTemplate, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     assume_node_classes: bool = True
+    evidence: Evidence = NO_EVIDENCE
     version: int = field(default=0, compare=False)
 
     def pool(self, name: str) -> NodePool | None:

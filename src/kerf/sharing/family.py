@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kerf.model.causes import Cause, Lack, Quoted
+from kerf.model.evidence import Evidence
 from kerf.model.gpu import DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Stage
@@ -106,6 +107,10 @@ class Family(Protocol):
         """
         ...
 
+    def installed(self, evidence: Evidence) -> "Family":
+        """The family as what is installed in the cluster says; itself where that says nothing of it."""
+        ...
+
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Whether a node with these labels and annotations has its cards managed by this family."""
         ...
@@ -191,6 +196,14 @@ class Family(Protocol):
 
     def quota_asked(self, demand: PodDemand) -> Resources:
         """What one pod with this demand would count against a ResourceQuota's keys, by the family's admission."""
+        ...
+
+    def quota_held(self, demand: PodDemand, cards: int) -> Resources:
+        """What the family then counts for one pod with this demand, on nodes of at most so many cards."""
+        ...
+
+    def quota_limits(self, quota: ResourceQuota) -> Resources:
+        """The limits of a quota that the family enforces, in the units of what it counts."""
         ...
 
     def node_score_order(self, demand: PodDemand, score: float) -> float:

@@ -6,13 +6,15 @@ from functools import lru_cache
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
+from kerf.model.evidence import NO_EVIDENCE, Evidence
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap
+from kerf.model.snapshot import PLUGIN_NAMESPACES, ClusterSnapshot, ConfigMap
 from kerf.sharing.family import SHARING, Family, Refused, Unreadable
+from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import CONFIG_MAP as HAMI_CONFIG_MAP
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.nvidia.choice import CHOICES, CONFIGURATION_LABELS
-from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, COPY
 from kerf.sharing.nvidia.mig import Mig
 from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
 from kerf.sharing.nvidia.mps import Mps
@@ -27,7 +29,7 @@ CONFIG_MAPS = (
     "mps-config",
     "device-plugin-config",
     "nvidia-device-plugin-configs",
-    "kerf-gpu-sharing",
+    COPY,
 )
 """The ConfigMaps that are read in a cluster, in the namespaces of plugins: the names of HAMi's chart, of NVIDIA's GPU
 operator and device plugin and their documentation (2026-11), and one for a copy of what is called otherwise. Offline
@@ -44,22 +46,41 @@ def of_plugins(config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap, ...]:
     return tuple(m for m in held if m.namespace in PLUGIN_NAMESPACES) or held
 
 
-def configured(config_maps: Iterable[ConfigMap]) -> tuple[Family, ...]:
-    """The families as the cluster configures them. Raises DecodeError when a ConfigMap cannot be read."""
-    return _configured(tuple(config_maps))
+def configured(config_maps: Iterable[ConfigMap], evidence: Evidence = NO_EVIDENCE) -> tuple[Family, ...]:
+    """The families as the cluster configures them, and as what is installed says.
+
+    Raises DecodeError when a ConfigMap cannot be read.
+    """
+    return _configured(tuple(config_maps), evidence)
+
+
+def families_of(snapshot: ClusterSnapshot) -> tuple[Family, ...]:
+    """The families of a snapshot's cluster. Raises DecodeError when a ConfigMap cannot be read."""
+    return configured(snapshot.config_maps, snapshot.evidence)
+
+
+def judged(config_maps: Iterable[ConfigMap], gathered: Gathered) -> tuple[tuple[Family, ...], Evidence]:
+    """The families of a cluster with these maps, in which that was gathered, and the evidence that they rest on.
+
+    Raises DecodeError when a ConfigMap cannot be read.
+    """
+    held = tuple(config_maps)
+    # A ConfigMap may give the resources other names, and only those count.
+    evidence = gathered.evidence(name for family in configured(held) for name in family.resources)
+    return configured(held, evidence), evidence
 
 
 def configures(config_map: ConfigMap) -> bool:
-    """Whether a family would read the map: it says something of sharing, or tries to."""
+    """Whether a family would read the map: it says something of sharing, if only who is there, or tries to."""
     try:
         return configured((config_map,)) != FAMILIES
     except DecodeError:
         return True
 
 
-@lru_cache(maxsize=4)
-def _configured(config_maps: tuple[ConfigMap, ...]) -> tuple[Family, ...]:
-    return tuple(_configured_one(family, config_maps) for family in FAMILIES)
+@lru_cache(maxsize=8)
+def _configured(config_maps: tuple[ConfigMap, ...], evidence: Evidence) -> tuple[Family, ...]:
+    return tuple(_configured_one(family, config_maps).installed(evidence) for family in FAMILIES)
 
 
 def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...]) -> Family:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.errors import DecodeError
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import group_of
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim
@@ -34,7 +35,8 @@ from kerf.model.snapshot import (
 )
 from kerf.model.windows import WINDOW_LABEL, CapacityWindow
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import configured, double_booked, owner_of
+from kerf.sharing.gathering import Gathered
+from kerf.sharing.registry import configured, double_booked, judged, owner_of
 from kerf.state.joining import Parts, demand_on, joined, stated
 from kerf.state.objects import Objects
 from kerf.state.shelves import Groups, Shelf, Sum
@@ -55,7 +57,8 @@ class ClusterState(Objects):
         self.is_synced = False
         self.version = 0
         self.assumes_node_classes = assume_node_classes
-        self._families = configured(())
+        self._gathered = Gathered(plugin_namespaces)
+        self._families, self._evidence = judged((), self._gathered)
         self._unreadable: dict[str, ConfigMap] = {}
         self._unbound: Shelf[Pod] = Shelf()
         self._pods_on, self._booked_on, self._windowed, self._grouped = Groups(), Groups(), Groups(), Groups()
@@ -136,6 +139,8 @@ class ClusterState(Objects):
     def _index(self, key: str, before: Any, after: Any) -> None:
         """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
         value = before if after is None else after
+        if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy) and self._gathered.note(before, after):
+            self._configure()
         if isinstance(value, Pod):
             self._move_pod(key, before, after)
         elif isinstance(value, Node):
@@ -201,8 +206,9 @@ class ClusterState(Objects):
             self._stale.update(("NodeClaim", name) for name in self._claims_by_id.of(provider_id))
 
     def _configure(self) -> None:
-        """Take the families as the ConfigMaps now say; everything depends on them."""
-        before, self._families = self._families, configured(self._all(ConfigMap))
+        """Take the families as the ConfigMaps and what is installed now say; everything depends on them."""
+        before = self._families
+        self._families, self._evidence = judged(self._all(ConfigMap), self._gathered)
         if before == self._families:
             return
         for key, pod in self._unbound.held.items():
@@ -293,6 +299,7 @@ class ClusterState(Objects):
             provisioning_requests=self.provisioning_requests(),
             grouped=tuple(pod for pod in self.grouped() if pod.key not in waiting),
             assume_node_classes=self.assumes_node_classes,
+            evidence=self._evidence,
             version=self.version,
         )
 

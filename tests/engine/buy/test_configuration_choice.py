@@ -179,7 +179,7 @@ def test_a_name_that_nobody_knows_is_told_beside_good_ones() -> None:
     decided = planned(pods({"mig-3g.20gb": 1}), [pool], [LONE], config_maps=(config_map(),))
 
     assert ["halves"] == [launch.labels[LAYOUT] for launch in decided.launches]
-    told = [note for note in decided.notes if "NodePool pool" in note]
+    told = [note for note in decided.notes if "NodePool pool: annotation" in note]
     assert ["NodePool pool: annotation kerf.dev/mig-configs: expected a configuration of mig-parted"] == [
         note.partition(" (")[0] for note in told
     ]

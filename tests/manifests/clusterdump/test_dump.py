@@ -93,6 +93,28 @@ def test_what_decides_is_kept_and_nothing_else() -> None:
     assert SECRET not in str(kept)
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_dump_says_how_a_device_plugin_was_started(is_full: bool) -> None:
+    """C1: its image, MIG strategy and configuration; of what else its DaemonSet holds no value is in a dump."""
+    container = {
+        "name": "plugin",
+        "image": "registry.example/nvidia/k8s-device-plugin:v0.17.4",
+        "args": ["--mig-strategy", "single"],
+        "env": [{"name": "DEFAULT_CONFIG", "value": "any"}, {"name": "PASSWORD", "value": SECRET}],
+    }
+    spec = {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}}
+    raw = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "nvidia-device-plugin"}, "spec": spec}
+    kept, _ = dumped(raw, is_full=is_full)
+
+    assert decoded(raw).daemon_sets == decoded(kept).daemon_sets
+    assert [("nvidia/k8s-device-plugin", ("--mig-strategy=single",), (("DEFAULT_CONFIG", "any"),))] == [
+        (program.image, program.arguments, program.environment)
+        for daemon_set in decoded(kept).daemon_sets
+        for program in daemon_set.programs
+    ]
+    assert SECRET not in str(kept)
+
+
 def test_a_full_dump_has_arguments_and_no_values() -> None:
     """The names of variables stay; their values, what was applied last, and who managed what are in no dump."""
     kept, _ = dumped(pod(env=[{"name": "PASSWORD", "value": "s3cret"}]), is_full=True)

@@ -8,7 +8,9 @@ from kerf.model.causes import Cause, Lack, Name, Quoted
 from kerf.model.gpu import DeviceState, SliceRequest
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodDemand
+from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import NoFit, Refused
+from kerf.sharing.hami.admission import Admitted, Denied, admit, quota_refusal
 from kerf.sharing.hami.config import HamiConfig
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.fit import (
@@ -240,3 +242,14 @@ def test_a_card_that_is_out_is_told_by_hamis_reason(card: DeviceState, asking: P
 
     assert isinstance(found, NoFit)
     assert expected == found.cause
+
+
+@pytest.mark.parametrize(("mib", "is_refused"), [(2**31 - 1, True), (2**31, False)])
+def test_a_request_that_hami_drops_counts_as_nothing_under_a_quota(mib: int, is_refused: bool) -> None:
+    """A7: gpumem 2147483648 is no request for its scheduler, so its webhook admits the pod; Kerf refuses it as such."""
+    asking, quota = pod(gpus=1, mib=mib, cores=50), ResourceQuota("default", "q", {"limits.nvidia.com/gpumem": 1000})
+    admitted = admit((), asking.spec.containers, "", HamiConfig())
+    assert isinstance(admitted, Admitted)
+
+    assert is_refused == isinstance(quota_refusal(admitted, HamiConfig(), (quota,)), Denied)
+    assert is_refused != isinstance(Hami().demand(asking), Refused)

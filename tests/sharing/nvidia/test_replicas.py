@@ -14,6 +14,7 @@ from kerf.sharing.family import Family, Fit, NoFit, Occupant, Refused
 from kerf.sharing.nvidia.config_names import TornConfig, UnknownConfig
 from kerf.sharing.nvidia.partitions import TooFewParts, TooManyAtOnce
 from kerf.sharing.registry import DoubleBooked, configured, double_booked, family_named, owner_of
+from tests.sharing.hami.test_config import config_map
 from tests.sharing.nvidia.builders import A10G, PLUGIN, asking, fitted, how_many, plugin_map, predicted, sharing
 
 GPU = Name("nvidia.com/gpu")
@@ -112,7 +113,8 @@ def test_init_containers_give_their_replica_to_the_others() -> None:
         ({"only": "mps"}, {PLUGIN: "other"}, "whole"),
         ({"only": "mps"}, {"nvidia.com/gpu.sharing-strategy": "none"}, "whole"),
         ({}, {"nvidia.com/gpu.sharing-strategy": "time-slicing"}, "time-slicing"),
-        ({"only": "mps"}, {"gpu": "on"}, "hami"),
+        ({}, {"gpu": "on"}, "hami"),
+        ({"only": "mps"}, {"gpu": "on"}, "mps"),
     ],
 )
 def test_which_configuration_a_node_has(configs: dict[str, str], labels: dict[str, str], expected: str) -> None:
@@ -145,7 +147,7 @@ def test_two_maps_that_differ_about_a_name_leave_it_open() -> None:
 
 def test_two_families_on_a_node_are_refused() -> None:
     """HAMi's label and NVIDIA's would book the same memory twice; one that only might be there is no matter."""
-    families = configured([plugin_map(sharing("mps"))])
+    families = configured([plugin_map(sharing("mps")), config_map("nvidia: {}")])
 
     assert None is double_booked({"gpu": "on"}, {}, families)
     assert None is double_booked({"gpu": "on", PLUGIN: "shared"}, {"kerf.dev/gpu-sharing": "hami"}, families)

@@ -35,7 +35,7 @@ from kerf.model.times import instant_text
 from kerf.model.usage import PodUsage
 from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig
 from kerf.sharing.hami.family import Hami
-from kerf.sharing.registry import configured
+from kerf.sharing.registry import families_of
 
 _KINDS = ("pod", *WORKLOADS)
 _RULE = (
@@ -129,7 +129,7 @@ def _found(read: ReadInput, wanted: Wanted) -> _Asked:
 def _hami(read: ReadInput) -> HamiConfig:
     """How HAMi is configured; what cannot be read counts as its chart's defaults, as for a plan."""
     try:
-        return next(family.config for family in configured(read.snapshot.config_maps) if isinstance(family, Hami))
+        return next(family.config for family in families_of(read.snapshot) if isinstance(family, Hami))
     except InputError:
         return CHART_DEFAULTS
 

@@ -42,9 +42,10 @@ from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot, ConfigMap, Upserted
+from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_s
 from kerf.model.usage import NO_USAGE, Usage
+from kerf.sharing.installed import plugin_of
 from kerf.sharing.registry import configures
 from kerf.state import ClusterState, observed_memory
 
@@ -247,7 +248,7 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         _print_warnings(decoded)
         dump = decoded.dump if source.replay else None
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
-        note_foreign(decoded.config_maps, namespaces)
+        note_foreign(decoded, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
         market = _market(source, decoded.node_pools, dump, at_s)
         pods = expand(decoded)
@@ -347,14 +348,16 @@ def plugin_namespaces() -> tuple[str, ...]:
     return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
 
 
-def note_foreign(config_maps: Iterable[ConfigMap], namespaces: Sequence[str]) -> None:
-    """Say on stderr which ConfigMaps look like a plugin's and are none, because they are not in these namespaces."""
-    foreign = [f"{m.namespace}/{m.name}" for m in config_maps if m.namespace not in namespaces and configures(m)]
-    if foreign:
-        more = f" and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
-        names = ", ".join(foreign[:_MOST_NAMED]) + more
-        where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
-        echo(f"note: not read: ConfigMap {names}: {where}", err=True)
+def note_foreign(decoded: Decoded, namespaces: Sequence[str]) -> None:
+    """Say on stderr which objects look like a plugin's and are none, because they are not in these namespaces."""
+    maps = [m for m in decoded.config_maps if m.namespace not in namespaces and configures(m)]
+    daemons = [d for d in decoded.daemon_sets if d.namespace not in namespaces and plugin_of(d) is not None]
+    for kind, foreign in (("ConfigMap", maps), ("DaemonSet", daemons)):
+        if foreign:
+            more = f" and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
+            names = ", ".join(f"{each.namespace}/{each.name}" for each in foreign[:_MOST_NAMED]) + more
+            where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
+            echo(f"note: not read: {kind} {names}: {where}", err=True)
 
 
 def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | None, at_s: float) -> Market:
@@ -398,6 +401,7 @@ def _snapshot(
         decoded.node_classes,
         decoded.nodes,
         decoded.daemon_sets,
+        decoded.cluster_policies,
         decoded.disruption_budgets,
         # Checkpoints are no configuration, and large.
         (held for held in decoded.config_maps if not held.name.startswith(SHARD_NAME)),

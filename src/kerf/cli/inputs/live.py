@@ -21,6 +21,7 @@ from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, Forbidden, Gone, Invalid, KubeClient, NoCluster, Unreachable
 from kerf.kube.resources import (
     CAPACITY_WINDOWS,
+    CLUSTER_POLICIES,
     CONFIG_MAPS,
     CRON_JOBS,
     DAEMON_SETS,
@@ -70,7 +71,7 @@ _REFINING = tuple(
 )
 _OF_OTHERS = tuple(
     access("list", resource, by=READER)
-    for resource in (*NODE_CLASSES, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS)
+    for resource in (*NODE_CLASSES, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, CLUSTER_POLICIES)
 )
 _TEMPLATES = access("list", POD_TEMPLATES, by=READER)
 _SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)

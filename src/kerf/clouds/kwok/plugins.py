@@ -29,6 +29,7 @@ from kerf.clouds.kwok.records import PLUGIN_STARTED, REGISTERED, InstanceRecord,
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.constraints import Taint, untolerated
+from kerf.model.evidence import NO_EVIDENCE, Evidence
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import quantity, quantity_text
@@ -36,6 +37,7 @@ from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap, DaemonSet
 from kerf.model.times import instant_s
 from kerf.ports import Clock
 from kerf.sharing.family import Family
+from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import HamiConfig
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import HANDSHAKE
@@ -55,6 +57,7 @@ class _Installed:
 
     read_s: float
     config_maps: tuple[ConfigMap, ...] = ()
+    evidence: Evidence = NO_EVIDENCE
     hami: tuple[Json, ...] = ()
     mock: tuple[Json, ...] = ()
 
@@ -111,13 +114,13 @@ class DevicePlugins:
         daemons = await self._store.list("DaemonSet")
         mock = tuple(daemon for daemon in daemons if "mock-device-plugin" in daemon["metadata"]["name"])
         hami = tuple(daemon for daemon in daemons if daemon not in mock and _is_hami(daemon))
-        self._installed = _Installed(now, tuple(map(_config_map, maps)), hami, mock)
+        self._installed = _Installed(now, tuple(map(_config_map, maps)), _evidence(daemons), hami, mock)
 
     def _family(self, node: Json) -> Family | None:
         """The family of the node's cards; None when its plugin cannot start because its configuration is broken."""
         labels, annotations = _texts_of(node, "labels"), _texts_of(node, "annotations")
         try:
-            return owner_of(labels, annotations, configured(self._installed.config_maps))
+            return owner_of(labels, annotations, configured(self._installed.config_maps, self._installed.evidence))
         except DecodeError as error:
             self._complain(error)
         family = owner_of(labels, annotations, FAMILIES)
@@ -233,6 +236,19 @@ def _texts_of(obj: Json, part: str) -> dict[str, str]:
 
 def _config_map(obj: Json) -> ConfigMap:
     return ConfigMap(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], obj.get("data") or {})
+
+
+def _evidence(daemons: Iterable[Json]) -> Evidence:
+    """What the DaemonSets say of device plugins. Nodes say it of themselves; what pods ask is not looked at."""
+    gathered = Gathered()
+    for daemon in daemons:
+        try:
+            value = decode_object(daemon)
+        except DecodeError:
+            continue
+        if isinstance(value, DaemonSet):
+            gathered.note(None, value)
+    return gathered.evidence(())
 
 
 def _is_hami(daemon: Json) -> bool:

@@ -1,16 +1,27 @@
 """What an operator should know beside a plan."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted
 from kerf.engine.headroom.prewarm import prewarm_problem, warnings
+from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.sharing.registry import configured, owner_of, unknown_sharing
+from kerf.sharing.family import SHARING, Family
+from kerf.sharing.hami.family import Basis, Hami
+from kerf.sharing.nvidia.choice import label_choices
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.mig import STRATEGY_LABEL, Mig
+from kerf.sharing.nvidia.replicas import Replicated
+from kerf.sharing.nvidia.whole import Whole
+from kerf.sharing.registry import families_of, owner_of, unknown_sharing
+
+_GPU_RESOURCES = "nvidia.com/"
+_NEITHER = "there is neither its DaemonSet nor a ClusterPolicy"
 
 
 def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
@@ -41,6 +52,9 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
         )
     found.extend(_sharing_notes(snapshot))
+    if any(name.startswith(_GPU_RESOURCES) for pod in pending for name in pod.spec.requests):
+        found.extend(_label_notes(snapshot))
+        found.extend(_unknown_notes(snapshot, market))
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
     for cron_job in snapshot.cron_jobs:
         found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
@@ -60,7 +74,7 @@ def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
 
 def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     """Pools whose nodes would register no card, or whose sharing mode is none that this version plans for."""
-    families = configured(snapshot.config_maps)
+    families = families_of(snapshot)
     found = []
     for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
         annotations = pool.stated_annotations
@@ -80,6 +94,66 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
         if unknown is not None:
             found.append(f"NodePool {pool.name}: {cause_text(unknown)}; it counts as absent")
     return found
+
+
+def _label_notes(snapshot: ClusterSnapshot) -> list[str]:
+    """Pools of whose cards only a label says that they are HAMi's, whether it is believed or not."""
+    hami = next((family for family in families_of(snapshot) if isinstance(family, Hami)), None)
+    if hami is None or hami.selector is None:
+        return []
+    found, (key, value) = [], hami.selector
+    for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
+        annotations = pool.stated_annotations
+        if pool.labels.get(key) != value or SHARING in annotations:
+            continue
+        where = f'NodePool {pool.name}: the label {key}: "{value}"'
+        if not hami.selects(pool.labels, annotations):
+            found.append(
+                f"{where} does not make its cards HAMi's, because NVIDIA's plugin is configured or installed and HAMi "
+                f"is not; {SHARING}: hami says otherwise"
+            )
+        elif hami.basis is Basis.LABEL:
+            found.append(
+                f"{where} alone says that its cards are HAMi's, which this plan assumes: there is no register, "
+                f"DaemonSet or ConfigMap of HAMi, and no pod asks for its resources; {SHARING} says whose they are"
+            )
+    return found
+
+
+def _unknown_notes(snapshot: ClusterSnapshot, market: Market) -> list[str]:
+    """Pools with GPUs of which the plan rests on how NVIDIA's device plugin was started, where nothing says so."""
+    families, offered = families_of(snapshot), supply(snapshot, market)
+    found = []
+    for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
+        held = (*offered.by_pool.get(pool.name, ()), *(c for c in offered.unavailable if c.pool.name == pool.name))
+        if any(each.kind.devices for each in held):
+            annotations = pool.stated_annotations
+            choices = label_choices(pool.labels, annotations, has_mig=True)
+            said = (_unknown({**pool.labels, **choice}, annotations, families) for choice in choices)
+            found += [f"NodePool {pool.name}: {text}" for text in dict.fromkeys(said) if text]
+    return found
+
+
+def _unknown(labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family]) -> str:
+    """What is not known of nodes with these labels, and what is planned for; empty where nothing rests on it."""
+    family = owner_of(labels, annotations, families)
+    if not isinstance(family, Mig | Replicated | Whole):
+        return ""
+    plugin, default = family.plugin, family.plugin.default(labels)
+    if isinstance(family, Mig) and not plugin.mig_strategy(labels) and STRATEGY_LABEL not in labels:
+        why = _NEITHER if plugin.settings(labels) is None else "no ConfigMap that is read holds its configuration"
+        return f"the MIG strategy of NVIDIA's device plugin is unknown ({why}): planned for mixed and single"
+    if plugin.is_unread(labels):
+        return (
+            f"NVIDIA's device plugin gives its nodes the configuration {default}, which no ConfigMap that is read "
+            "holds: planned without it"
+        )
+    if isinstance(family, Replicated) and plugin.settings(labels) is None and default and CONFIG_LABEL not in labels:
+        return (
+            f"which configuration of NVIDIA's device plugin nodes without the label {CONFIG_LABEL} have is unknown "
+            f"({_NEITHER}): planned with {default}, which its own chart gives them and the GPU operator does not"
+        )
+    return ""
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:

@@ -15,6 +15,7 @@ from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, advise, hint_of
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
+from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.fit import fit, nearest
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
@@ -149,15 +150,28 @@ def _of_group(cause: Cause, first: Reason | None) -> str:
 def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     shape = Shape(refusal.pods)
     pools = sorted(evidence.world.snapshot.node_pools, key=lambda pool: pool.order)
-    by_pool = [misfit for pool in pools if (misfit := _nearest_in(pool, shape, evidence)) is not None]
+    refused = [(pool, misfit) for pool in pools if (misfit := _nearest_in(pool, shape, evidence)) is not None]
+    by_pool = [misfit for _, misfit in refused]
     on_nodes = evidence.trial.nearest(shape)
     misfits = (*by_pool, on_nodes) if on_nodes is not None else tuple(by_pool)
     if not pools:
         stage = misfits[0].stage if misfits else Stage.REQUIREMENTS
         return Reason(stage, "there is no NodePool, so that nothing can be bought", misfits)
     misfits = misfits or (Misfit(TargetName(TargetKind.CLUSTER), Stage.OFFERINGS, causes.NothingOffered()),)
-    worst = nearest(by_pool or misfits)
-    return Reason(nearest(misfits).stage, misfit_sentence(worst), misfits, worst)
+    apt = [misfit for pool, misfit in refused if not _lacks_cards(pool, shape, evidence)]
+    worst = nearest(apt or by_pool or misfits)
+    # A pool without any GPU takes such a pod further than a taint does, and is no place for it.
+    stage = worst.stage if apt and len(apt) < len(by_pool) else nearest(misfits).stage
+    return Reason(stage, misfit_sentence(worst), misfits, worst)
+
+
+def _lacks_cards(pool: NodePool, shape: Shape, evidence: Evidence) -> bool:
+    """Whether the pods ask for GPUs and the pool has types, none of which has one."""
+    supply = evidence.world.supply
+    if not asks_cards(shape, supply.families):
+        return False
+    held = [*supply.by_pool.get(pool.name, ()), *(c for c in supply.unavailable if c.pool.name == pool.name)]
+    return bool(held) and not any(offered.kind.devices for offered in held)
 
 
 def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:
@@ -180,6 +194,9 @@ def _nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | No
         return Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))
     offered_types = supply.by_pool.get(pool.name, ())
     unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
+    if asks_cards(shape, supply.families) and any(each.kind.devices for each in (*offered_types, *unavailable)):
+        offered_types = tuple(each for each in offered_types if each.kind.devices)
+        unavailable = [each for each in unavailable if each.kind.devices]
     misfits = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
     if not misfits:
         return Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))

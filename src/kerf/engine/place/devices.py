@@ -27,6 +27,14 @@ def rightful_family(shape: Shape, families: tuple[Family, ...]) -> Family | None
     return next((family for family in families if family.claims(shape.pod)), None)
 
 
+def asks_cards(shape: Shape, families: tuple[Family, ...]) -> bool:
+    """Whether the pods ask for GPUs, or parts of them, of any family."""
+    if rightful_family(shape, families) is not None:
+        return True
+    demands = (demand_of(shape, family) for family in families)
+    return any(isinstance(demand, Refused) or not demand.is_empty for demand in demands)
+
+
 def asks_devices(shape: Shape, target: Target) -> bool:
     """Whether a pod of the shape must be asked about the target's devices: it needs some, or another family's."""
     rightful = rightful_family(shape, target.families)

@@ -37,7 +37,7 @@ from kerf.model.pods import HostPort, Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import configured, family_named, owner_of
+from kerf.sharing.registry import families_of, family_named, owner_of
 
 _MOST = 2**62
 _MOST_EXACT = 2**51
@@ -57,7 +57,7 @@ class Trial:
     """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed."""
 
     def __init__(self, snapshot: ClusterSnapshot, market: Market, without: frozenset[str] = frozenset()) -> None:
-        families = configured(snapshot.config_maps)
+        families = families_of(snapshot)
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
         usable.sort(key=lambda n: (not n.is_initialized, n.name))
         self.spots = tuple(_spot(node, snapshot, market, families) for node in usable)
@@ -384,7 +384,7 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
 
 def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
     """Pods of DaemonSets on the node, and those that belong on it and are not there, or not in the input."""
-    target = _spot(node, snapshot, market, configured(snapshot.config_maps)).target
+    target = _spot(node, snapshot, market, families_of(snapshot)).target
     missing = _missing_daemons(node, target, snapshot.daemon_sets)
     return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
 

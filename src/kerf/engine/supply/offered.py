@@ -46,7 +46,7 @@ from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
-from kerf.sharing.registry import configured, double_booked, owner_of
+from kerf.sharing.registry import double_booked, families_of, owner_of
 
 _KEPT = 16
 """Answers of `supply` that one market keeps."""
@@ -216,7 +216,9 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     The last answers are kept on the market: controllers plan every few seconds, prices change every few hours, and
     advice asks for the same pools with one thing changed.
     """
+    families = families_of(snapshot)
     key = (
+        families,
         tuple(pool.template() for pool in snapshot.node_pools),
         snapshot.overlays,
         snapshot.daemon_sets,
@@ -239,7 +241,7 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
-    found = kept[key] = Supply(market, configured(snapshot.config_maps), terms)
+    found = kept[key] = Supply(market, families, terms)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.pods import READ_DOMAINS
 
 Object = dict[str, Any]
@@ -48,6 +49,16 @@ def _claiming(value: Any) -> Any:
     return [each for each in kept if not isinstance(each, dict) or not each.keys() <= {"name"}]
 
 
+def _read_flags(value: Any) -> Any:
+    return list(read_arguments(value)) if isinstance(value, list) else value
+
+
+def _read_variables(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [_kept(each, _VARIABLE) for each in value if isinstance(each, dict) and each.get("name") in READ_VARIABLES]
+
+
 def _conditions(*types: str) -> Callable[[Any], Any]:
     def kept(value: Any) -> Any:
         if not isinstance(value, list):
@@ -58,6 +69,7 @@ def _conditions(*types: str) -> Callable[[Any], Any]:
 
 
 _CONDITION = _of("type status reason message lastTransitionTime")
+_VARIABLE = _of("name value")
 _OWNERS = _of("apiVersion kind name uid controller")
 _METADATA_FIELDS = "name namespace uid resourceVersion generation creationTimestamp deletionTimestamp labels finalizers"
 _METADATA = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_read_annotations)
@@ -79,6 +91,9 @@ _POD_SPEC = _of(
     volumes=_claiming,
 )
 _TEMPLATE = _of("", metadata=_METADATA, spec=_POD_SPEC)
+_PROGRAM = {**_CONTAINER, "image": read_image, "command": _read_flags, "args": _read_flags, "env": _read_variables}
+"""A container that may be a device plugin: only what is read of it, since settings and names may be secrets."""
+_DAEMON_TEMPLATE = _of("", metadata=_METADATA, spec={**_POD_SPEC, "containers": _PROGRAM})
 _SELECTOR: Form = None
 _INIT_STATUS = _of("name", state=_of("", terminated=_of("exitCode")))
 
@@ -125,10 +140,13 @@ FORMS: Mapping[str, Form] = {
     "CapacityWindow": _object(_OF_NODES, spec=_WINDOW_SPEC, status=None),
     "ConfigMap": _object(data=None),
     "ResourceQuota": _object(spec=None),
+    "ClusterPolicy": _object(
+        spec=_of("", mig=_of("strategy"), devicePlugin=_of("enabled", config=_of("name default")))
+    ),
     "LimitRange": _object(spec=None),
     "PriorityClass": _object(_OF_NODES, value=None, globalDefault=None, preemptionPolicy=None),
     "PodDisruptionBudget": _object(spec=None, status=_of("disruptionsAllowed")),
-    "DaemonSet": _object(spec=_of("selector", template=_TEMPLATE)),
+    "DaemonSet": _object(spec=_of("selector", template=_DAEMON_TEMPLATE)),
     "Deployment": _SET,
     "ReplicaSet": _SET,
     "StatefulSet": _object(spec=_STATEFUL_SET_SPEC),
@@ -179,5 +197,6 @@ def _without_secrets(value: Any, name: str = "") -> Any:
         return [_without_secrets(each, name) for each in value]
     if not isinstance(value, dict):
         return value
-    dropped = _NEVER | {"value"} if name == "env" else _NEVER
+    is_secret = name == "env" and value.get("name") not in READ_VARIABLES
+    dropped = _NEVER | {"value"} if is_secret else _NEVER
     return {key: _without_secrets(each, key) for key, each in value.items() if key not in dropped}

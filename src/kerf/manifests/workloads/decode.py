@@ -10,9 +10,10 @@ from kerf.manifests.pods.decode import selector_of, spec_at
 from kerf.manifests.schema import Path, Report
 from kerf.model.constraints import Toleration
 from kerf.model.cronjobs import CronJob
+from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.groups import KUEUE_QUEUE
 from kerf.model.pods import Owner, Pod
-from kerf.model.snapshot import DaemonSet
+from kerf.model.snapshot import DaemonSet, Program
 
 # The DaemonSet controller adds these (kubernetes pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations).
 _DAEMON_TOLERATIONS = (
@@ -53,7 +54,17 @@ def daemon_set_of(raw: dict[str, Any], report: Report, admission: AdmissionDefau
     """A DaemonSet as the pod it puts on a node, with the tolerations its controller adds."""
     pod = _template_pod(raw, raw["spec"]["template"], ("spec", "template"), report, admission, source)
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, *_DAEMON_TOLERATIONS))
-    return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec))
+    containers = raw["spec"]["template"]["spec"].get("containers") or ()
+    return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec), tuple(map(_program, containers)))
+
+
+def _program(container: dict[str, Any]) -> Program:
+    variables = (each for each in container.get("env") or () if isinstance(each, dict))
+    environment = (
+        (each["name"], str(each.get("value") or "")) for each in variables if each.get("name") in READ_VARIABLES
+    )
+    arguments = read_arguments((*(container.get("command") or ()), *(container.get("args") or ())))
+    return Program(read_image(container.get("image")), arguments, tuple(environment))
 
 
 def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Workload:

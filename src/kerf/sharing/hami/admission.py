@@ -154,12 +154,14 @@ def requests_of(
 def quota_refusal(admitted: Admitted, config: HamiConfig, quotas: Sequence[ResourceQuota]) -> Denied | None:
     """The webhook's refusal when the pod would exceed one of these quotas of its namespace; None when it would not.
 
-    It counts all app containers or the biggest init container, and a percentage as no memory at all. A pod for which
-    that comes to nothing is admitted even into a namespace that has used up its quota, and refused on every node later.
+    It counts all app containers or the biggest init container by the requests that its scheduler would read
+    (`fitResourceQuota` asks `GenerateResourceRequests`, pkg/scheduler/webhook.go): a percentage is no memory at all,
+    and a container whose request HAMi drops, such as one with a gpumem of 2147483648, counts as nothing. A pod for
+    which all comes to nothing is admitted even into a namespace that has used up its quota.
     """
     if admitted.scheduler_name != HAMI_SCHEDULER:
         return None
-    init, apps = ([_in_sum(c.limits, config) for c in group] for group in (admitted.init, admitted.apps))
+    init, apps = ([_in_sum(c, config) for c in group] for group in (admitted.init, admitted.apps))
     needs = [max([sum(use[i] for use in apps), *(use[i] for use in init)]) for i in (0, 1)]
     if not any(needs):
         return None
@@ -178,6 +180,6 @@ def limits_of(quota: ResourceQuota, resource: str, config: HamiConfig) -> Iterat
         yield key, quota.hard[key] * (config.memory_factor if resource == config.memory else 1)
 
 
-def _in_sum(limits: Resources, config: HamiConfig) -> tuple[int, int]:
-    count = limits.get(config.count, 0)
-    return limits.get(config.memory, 0) * config.memory_factor * count, limits.get(config.cores, 0) * count
+def _in_sum(container: Container, config: HamiConfig) -> tuple[int, int]:
+    request = resolve(asked(container, config), config)
+    return (0, 0) if request is None else (request.memory_mib * request.count, request.cores * request.count)

@@ -6,10 +6,12 @@ card in one step and nothing can be moved afterwards. This file is the family; w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import cached_property
 
 from kerf.model.causes import Cause, Name, Quoted
+from kerf.model.evidence import NO_EVIDENCE, DevicePlugin, Evidence, Project
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Stage
@@ -17,7 +19,16 @@ from kerf.model.pods import HAMI_SCHEDULER, Pod, PodDemand
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
 from kerf.sharing.family import SHARING, Fit, NoFit, Occupant, Refused
-from kerf.sharing.hami.admission import IGNORE_LABEL, Admitted, Denied, admit, asked, is_dropped, requests_of
+from kerf.sharing.hami.admission import (
+    IGNORE_LABEL,
+    Admitted,
+    Denied,
+    admit,
+    asked,
+    is_dropped,
+    limits_of,
+    requests_of,
+)
 from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
 from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
@@ -26,7 +37,10 @@ from kerf.sharing.hami.options import MIG_MODE, HamiOptions, WeightsError, read_
 from kerf.sharing.hami.records import NODE, is_registered, node_devices, node_pair_scores
 from kerf.sharing.hami.refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
 from kerf.sharing.hami.shortage import unfit
+from kerf.sharing.installed import runs_on
+from kerf.sharing.nvidia.device_plugin import states_configuration
 from kerf.sharing.nvidia.mig_geometry import most_of
+from kerf.sharing.nvidia.mig_parted import states_layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +50,23 @@ class NoProfileAllowed(Cause):
     model: Name
 
 
+class Basis(IntEnum):
+    """What says that HAMi is in the cluster, from the least to the best: the label alone is an assumption."""
+
+    LABEL = 0
+    ASKED = 1
+    INSTALLED = 2
+
+
 @dataclass(frozen=True)
 class Hami:
     """The family, as the cluster configures HAMi.
 
-    `selector` is the node label by which the chart's device plugin chooses its nodes. `honours_pins` is for a stand-in
-    of the scheduler: it obeys `use-gpuuuid` also where Kerf wrote it, which planning ignores.
+    `selector` is the node label by which its device plugin chooses its nodes: the chart's, or that of its DaemonSet.
+    `honours_pins` is for a stand-in of the scheduler: it obeys `use-gpuuuid` also where Kerf wrote it, which planning
+    ignores. `has_config` and `has_rival_config` say whether a ConfigMap of HAMi, and of NVIDIA's plugins, is in the
+    cluster. `own` are its DaemonSets. `rivals` are those of NVIDIA's that beat the label, and `yields` that a rival's
+    ConfigMap does; `basis` is what they are weighed against.
     """
 
     config: HamiConfig = CHART_DEFAULTS
@@ -49,6 +74,13 @@ class Hami:
     honours_pins: bool = False
     name: str = "hami"
     title: str = "HAMi"
+    has_config: bool = False
+    has_rival_config: bool = False
+    own: tuple[DevicePlugin, ...] = ()
+    rivals: tuple[DevicePlugin, ...] = ()
+    yields: bool = False
+    # Not compared: a pod that comes or goes must not make the state join every node again.
+    basis: Basis = field(default=Basis.LABEL, compare=False)
 
     @cached_property
     def resources(self) -> frozenset[str]:
@@ -63,20 +95,43 @@ class Hami:
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Hami":
         """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read."""
         config = find_config(config_maps)
-        return self if config is None else replace(self, config=config)
+        is_rival = states_configuration(config_maps) or states_layouts(config_maps)
+        held = replace(self, config=config or self.config, has_config=config is not None, has_rival_config=is_rival)
+        return held.installed(NO_EVIDENCE)
+
+    def installed(self, evidence: Evidence) -> "Hami":
+        """With the label by which its DaemonSet chooses nodes, and what of the cluster beats that label."""
+        own, rivals = evidence.of(Project.HAMI), evidence.of(Project.NVIDIA)
+        basis = Basis.ASKED if evidence.asked & self.resources else Basis.LABEL
+        if evidence.has_register or self.has_config or own:
+            basis, rivals = Basis.INSTALLED, ()
+        return replace(
+            self,
+            selector=next((plugin.selector[0] for plugin in own if plugin.selector), self.selector),
+            own=own,
+            rivals=rivals,
+            yields=basis is Basis.LABEL and self.has_rival_config,
+            basis=basis,
+        )
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Whether HAMi's device plugin runs there.
 
         As `kerf.dev/gpu-sharing` says; else by the register that it has written on the node, whatever label let it
-        there; else by the chart's node label.
+        there; else by the node labels that its DaemonSet asks for, or the chart's. A label counts only where nothing
+        that says more speaks for NVIDIA's plugin: its DaemonSet beats what pods ask for, which any tenant may write,
+        and its ConfigMaps beat the label alone.
         """
         stated = annotations.get(SHARING)
         if stated is not None:
             return stated == self.name
         if is_registered(annotations):
             return True
-        return self.selector is not None and labels.get(self.selector[0]) == self.selector[1]
+        if self.own:
+            return any(runs_on(plugin, labels) for plugin in self.own)
+        if self.selector is None or labels.get(self.selector[0]) != self.selector[1]:
+            return False
+        return not self.yields and not any(runs_on(plugin, labels) for plugin in self.rivals)
 
     def claims(self, pod: Pod) -> bool:
         """Whether it asks for GPU memory, cores or priority by HAMi's names, or for cards by a name of its own."""
@@ -265,6 +320,28 @@ class Hami:
         memory = max(sum(r.memory_mib * r.count for r in apps), *(r.memory_mib * r.count for r in first), 0)
         cores = max(sum(r.cores * r.count for r in apps), *(r.cores * r.count for r in first), 0)
         return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
+    def quota_held(self, demand: PodDemand, cards: int) -> Resources:
+        """On one card what HAMi's record comes to; on several each container may be on its own, so all that it asks.
+
+        The record has a part for each container that asks for a card, init containers first, and HAMi takes as many of
+        the first parts for init containers as the pod has (`CollapseInitContainerUsage`, pkg/device, v2.10.0). So
+        beside an init container that asks for none, the first app container counts as one: not the sum is booked, but
+        the larger of it and the rest.
+        """
+        if cards != 1:
+            return self.quota_asked(demand)
+        requests = [c.request for c in demand.containers if c.request is not None]
+        init_count = sum(c.is_init for c in demand.containers)
+        first, rest = requests[:init_count], requests[init_count:]
+        memory = max(sum(r.memory_mib for r in rest), *(r.memory_mib for r in first), 0)
+        cores = max(sum(r.cores for r in rest), *(r.cores for r in first), 0)
+        return Resources({f"limits.{self.config.memory}": memory, f"limits.{self.config.cores}": cores})
+
+    def quota_limits(self, quota: ResourceQuota) -> Resources:
+        """Memory in MiB, although the quota states it by HAMi's memory factor; cores."""
+        held = (limits_of(quota, resource, self.config) for resource in (self.config.memory, self.config.cores))
+        return Resources(pair for pairs in held for pair in pairs)
 
     def node_score_order(self, demand: PodDemand, score: float) -> float:
         """HAMi takes the node with the highest score, or with the lowest where the policy is exactly `spread`."""

@@ -10,6 +10,7 @@ from kerf.model.gpu import NVIDIA_GPU, SliceRequest
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, ContainerDemand, Pod, PodDemand
 from kerf.model.quantities import Resources
+from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import Occupant
 
 MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory")
@@ -65,6 +66,16 @@ class KubeletCounted:
     def quota_asked(self, demand: PodDemand) -> Resources:
         """Nothing: the API server itself counts `requests.nvidia.com/gpu`."""
         del demand
+        return Resources()
+
+    def quota_held(self, demand: PodDemand, cards: int) -> Resources:
+        """Nothing, as `quota_asked`."""
+        del demand, cards
+        return Resources()
+
+    def quota_limits(self, quota: ResourceQuota) -> Resources:
+        """None."""
+        del quota
         return Resources()
 
     def node_score_order(self, demand: PodDemand, score: float) -> float:

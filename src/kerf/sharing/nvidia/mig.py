@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.model.causes import Cause, Name
+from kerf.model.evidence import Evidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition, Profile
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
@@ -109,6 +110,10 @@ class Mig(Partitioned):
         """With the configurations of the cluster's ConfigMaps. Raises DecodeError for one that cannot be read."""
         return replace(self, plugin=plugin_configs(config_maps), mig=find_mig_configs(config_maps))
 
+    def installed(self, evidence: Evidence) -> "Mig":
+        """With how the device plugin was started."""
+        return replace(self, plugin=self.plugin.installed(evidence))
+
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Whether the node's layout makes instances, or feature discovery has seen some."""
         stated = annotations.get(SHARING)
@@ -125,9 +130,8 @@ class Mig(Partitioned):
         return demanded(pod, self.name, {NVIDIA_GPU, *(name for c in containers for name in _instances(c))})
 
     def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
-        """The strategy, where neither configuration nor label states it: it is a flag that no object shows."""
-        config = self.plugin.of(labels) or _NO_CONFIG
-        if config.mig_strategy or STRATEGY_LABEL in labels:
+        """The strategy, where neither the plugin's start, its configuration nor a label states it."""
+        if self.plugin.mig_strategy(labels) or STRATEGY_LABEL in labels:
             return ({},)
         return ({STRATEGY_LABEL: MIXED}, {STRATEGY_LABEL: SINGLE})
 
@@ -159,12 +163,16 @@ class Mig(Partitioned):
         config = self.plugin.of(labels) or _NO_CONFIG
         if config.sharing == MPS:
             return MpsOnInstances(named, Name(CONFIG_LABEL), Name(config.name))
-        strategy = _strategy(config, labels)
+        strategy = self._strategy(labels)
         if strategy == NO_STRATEGY:
             return InstancesHidden(named)
         if strategy == SINGLE and not _is_uniform(layouts):
             return UnequalInstances(named)
         return None
+
+    def _strategy(self, labels: Mapping[str, str]) -> str:
+        """The plugin's word, else the label's: feature discovery writes it, and a pool may state it."""
+        return self.plugin.mig_strategy(labels) or labels.get(STRATEGY_LABEL, MIXED)
 
     def predict(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
@@ -174,7 +182,7 @@ class Mig(Partitioned):
             return ()
         config = self.plugin.of(labels) or _NO_CONFIG
         layouts = self.mig.layouts(labels[MIG_CONFIG], shapes)
-        strategy = _strategy(config, labels)
+        strategy = self._strategy(labels)
         return tuple(
             _card(index, shape, _parts(shape, layout, strategy, config))
             for index, (shape, layout) in enumerate(zip(shapes, layouts, strict=True))
@@ -188,7 +196,7 @@ class Mig(Partitioned):
         if node.labels.get(MIG_STATE, MIG_DONE) != MIG_DONE:
             return None
         config = self.plugin.of(node.labels) or _NO_CONFIG
-        stated = config.mig_strategy or node.labels.get(STRATEGY_LABEL, "")
+        stated = config.mig_strategy or node.labels.get(STRATEGY_LABEL) or self.plugin.mig_strategy(node.labels)
         shown = {
             name: amount
             for name, amount in sorted(node.allocatable.items())
@@ -208,11 +216,6 @@ def resource_of(profile: str) -> str:
 
 def _instances(container: Container) -> Iterator[str]:
     return (name for name in (*container.limits, *container.requests) if name.startswith(PREFIX))
-
-
-def _strategy(config: PluginConfig, labels: Mapping[str, str]) -> str:
-    """The configuration's word, else the label's: feature discovery writes it, and a pool may state it."""
-    return config.mig_strategy or labels.get(STRATEGY_LABEL, MIXED)
 
 
 def _is_uniform(layouts: Sequence[Layout]) -> bool:

@@ -94,6 +94,11 @@ def find_mig_configs(config_maps: Sequence[ConfigMap]) -> MigConfigs:
     return MigConfigs(found, tuple(sorted(torn)))
 
 
+def states_layouts(config_maps: Sequence[ConfigMap]) -> bool:
+    """Whether a map holds layouts of mig-parted, be they such as cannot be read."""
+    return any(_MARKS.search(text) for config_map in config_maps for text in config_map.data.values())
+
+
 def _entry(entry: Field) -> _Entry:
     is_enabled = entry.child("mig-enabled").truth()
     devices = entry.child("mig-devices")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.model.causes import Cause, Lack, Name
+from kerf.model.evidence import Evidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -46,6 +47,10 @@ class Whole(KubeletCounted):
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Whole":
         """With the configurations of the plugin. Raises DecodeError for one that cannot be read."""
         return replace(self, plugin=find_plugin_configs(config_maps))
+
+    def installed(self, evidence: Evidence) -> "Whole":
+        """With how the device plugin was started."""
+        return replace(self, plugin=self.plugin.installed(evidence))
 
     def selects(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
         """Always: it is asked last."""

@@ -7,12 +7,14 @@ with it but the sharing families' rules.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from kerf.model.evidence import ClusterPolicy
 from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.snapshot import ConfigMap
+from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import FAMILIES, configured, of_plugins, owner_of
+from kerf.sharing.gathering import Gathered, Witness
+from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
 from kerf.sim.kubernetes.api import DELETED
 from kerf.sim.kubernetes.decoding import decoded
 from kerf.sim.objects import Json
@@ -35,14 +37,18 @@ class Books:
         self._node_count = 0
         self._families: tuple[Family, ...] = FAMILIES
         self._config_maps: dict[tuple[str, str], ConfigMap] = {}
+        self._gathered = Gathered()
 
     def note(self, type_: str, obj: Json) -> Pod | Node | None:
         """Take note of one API event; gives the pod or node it is about, else None."""
-        if obj["kind"] not in ("Pod", "Node", "ConfigMap"):
+        if obj["kind"] not in ("Pod", "Node", "ConfigMap", "DaemonSet", "ClusterPolicy"):
             return None
         value = decoded(obj)
         if isinstance(value, ConfigMap):
             self._note_config(type_, value)
+        elif isinstance(value, DaemonSet | ClusterPolicy):
+            is_gone = type_ == DELETED
+            self._gather(value if is_gone else None, None if is_gone else value)
         elif isinstance(value, Node):
             self._note_node(type_, value)
             return value
@@ -53,6 +59,7 @@ class Books:
 
     def _note_node(self, type_: str, node: Node) -> None:
         book = self._book(node.name)
+        self._gather(book.node, None if type_ == DELETED else node)
         self._node_count += (type_ != DELETED) - (book.node is not None)
         book.node = None if type_ == DELETED else node
 
@@ -60,10 +67,19 @@ class Books:
         self._config_maps[(config_map.namespace, config_map.name)] = config_map
         if type_ == DELETED:
             del self._config_maps[(config_map.namespace, config_map.name)]
-        self._families = configured(of_plugins(held for _, held in sorted(self._config_maps.items())))
+        self._judge()
+
+    def _gather(self, before: Witness | None, after: Witness | None) -> None:
+        if self._gathered.note(before, after):
+            self._judge()
+
+    def _judge(self) -> None:
+        held = of_plugins(config_map for _, config_map in sorted(self._config_maps.items()))
+        self._families, _ = judged(held, self._gathered)
 
     def _note_pod(self, type_: str, pod: Pod) -> None:
         old = self._pods.pop(pod.key, None)
+        self._gather(old, None if type_ == DELETED else pod)
         if old is not None and old.node_name:
             self._book(old.node_name).pods.pop(pod.key, None)
         if type_ != DELETED:

@@ -46,6 +46,7 @@ _KIND_ORDER = (
     "LimitRange",
     "ResourceQuota",
     "ConfigMap",
+    "ClusterPolicy",
     "NodeClass",
     "NodeOverlay",
     "NodePool",

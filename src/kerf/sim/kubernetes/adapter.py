@@ -37,6 +37,7 @@ from kerf.telemetry import logger
 _FOLLOWED = frozenset(
     {
         "CapacityWindow",
+        "ClusterPolicy",
         "ConfigMap",
         "CronJob",
         "DaemonSet",

@@ -23,13 +23,13 @@ from kerf.clouds.fake import FakeCloud
 from kerf.model.constraints import NODE_POOL, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.quantities import Resources, quantity_text
-from kerf.model.snapshot import ConfigMap
 from kerf.ports import Clock, NotFound
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
 from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
-from kerf.sharing.registry import configured, of_plugins, owner_of
+from kerf.sharing.registry import owner_of
 from kerf.sim.kubernetes.api import InMemoryApi
+from kerf.sim.kubernetes.sharing import families_in
 from kerf.sim.objects import Json, annotations_of, labels_of
 
 
@@ -111,11 +111,7 @@ class DevicePlugins:
         return may_start(self._family(node), taints)
 
     def _family(self, node: Json) -> Family:
-        maps = [
-            ConfigMap(m["metadata"].get("namespace", ""), m["metadata"]["name"], m.get("data") or {})
-            for m in self._api.list("ConfigMap")
-        ]
-        return owner_of(labels_of(node), annotations_of(node), configured(of_plugins(maps)))
+        return owner_of(labels_of(node), annotations_of(node), families_in(self._api))
 
     def _pool(self, node_name: str) -> str:
         node = self._api.get("Node", "", node_name)

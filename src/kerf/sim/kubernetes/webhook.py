@@ -1,5 +1,7 @@
 """HAMi in the in-memory API: its webhook, and its configuration as the cluster's ConfigMap has it."""
 
+from collections.abc import Iterable
+
 from kerf.errors import ApiError
 from kerf.manifests.decode import decode_object
 from kerf.model.pods import Pod
@@ -12,6 +14,7 @@ from kerf.sharing.hami.records import REGISTER
 from kerf.sharing.registry import of_plugins
 from kerf.sim.kubernetes.admission import Admission
 from kerf.sim.kubernetes.api import InMemoryApi
+from kerf.sim.kubernetes.sharing import families_in
 from kerf.sim.objects import Json, annotations_of, labels_of
 
 
@@ -25,11 +28,14 @@ def family_of(api: InMemoryApi) -> Hami:
     return Hami().configured(of_plugins(maps))
 
 
-def is_installed(api: InMemoryApi) -> bool:
-    """Whether HAMi runs in the cluster: its ConfigMap is there, or a pool or a node is made for it."""
+def is_installed(api: InMemoryApi, asking: Iterable[Pod] = ()) -> bool:
+    """Whether HAMi runs in the cluster: its ConfigMap is there, or a pool or a node is made for it.
+
+    `asking` are pods on their way into the cluster.
+    """
     if any(m["metadata"]["name"] == CONFIG_MAP for m in api.list("ConfigMap")):
         return True
-    family = Hami()
+    family = next(each for each in families_in(api, asking) if isinstance(each, Hami))
     for pool in api.list("NodePool"):
         template = pool["spec"]["template"].get("metadata") or {}
         if family.selects(template.get("labels") or {}, template.get("annotations") or {}):
@@ -43,10 +49,10 @@ def webhook(api: InMemoryApi) -> Admission:
     """HAMi's mutating webhook; does nothing while HAMi is not in the cluster."""
 
     def mutate(obj: Json) -> None:
-        if obj["kind"] != "Pod" or _is_ignored(api, obj) or not is_installed(api):
+        if obj["kind"] != "Pod" or _is_ignored(api, obj):
             return
         pod = decode_object(obj)
-        if not isinstance(pod, Pod):
+        if not isinstance(pod, Pod) or not is_installed(api, (pod,)):
             return
         spec, config = pod.spec, family_of(api).config
         outcome = admit(

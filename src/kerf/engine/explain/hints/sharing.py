@@ -8,7 +8,8 @@ from kerf.engine.place.devices import rightful_family
 from kerf.engine.place.shapes import Shape
 from kerf.model.causes import CardsNeverShown, Insufficient
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Misfit
+from kerf.model.plan import Misfit, Patch
+from kerf.sharing.family import SHARING, Family
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_CONFIGURATIONS = 30
@@ -16,17 +17,27 @@ _MOST_CONFIGURATIONS = 30
 
 
 def select_family(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
-    """The pool's nodes are not the family's: its label selects them."""
+    """The pool's nodes are not the family's: its label selects them, or, where it has that, an annotation."""
     rightful = rightful_family(shape, situation.supply.families)
     if rightful is None or rightful.selector is None:
         return Advice()
     key, value = rightful.selector
+    if pool.labels.get(key) == value:
+        return _state_family(pool, rightful, shape, situation)
     hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}'
     if pool.taints:
         hint += f", whose taint {min(pool.taints)} {rightful.title}'s device plugin must tolerate"
     if not places(shape, replace(pool, labels={**pool.labels, key: value}), situation):
         return Advice(hint)
     return Advice(hint, patch_of_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}))
+
+
+def _state_family(pool: NodePool, rightful: Family, shape: Shape, situation: Situation) -> Advice:
+    hint = f"annotate NodePool {pool.name} with {SHARING}: {rightful.name}, if {rightful.title} has its cards"
+    stated = replace(pool, own_annotations={**pool.own_annotations, SHARING: rightful.name})
+    if not places(shape, stated, situation):
+        return Advice(hint)
+    return Advice(hint, Patch("NodePool", pool.name, {"metadata": {"annotations": {SHARING: rightful.name}}}))
 
 
 def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:

@@ -1,0 +1,77 @@
+"""Evidence of device plugins, gathered as objects come and go: no event goes through a hundred thousand pods."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from kerf.model.evidence import ClusterPolicy, DevicePlugin, Evidence
+from kerf.model.nodes import Node
+from kerf.model.pods import Pod
+from kerf.model.snapshot import PLUGIN_NAMESPACES, DaemonSet
+from kerf.sharing.hami.records import is_registered
+from kerf.sharing.installed import plugin_of, plugin_of_policy
+
+_NOTHING: frozenset[str] = frozenset()
+Witness = Pod | Node | DaemonSet | ClusterPolicy
+
+
+class Gathered:
+    """What the objects that were noted say together. DaemonSets count in the namespaces of plugins alone.
+
+    Any user may call a DaemonSet as a plugin calls its own.
+    """
+
+    def __init__(self, namespaces: Collection[str] = PLUGIN_NAMESPACES) -> None:
+        self._namespaces = frozenset(namespaces)
+        self._plugins: dict[tuple[str, str], DevicePlugin] = {}
+        self._registered = 0
+        self._asking: Counter[str] = Counter()
+
+    def note(self, before: Witness | None, after: Witness | None) -> bool:
+        """Take note of one object, as it was and as it is now; whether the evidence may have changed by it."""
+        value = before if after is None else after
+        if isinstance(value, Pod):
+            return self._note_pod(before, after)
+        if isinstance(value, Node):
+            held = self._registered
+            self._registered += _is_registered(after) - _is_registered(before)
+            return bool(held) != bool(self._registered)
+        if isinstance(value, DaemonSet):
+            is_theirs = after is not None and value.namespace in self._namespaces
+            return self._note_plugin((value.namespace, value.name), plugin_of(value) if is_theirs else None)
+        if isinstance(value, ClusterPolicy):
+            return self._note_plugin(("", value.name), None if after is None else plugin_of_policy(value))
+        return False
+
+    def _note_pod(self, before: Witness | None, after: Witness | None) -> bool:
+        gone, come = _asked(before), _asked(after)
+        if gone == come:
+            return False
+        known = set(self._asking)
+        self._asking.subtract(gone - come)
+        self._asking.update(come - gone)
+        self._asking = Counter({name: number for name, number in self._asking.items() if number > 0})
+        return known != set(self._asking)
+
+    def _note_plugin(self, key: tuple[str, str], plugin: DevicePlugin | None) -> bool:
+        held = self._plugins.pop(key, None)
+        if plugin is not None:
+            self._plugins[key] = plugin
+        return held != plugin
+
+    def evidence(self, resources: Iterable[str]) -> Evidence:
+        """All of it; of what pods ask for only these resources."""
+        plugins = tuple(sorted(set(self._plugins.values()), key=lambda each: (not each.of_operator, each)))
+        return Evidence(plugins, self._registered > 0, frozenset(name for name in resources if name in self._asking))
+
+
+def _asked(value: Witness | None) -> frozenset[str]:
+    """Extended resources that a pod which has not ended asks for."""
+    if not isinstance(value, Pod) or value.is_ended:
+        return _NOTHING
+    spec = value.spec
+    containers = (*spec.init_containers, *spec.containers)
+    return frozenset(name for c in containers for names in (c.limits, c.requests) for name in names if "/" in name)
+
+
+def _is_registered(value: Witness | None) -> bool:
+    return isinstance(value, Node) and is_registered(value.annotations)
