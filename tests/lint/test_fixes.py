@@ -101,8 +101,8 @@ def test_what_a_server_writes_of_a_whole_number_is_no_unit() -> None:
 
 def test_what_stands_in_limits_and_requests_is_said_once_and_mended_in_both() -> None:
     """A server copies the limit into the request."""
-    amounts = "{nvidia.com/gpumem: 4Gi}"
-    pod = POD[: POD.index("            requests:")] + f"            limits: {amounts}\n            requests: {amounts}\n"
+    lines = [f"            {kind}: {{nvidia.com/gpumem: 4Gi}}\n" for kind in ("limits", "requests")]
+    pod = POD[: POD.index("            requests:")] + "".join(lines)
 
     assert ["KL033"] == [finding.code for finding in looked(pod).findings if finding.code == "KL033"]
     assert pod.replace("4Gi", '"4096"') == mended(pod)

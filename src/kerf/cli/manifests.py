@@ -165,7 +165,7 @@ def _policies(version: tuple[int, int]) -> list[str]:
     if len(served) < len(texts):
         unknown = " and ".join(sorted(kind for kind, since in SINCE.items() if since > version))
         echo(
-            f"note: without the policies that give pods their gates: Kubernetes {version[0]}.{version[1]} does not serve"
+            f"note: without the policies that gate pods: Kubernetes {version[0]}.{version[1]} does not serve"
             f" {unknown}; write the gates into the templates of the workloads",
             err=True,
         )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kerf.cloudprovider import Instance, InstanceNotFound
 from kerf.config import Settings
-from kerf.controllers.runtime import Ports, Result
 from kerf.controllers.nodeclaim.termination import release_node
+from kerf.controllers.runtime import Ports, Result
 from kerf.model import events
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import LAUNCHED, TERMINATION_FINALIZER, NodeClaim
