@@ -16,7 +16,8 @@ from tools.generate_chart import CHART, documented, generated
 IMAGE = ("--image", "example.com/kerf:1")
 CRDS = ["CustomResourceDefinition"] * len(crds())
 GATES = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
-POLICIES = ["PriorityClass", *GATES, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", *GATES]
+CHECKS = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+POLICIES = ["PriorityClass", *GATES, *CHECKS, *GATES]
 ASKING = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role"]
 ROLES = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", *2 * ["Role", "RoleBinding"], "ClusterRole", *ASKING]
 TO_VIEW = "rbac.authorization.k8s.io/aggregate-to-view"
@@ -67,6 +68,7 @@ def test_without_an_image_all_but_the_deployment_is_printed() -> None:
     "arguments, told",
     [
         (("--deployment",), "--deployment: no image of Kerf is published"),
+        (("--kubernetes-version", "new"), "expected a version such as 1.31, got 'new'"),
         (("--name", "9kerf"), "first a letter, last no -, got '9kerf'"),
         (("--namespace", "Kerf"), "first a letter or digit, last no -, got 'Kerf'"),
         (("--replicas", "0"), "0 is not in the range x>=1"),
@@ -129,6 +131,17 @@ def test_a_dry_run_has_the_flag_and_a_role_that_cannot_act() -> None:
 def test_a_dry_run_holds_no_pods() -> None:
     """It would open none of the gates that the policies give."""
     assert not set(POLICIES) & {each["kind"] for each in printed(*IMAGE, "--dry-run")}
+
+
+@pytest.mark.parametrize(
+    "version, left_out", [("1.29", {*GATES, *CHECKS}), ("v1.31.4-eks-1a2b3c4", {*GATES}), ("1.36", set())]
+)
+def test_an_older_server_gets_what_it_knows(version: str, left_out: set[str]) -> None:
+    """`kubectl apply` of a kind that a server does not know fails; what holds pods then is said (G7)."""
+    done = kerf("manifests", "--policies", f"--kubernetes-version={version}")
+
+    assert [kind for kind in POLICIES if kind not in left_out] == [e["kind"] for e in yaml.safe_load_all(done.stdout)]
+    assert bool(left_out) == ("does not serve MutatingAdmissionPolicy" in done.stderr)
 
 
 def test_the_deployment_starts_kerf_run() -> None:

@@ -96,6 +96,15 @@ def test_of_a_decision_that_another_has_followed_nothing_is_said(cluster: Cluste
     assert [] == cluster.said("FailedScheduling")
 
 
+def test_of_a_pod_that_is_bound_while_the_plan_is_explained_nothing_is_said(cluster: Cluster) -> None:
+    """It has no place in the plan, and a scheduler has found it one meanwhile: it did not fail (A9)."""
+    bound = {"spec": {"nodeName": "elsewhere"}}
+    provisioned(cluster, Meanwhile(explain, lambda: cluster.api.patch("Pod", "default", "p", bound)))
+    cluster.at(20)
+
+    assert [] == cluster.said("FailedScheduling")
+
+
 def test_a_lead_that_ends_while_it_is_decided_buys_nothing(cluster: Cluster) -> None:
     """The next lead decides anew, and buys once."""
     cluster.put(pool())

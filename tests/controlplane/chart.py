@@ -134,11 +134,16 @@ def helm(
 
 
 def rendered(
-    binaries: Binaries, values: Mapping[str, Any], *, name: str = "kerf", namespace: str = "kerf-system"
+    binaries: Binaries,
+    values: Mapping[str, Any],
+    *,
+    name: str = "kerf",
+    namespace: str = "kerf-system",
+    version: str = "1.36",
 ) -> Chart:
     """The release `name` with these values; an image is given where they have none. Raises RuntimeError."""
     controller = {"image": {"repository": "example.com/kerf"}, **values.get("controller", {})}
-    arguments = ("template", name, str(CHART), f"--namespace={namespace}", "--kube-version=1.36.0")
+    arguments = ("template", name, str(CHART), f"--namespace={namespace}", f"--kube-version={version}.0")
     done = helm(binaries, *arguments, values={**values, "controller": controller})
     if done.returncode:
         raise RuntimeError(done.stderr)

@@ -65,13 +65,15 @@ def test_the_linter_has_nothing_to_say(binaries: Binaries, name: str) -> None:
     assert "0 chart(s) failed" in done.stdout
 
 
+@pytest.mark.parametrize("version", ["1.29", "1.31", "1.36"])
 @pytest.mark.parametrize("is_dry_run", [False, True])
-def test_the_chart_and_the_command_install_the_same(binaries: Binaries, is_dry_run: bool) -> None:
+def test_the_chart_and_the_command_install_the_same(binaries: Binaries, is_dry_run: bool, version: str) -> None:
     """Object for object: definitions, roles, Service, PodDisruptionBudget, Deployment."""
-    flags = ("--dry-run",) if is_dry_run else ()
+    flags = (f"--kubernetes-version={version}", *(("--dry-run",) if is_dry_run else ()))
     command = [each for each in yaml.safe_load_all(manifests("--image", IMAGE, *flags)) if each["kind"] != "Namespace"]
+    chart = rendered(binaries, {"settings": {"dryRun": is_dry_run}}, version=version)
 
-    assert plain(command) == plain(list(rendered(binaries, {"settings": {"dryRun": is_dry_run}}).objects))
+    assert plain(command) == plain(list(chart.objects))
 
 
 def test_names_of_the_release_reach_the_roles(binaries: Binaries) -> None:
@@ -225,3 +227,16 @@ def test_the_role_grants_what_it_says_and_no_more(binaries: Binaries, server: Co
 
     assert ("yes", "yes") == (may("create", "nodeclaims.karpenter.sh"), may("patch", "pods/status"))
     assert ("no", "no") == (may("get", "secrets"), may("create", "deployments.apps"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["1.33", "1.35"])
+def test_an_older_server_takes_what_is_printed_for_it(binaries: Binaries, version: str) -> None:
+    """A server that emulates that version applies all of it; what it does not know is left out (G7)."""
+    options = ControlPlaneOptions(apiserver_flags=(f"--emulated-version={version}",))
+    with ControlPlane(binaries, options) as plane:
+        served = plane.request("GET", "/version").good("version")
+        plane.kubectl("apply", "--server-side", "-f", "-", input=manifests(f"--kubernetes-version={version}"))
+
+        assert version == f"{served['major']}.{served['minor']}"
+        assert plane.get("PriorityClass", "kerf-opportunistic") is not None

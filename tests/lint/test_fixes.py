@@ -92,6 +92,22 @@ def test_memory_that_is_no_whole_number_of_mib_is_left_to_people(written: str) -
     assert pod == mended(pod)
 
 
+def test_what_a_server_writes_of_a_whole_number_is_no_unit() -> None:
+    """It shows 12000 as `12k`, in limits and in requests (G6)."""
+    pod = (POD % 1).replace("requests:", "limits:").replace("cpu: 1", "nvidia.com/gpumem: 12k")
+
+    assert "KL033" not in [finding.code for finding in looked(pod).findings]
+
+
+def test_what_stands_in_limits_and_requests_is_said_once_and_corrected_in_both() -> None:
+    """A server copies the limit into the request."""
+    lines = [f"            {kind}: {{nvidia.com/gpumem: 4Gi}}\n" for kind in ("limits", "requests")]
+    pod = POD[: POD.index("            requests:")] + "".join(lines)
+
+    assert ["KL033"] == [finding.code for finding in looked(pod).findings if finding.code == "KL033"]
+    assert pod.replace("4Gi", '"4096"') == mended(pod)
+
+
 @settings(max_examples=100, deadline=None)
 @given(disturbed())
 def test_fixes_come_to_an_end_and_lose_nothing(text: str) -> None:

@@ -236,15 +236,15 @@ class Client:
         """Where the objects of each kind are that can be listed and deleted, each in its first version, by path."""
         found = {
             (resource.prefix.rpartition("/")[0], resource.plural): resource
-            for resource, told in reversed([*self._discovered()])
-            if {"list", "delete"} <= {*told["verbs"]}
+            for resource, shown in reversed([*self._discovered()])
+            if {"list", "delete"} <= {*shown["verbs"]}
         }
         return [found[key] for key in sorted(found)]
 
     def _discover(self) -> None:
-        for resource, told in self._discovered():
-            kind = told["responseKind"]["kind"]
-            for spelling in (kind, told["resource"], told["singularResource"], *told.get("shortNames", ())):
+        for resource, shown in self._discovered():
+            kind = shown["responseKind"]["kind"]
+            for spelling in (kind, shown["resource"], shown["singularResource"], *shown.get("shortNames", ())):
                 self._resources.setdefault(spelling.lower(), resource)
 
     def _discovered(self) -> Iterator[tuple[Resource, Object]]:
@@ -254,5 +254,5 @@ class Client:
                 name = group["metadata"].get("name", "")
                 for version in group["versions"]:
                     prefix = "/".join(part for part in (root, name, version["version"]) if part)
-                    for told in version["resources"]:
-                        yield Resource(prefix, told["resource"], told["scope"] == "Namespaced"), told
+                    for shown in version["resources"]:
+                        yield Resource(prefix, shown["resource"], shown["scope"] == "Namespaced"), shown

@@ -34,6 +34,9 @@ _FIXED = {
     "context": "in a pod Kerf uses its service account",
     "config": "the pod has no such file; give flags",
 }
+SINCE = {"MutatingAdmissionPolicy": (1, 36), "ValidatingAdmissionPolicy": (1, 30)}
+"""The Kubernetes in which a kind is stable, and so served without a switch."""
+_VERSION = re.compile(r"v?(\d{1,3})\.(\d{1,3})(?:[.+-].*)?", re.ASCII)
 _NO_IMAGE = "no image of Kerf is published; give one that has `kerf` on its PATH with --image"
 
 
@@ -68,6 +71,13 @@ def _checked_name(_context: click.Context, parameter: click.Parameter, value: st
     return value
 
 
+def _read_version(_context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
+    found = _VERSION.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"expected a version such as 1.31, got {value[:80]!r}", param=parameter)
+    return int(found[1]), int(found[2])
+
+
 @click.command()
 @click.option(
     "--crds",
@@ -91,6 +101,15 @@ def _checked_name(_context: click.Context, parameter: click.Parameter, value: st
 @click.option("--image", default="", metavar="IMAGE", help="Has `kerf` on its PATH. Needed for the Deployment.")
 @click.option("--replicas", type=click.IntRange(min=1), default=2, show_default=True, help="One acts, the others wait.")
 @click.option("--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="Who launches nodes.")
+@click.option(
+    "--kubernetes-version",
+    "version",
+    default="1.36",
+    show_default=True,
+    metavar="VERSION",
+    callback=_read_version,
+    help="Of the cluster. Below 1.36 without what such a server does not know.",
+)
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Kerf plans and tells, may read and acts never.")
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
 @click.argument("run_flags", nargs=-1, metavar="[-- FLAGS OF kerf run]")
@@ -101,6 +120,7 @@ def manifests(
     has_reader: bool,
     has_deployment: bool,
     output: str,
+    version: tuple[int, int],
     **flags: Any,
 ) -> int:
     """What to apply to a cluster: CRDs, policies, roles, Deployment.
@@ -123,9 +143,7 @@ def manifests(
         parts = list(crd_texts().values())
     # A dry run opens no gate: what gives them must not be there either, unless it is asked for.
     if has_policies or (is_all and not installation.is_dry_run):
-        from kerf.kube.policies import policy_texts
-
-        parts += [text for texts in policy_texts().values() for text in texts.split("---\n")]
+        parts += _policies(version)
     if has_rbac or is_all:
         objects += rbac_objects(installation)
     elif has_reader:
@@ -136,6 +154,28 @@ def manifests(
         echo(f"note: without Deployment, Service and PodDisruptionBudget: {_NO_IMAGE}", err=True)
     echo(_written(parts, objects, output), nl=False)
     return DONE
+
+
+def _policies(version: tuple[int, int]) -> list[str]:
+    """The documents of the policies that a server of that version knows; a note on what it does not."""
+    from kerf.kube.policies import policy_texts
+
+    texts = [text for texts in policy_texts().values() for text in texts.split("---\n")]
+    served = [text for text in texts if SINCE.get(_kind(text), version) <= version]
+    if len(served) < len(texts):
+        unknown = " and ".join(sorted(kind for kind, since in SINCE.items() if since > version))
+        echo(
+            f"note: without the policies that gate pods: Kubernetes {version[0]}.{version[1]} does not serve"
+            f" {unknown}; write the gates into the templates of the workloads",
+            err=True,
+        )
+    return served
+
+
+def _kind(text: str) -> str:
+    """What a document is, a policy for its binding."""
+    found = re.search(r"^kind: (\w+)$", text, re.MULTILINE)
+    return "" if found is None else found[1].removesuffix("Binding")
 
 
 def rbac_objects(installation: Installation) -> list[Object]:

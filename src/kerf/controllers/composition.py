@@ -35,8 +35,8 @@ def compose(
     """A runtime that knows nothing yet; `start` it on a running loop, and let it `lead`.
 
     `assume_node_classes` takes NodeClasses that do not exist for ready: the simulator has no provider to make them.
-    `is_foreign` knows the uids of claims that exist and that the reader hides, because they are another's. A dry run
-    plans, explains and publishes; nothing in it writes but the recorder.
+    `is_foreign` knows the uids and provider ids of claims that exist and that the reader hides, because they are
+    another's. A dry run plans, explains and publishes; nothing in it writes but the recorder.
     Give a `book` to show what it keeps.
     """
     state = ClusterState(assume_node_classes=assume_node_classes, plugin_namespaces=settings.plugin_namespaces)

@@ -27,9 +27,10 @@ class ManagedReader:
         self._shown: set[str] = set()
         self._is_synced = False
 
-    def is_foreign(self, claim_uid: str) -> bool:
-        """Whether a claim of that uid exists and is hidden: its instance has an owner, and that is not us."""
-        return claim_uid in (claim.uid for claim in self._claims.values() if claim.name not in self._shown)
+    def is_foreign(self, identity: str) -> bool:
+        """Whether a claim of that uid or provider id exists and is hidden: its instance has an owner, not us."""
+        hidden = (claim for claim in self._claims.values() if claim.name not in self._shown)
+        return any(identity in (claim.uid, claim.provider_id) for claim in hidden)
 
     async def events(self) -> AsyncIterator[Event]:
         """As the reader's own, less what is not ours; what ceases to be ours is told as Deleted."""

@@ -211,7 +211,7 @@ class Provisioning:
         takers = Takers(decision, self._state)
         takes = {node: takers.takes(node) for node in {placement.node for placement in plan.placements}}
         for placement in plan.placements:
-            if is_virtual(placement.pod.pod) or not takes[placement.node]:
+            if is_virtual(placement.pod.pod) or not takes[placement.node] or not self._still_waits(placement.pod.pod):
                 continue
             target = f"{named.get(placement.node, 'node')}/{placement.node}"
             self._ports.recorder.record(events.nominated(placement.pod.pod, target))
@@ -219,8 +219,13 @@ class Provisioning:
             self._ports.recorder.record(events.floor_unmet(pool, why))
         for unplaced in plan.unplaced:
             occurrence = _occurrence(unplaced)
-            if occurrence is not None:
+            if occurrence is not None and self._still_waits(unplaced.pod):
                 self._ports.recorder.record(occurrence)
+
+    def _still_waits(self, key: str) -> bool:
+        """Whether an event about a pod is still true: a scheduler may have bound it while the plan was explained."""
+        held = self._state.pod(key)
+        return is_virtual(key) or (held is not None and held.is_pending)
 
     async def _tell_limits(self, reached: Mapping[str, str]) -> None:
         for pool in self._state.pools():

@@ -201,6 +201,11 @@ def terminated(claim: str, node: str) -> Occurrence:
     return _about("NodeClaim", claim, NORMAL, "Terminated", what)
 
 
+def released(node: str) -> Occurrence:
+    """A node was deleted because both its claim and its instance are gone."""
+    return _about("Node", node, NORMAL, "Terminated", "its NodeClaim and its instance are gone")
+
+
 def pinned(pod_key: str, node: str, device_id: str) -> Occurrence:
     """A pod was pinned to the planned card."""
     return _about("Pod", pod_key, NORMAL, "Pinned", f"Pinned to GPU {device_id} of node {node}, as planned")

@@ -86,6 +86,10 @@ class Objects:
         """All NodeClasses, by name."""
         return self._all(NodeClass)
 
+    def nodes(self) -> tuple[Node, ...]:
+        """All node objects, by name."""
+        return self._all(Node)
+
     def node(self, name: str) -> Node | None:
         """The node object of that name; None when there is none."""
         return self._found(Node, name)

@@ -1,9 +1,15 @@
 """Claims and instances that have lost each other, and instances that the cloud takes back."""
 
+from typing import Any
+
+import pytest
+
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
+from kerf.model.nodeclaim import TERMINATION_FINALIZER
+from kerf.testing.builders import a_node
 from tests.clouds.market import claim
-from tests.controllers.cluster import Cluster, pod, pool
+from tests.controllers.cluster import Cluster, node_object, pod, pool
 
 ORPHAN = claim("left-over", "uid-nobody", types=("g5.xlarge",))
 
@@ -47,6 +53,34 @@ def test_a_claim_whose_instance_is_gone_is_deleted(cluster: Cluster) -> None:
 
     assert cluster.claim().is_deleting
     assert ["its instance is gone"] == cluster.said("TerminatingOnInterruption")
+
+
+@pytest.mark.parametrize("is_asked_to_go", [False, True])
+def test_the_node_of_a_claim_that_was_removed_by_force_goes_with_its_instance(
+    cluster: Cluster, is_asked_to_go: bool
+) -> None:
+    """Our finalizer holds it, and `kubectl delete node` would wait for ever (G4)."""
+    cluster.running(1)
+    start(cluster)
+    cluster.at(100)
+    cluster.api.patch("NodeClaim", "", "gpu-1", {"metadata": {"finalizers": None}})
+    cluster.api.delete("NodeClaim", "", "gpu-1")
+    if is_asked_to_go:
+        cluster.api.delete("Node", "", "node-1")
+    cluster.at(250)
+
+    assert ((), []) == (cluster.cloud.instances, cluster.names("Node"))
+    assert ["its NodeClaim and its instance are gone"] == cluster.said("Terminated")
+
+
+@pytest.mark.parametrize("own", [{"pool": "theirs", "finalizers": (TERMINATION_FINALIZER,)}, {"pool": "gpu"}])
+def test_a_node_that_is_not_ours_stays(cluster: Cluster, own: dict[str, Any]) -> None:
+    """Of another's pool, or without our finalizer: it does not wait for us."""
+    cluster.put(node_object(a_node("node-1", provider_id="gone", **own), cluster.now_s))
+    start(cluster)
+    cluster.at(250)
+
+    assert ["node-1"] == cluster.names("Node")
 
 
 def test_a_claim_that_was_not_launched_has_no_instance_to_lose(cluster: Cluster) -> None:

@@ -104,7 +104,7 @@ _OPTIONS = (
     _option("--managed-selector", default="", metavar="SELECTOR", help="Only NodePools with these labels."),
     _address("--metrics-address", "127.0.0.1:8080", "/metrics"),
     _address("--health-address", "127.0.0.1:8081", "/healthz and /readyz"),
-    _duration("--unready-after", "unready_s", "30s", "Not ready once the API server is gone for so long."),
+    _duration("--unready-after", "unready_s", "15s", "Not ready once the API server is gone for so long."),
     _option("--log-format", type=_FORMS, default="text", show_default=True, help="Of the lines on standard error."),
     _option("--log-level", type=_LEVELS, default="info", show_default=True, help="The least that is logged."),
 )

@@ -1,22 +1,26 @@
-"""Instances and claims that have lost each other, and instances that the cloud takes back.
+"""Instances, claims and nodes that have lost each other, and instances that the cloud takes back.
 
 A claim whose instance has vanished is deleted, an instance that no claim asked for is terminated once it is old enough
-to be no launch in progress, and an interrupted instance is drained while there is time.
+to be no launch in progress, and an interrupted instance is drained while there is time. A claim that was removed by
+force leaves a node that our finalizer holds: it goes once its instance has.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from kerf.cloudprovider import Instance, InstanceNotFound
 from kerf.config import Settings
+from kerf.controllers.nodeclaim.termination import release_node
 from kerf.controllers.runtime import Ports, Result
 from kerf.model import events
-from kerf.model.nodeclaim import LAUNCHED, NodeClaim
+from kerf.model.constraints import NODE_POOL
+from kerf.model.nodeclaim import LAUNCHED, TERMINATION_FINALIZER, NodeClaim
+from kerf.model.promises import is_made_by_kerf
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
 
 
-def nobodys(_claim_uid: str) -> bool:
+def nobodys(_identity: str) -> bool:
     """No claim is hidden."""
     return False
 
@@ -24,7 +28,8 @@ def nobodys(_claim_uid: str) -> bool:
 class GarbageCollection:
     """One look at all instances, every so often.
 
-    `is_foreign` knows the uids of claims that exist and that the reader hides: their instances are another's.
+    `is_foreign` knows the uids and provider ids of claims that exist and that the reader hides: their instances and
+    nodes are another's.
     """
 
     name = "garbage-collection"
@@ -43,6 +48,7 @@ class GarbageCollection:
         instances = await self._ports.cloud.list_instances()
         await self._claims_without_instance(instances)
         await self._instances_without_claim(instances)
+        await self._nodes_without_claim(instances)
         return Result(self._settings.instance_poll_s)
 
     async def _claims_without_instance(self, instances: Sequence[Instance]) -> None:
@@ -74,3 +80,16 @@ class GarbageCollection:
                     await self._ports.cloud.delete(instance.provider_id)
                 except InstanceNotFound:
                     continue
+
+    async def _nodes_without_claim(self, instances: Sequence[Instance]) -> None:
+        there = {instance.provider_id for instance in instances}
+        pools = {pool.name for pool in self._state.pools()}
+        old = self._ports.clock.now_s() - self._settings.orphan_age_s
+        for node in self._state.nodes():
+            if TERMINATION_FINALIZER not in node.finalizers or node.provider_id in there or node.created_s > old:
+                continue
+            # Kerf's own nodes carry what it wrote on their claim, also when their pool is gone.
+            is_ours = node.labels.get(NODE_POOL, "") in pools or is_made_by_kerf(node.annotations)
+            if is_ours and self._state.claim_of(node) is None and not self._is_foreign(node.provider_id):
+                await release_node(self._ports.writer, node)
+                self._ports.recorder.record(events.released(node.name))

@@ -17,7 +17,7 @@ from kerf.model.nodeclaim import DISRUPTED_TAINT, DISRUPTION_REASON, TERMINATION
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, Synced
-from kerf.ports import EvictionBlocked, NotFound
+from kerf.ports import EvictionBlocked, KubeWriter, NotFound
 from kerf.state import ClusterState
 
 _STUCK_S = 60.0
@@ -51,7 +51,7 @@ class Termination:
         if not await self._terminate(claim):
             return Result(self._settings.drain_poll_s)
         if node is not None:
-            await self._release_node(node)
+            await release_node(self._ports.writer, node)
         if TERMINATION_FINALIZER in claim.finalizers:
             left = tuple(f for f in claim.finalizers if f != TERMINATION_FINALIZER)
             await self._ports.writer.update_node_claim(replace(claim, finalizers=left))
@@ -103,14 +103,16 @@ class Termination:
             return True
         return False
 
-    async def _release_node(self, node: Node) -> None:
-        try:
-            if TERMINATION_FINALIZER in node.finalizers:
-                left = tuple(f for f in node.finalizers if f != TERMINATION_FINALIZER)
-                node = await self._ports.writer.update_node(replace(node, finalizers=left))
-            await self._ports.writer.delete_node(node)
-        except NotFound:
-            return
+
+async def release_node(writer: KubeWriter, node: Node) -> None:
+    """Take our finalizer from a node and delete it; nothing where it has gone meanwhile."""
+    try:
+        if TERMINATION_FINALIZER in node.finalizers:
+            left = tuple(f for f in node.finalizers if f != TERMINATION_FINALIZER)
+            node = await writer.update_node(replace(node, finalizers=left))
+        await writer.delete_node(node)
+    except NotFound:
+        return
 
 
 def _is_drained(pod: Pod, now_s: float) -> bool:

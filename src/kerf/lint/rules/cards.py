@@ -25,7 +25,8 @@ from kerf.sharing.registry import owner_of, unknown_sharing
 
 _ANY_AWS = "any.type"
 """An overlay that names no type is of AWS, unless a pool says otherwise."""
-_SUFFIX = re.compile(r"[0-9.]+(?:[KMGTP]i?|k)", re.ASCII)
+_SUFFIX = re.compile(r"[0-9.]+[KMGTP]i?", re.ASCII)
+"""A unit of memory. `12k` is how an API server writes 12000."""
 
 
 @rule("KL033", "gpu-memory-with-unit", Severity.ERROR, WORKLOADS, is_fixable=True)
@@ -34,22 +35,28 @@ def memory_with_unit(subject: Subject, context: LintContext) -> Notes:
 
     HAMi counts `nvidia.com/gpumem` in MiB as a bare number. `4Gi` is read as 4294967296, that is four million GiB:
     beyond what HAMi's scheduler reads, so that it drops the request and the pod runs without a limit or waits for ever.
-    `--fix` writes the MiB that were meant, where they are a whole number.
+    `12k` is no unit: a server writes 12000 so. `--fix` writes the MiB that were meant, where they are a whole number.
     """
     hami = context.hami.config
     for path, _ in subject.containers:
-        for kind in ("limits", "requests"):
-            for at, name, amount in amounts(subject, path, kind):
-                if name != hami.memory or not isinstance(amount, str) or _SUFFIX.fullmatch(amount) is None:
-                    continue
-                if not is_quantity(name, amount):
-                    continue
-                number = quantity_of(name, amount)
-                mib = number // MIB
-                is_exact = number % MIB == 0 and mib > 0 and hami.memory_factor == 1
-                fix = (Edit(at, f'"{mib}"'),) if is_exact else ()
-                hint = f'write "{mib}"' if is_exact else "write the number of MiB without a unit"
-                yield Note(at, f"{name}: {amount} is read as {number} MiB: the unit is MiB already", hint, fix=fix)
+        found = [each for kind in ("limits", "requests") for each in _with_unit(subject, path, kind, hami.memory)]
+        # A server gives a pod the request that its limit has: said once, corrected in both.
+        for amount in dict.fromkeys(amount for _, amount in found):
+            places = [at for at, each in found if each == amount]
+            number = quantity_of(hami.memory, amount)
+            mib = number // MIB
+            is_exact = number % MIB == 0 and mib > 0 and hami.memory_factor == 1
+            fix = tuple(Edit(at, f'"{mib}"') for at in places) if is_exact else ()
+            hint = f'write "{mib}"' if is_exact else "write the number of MiB without a unit"
+            text = f"{hami.memory}: {amount} is read as {number} MiB: the unit is MiB already"
+            yield Note(places[0], text, hint, fix=fix)
+
+
+def _with_unit(subject: Subject, path: Path, kind: str, memory: str) -> Iterator[tuple[Path, str]]:
+    for at, name, amount in amounts(subject, path, kind):
+        has_unit = name == memory and isinstance(amount, str) and _SUFFIX.fullmatch(amount) is not None
+        if has_unit and is_quantity(name, amount):
+            yield at, str(amount)
 
 
 @rule("KL034", "nodes-without-hami", Severity.ERROR, ("NodePool", *WORKLOADS))
