@@ -6,7 +6,7 @@ complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of th
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -249,12 +249,17 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A toleration of a pod; an empty key with Exists tolerates everything, an empty effect any effect."""
+    """A toleration of a pod; an empty key with Exists tolerates everything, an empty effect any effect.
+
+    `seconds` is how long it holds against NoExecute, None for ever. It says nothing of where a pod may start, so pods
+    that differ in it alone are equal.
+    """
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    seconds: int | None = field(default=None, compare=False)
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether it lets a pod onto a node with `taint` (core/v1 helper of the same name)."""

@@ -1,7 +1,6 @@
 """Why a pod has no place, and the smallest change that helps: every patch is applied and planned again."""
 
 import json
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -13,11 +12,11 @@ from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
-from kerf.model.plan import Misfit, Patch, Plan, Stage, Unplaced
+from kerf.model.plan import Misfit, Plan, Stage, Unplaced
 from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, a_slice, only_unplaced, planned, some
+from tests.patches import Object, patched
 
-Object = dict[str, Any]
 TYPE, ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
 L40S = an_instance_type("g6e.xlarge", devices=cards(1, 45458, "L40S"), price="1.861")
 
@@ -63,30 +62,6 @@ def plan_of(objects: list[Object], market: Market) -> Plan:
     """The plan for these manifests."""
     decoded = decode(parse("\n---\n".join(map(json.dumps, objects))))
     return plan(a_snapshot(pools=decoded.node_pools, pods=expand(decoded)), market)
-
-
-def merged(target: Any, change: Any) -> Any:
-    """RFC 7386, save that containers are merged by name, as kubectl's strategic patch does."""
-    if not isinstance(change, dict):
-        return deepcopy(change)
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in change.items():
-        if value is None:
-            result.pop(key, None)
-        elif key in ("containers", "initContainers"):
-            wanted = {entry["name"]: entry for entry in value}
-            result[key] = [merged(held, wanted.get(held["name"], {})) for held in result[key]]
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
-
-
-def patched(objects: list[Object], patch: Patch | None) -> list[Object]:
-    """The manifests with a patch applied to the object that it is for."""
-    assert patch is not None
-    hit = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (patch.kind, patch.name)]
-    assert 1 == len(hit)
-    return [merged(o, patch.change) if o is hit[0] else o for o in objects]
 
 
 HAMI_POOL = a_pool_manifest("g5.xlarge", labels={"gpu": "on"})

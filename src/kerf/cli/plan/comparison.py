@@ -8,46 +8,66 @@ from kerf.cli.plan.json import API_VERSION, Json, unplaced_object
 from kerf.cli.plan.text import unplaced_lines
 from kerf.cli.render import table
 from kerf.engine.explain.plan import explain
-from kerf.engine.study.sizing.compare import Variant
+from kerf.engine.study.sizing.compare import FIRST, Asked, Variant
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_number, price_text
-from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, QuantityError, Resources, quantity_of, quantity_text
+from kerf.model.quantities import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    NOTHING,
+    QuantityError,
+    Resources,
+    quantity_of,
+    quantity_text,
+)
 
 AS_THEY_ARE = "as they are"
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _FORM = 'expected RESOURCE=QUANTITY[,...], such as "cpu=900m,memory=2Gi"'
 
 
-def requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> tuple[Resources, ...]:
+def requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> tuple[Asked, ...]:
     """The requests that each `--compare` names. Raises InputError."""
     return tuple(_parsed(f"--{option.name} {text}", text) for text in texts)
 
 
-def _parsed(place: str, text: str) -> Resources:
-    amounts: dict[str, int] = {}
+def _parsed(place: str, text: str) -> Asked:
+    amounts: dict[str, dict[str, int]] = {}
     for part in text.split(","):
-        name, separator, quantity = (piece.strip() for piece in part.partition("="))
+        named, separator, quantity = (piece.strip() for piece in part.partition("="))
+        container, _, name = named.rpartition(":")
         if not separator or not name or not quantity:
             raise InputError(f"{place}: {_FORM}, got {part.strip()!r}")
         if "/" not in name and name not in _PLAIN and not name.startswith("hugepages-"):
             known = ", ".join((*_PLAIN, "hugepages-SIZE"))
             raise InputError(f"{place}: expected {known} or DOMAIN/RESOURCE, got {name!r}")
-        if name in amounts:
+        mine = amounts.setdefault(container, {})
+        if name in mine:
             raise InputError(f"{place}: expected each resource once, got {name} twice")
         try:
-            amounts[name] = quantity_of(name, quantity)
+            mine[name] = quantity_of(name, quantity)
         except QuantityError:
             raise InputError(
                 f"{place}: expected a quantity such as 900m, 1.5 or 2Gi for {name}, got {quantity!r}"
             ) from None
-        if amounts[name] < 0:
+        if mine[name] < 0:
             raise InputError(f"{place}: expected no negative quantity for {name}, got {quantity!r}")
-    return Resources(amounts)
+    return {container: Resources(mine) for container, mine in amounts.items()}
 
 
-def requests_text(requests: Resources) -> str:
-    """`cpu 900m, memory 2Gi`."""
-    return ", ".join(f"{name} {quantity_text(name, amount)}" for name, amount in requests.items()) or AS_THEY_ARE
+def requests_text(requests: Asked) -> str:
+    """`cpu 900m, memory 2Gi, cpu 100m in proxy`."""
+    texts = (
+        f"{name} {quantity_text(name, amount)}" + (f" in {container}" if container else "")
+        for container, amounts in requests.items()
+        for name, amount in amounts.items()
+    )
+    return ", ".join(texts) or AS_THEY_ARE
+
+
+def _texts(amounts: Resources) -> dict[str, str]:
+    return {name: quantity_text(name, amount) for name, amount in amounts.items()}
 
 
 def comparison_object(variants: Sequence[Variant]) -> Json:
@@ -58,8 +78,10 @@ def comparison_object(variants: Sequence[Variant]) -> Json:
 
 def _object(variant: Variant) -> Json:
     least, most = variant.pods_a_node
+    by_name = {container: _texts(amounts) for container, amounts in variant.requests.items() if container}
     return {
-        "requests": {name: quantity_text(name, amount) for name, amount in variant.requests.items()},
+        "requests": _texts(variant.requests.get(FIRST, NOTHING)),
+        **({"containers": by_name} if by_name else {}),
         "nodes": variant.nodes,
         "instanceTypes": [
             {"instanceType": name, "capacityType": capacity_type, "nodes": number}

@@ -59,7 +59,7 @@ def explain(decision: Decision, tries: Tries | None = None) -> Plan:
 
 def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
     """One entry a pod, by its key."""
-    telling = Telling(tries)
+    telling = Telling(tries, decision.world.snapshot.cron_job_keys)
     everyone = telling.everyone(decision.everyone)
     found = [entry for refusal in decision.refusals for entry in telling.unplaced(refusal)]
     if everyone:

@@ -5,7 +5,7 @@ type) and one for the nearest existing node, so the answer cannot differ from th
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,10 +42,13 @@ class Reason:
 
 
 class Telling:
-    """Puts refusals into words; remembers what refusals of one try have in common."""
+    """Puts refusals into words; remembers what refusals of one try have in common.
 
-    def __init__(self, tries: Tries | None = None) -> None:
-        self._tries = tries or Tries()
+    `cron_jobs` are those of the cluster, as `namespace/name`: patches of their runs go to them.
+    """
+
+    def __init__(self, tries: Tries | None = None, cron_jobs: Container[str] = ()) -> None:
+        self._tries, self._cron_jobs = tries or Tries(), cron_jobs
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
@@ -96,7 +99,7 @@ class Telling:
         found: list[Unplaced] = []
         for pods in _by_owner(refusal.pods):
             # A patch of a workload is for the one that makes the pod, though equal pods come from several.
-            patch = pod_patch(Shape(pods), advice.change) if advice.change else advice.patch
+            patch = pod_patch(pods[0], advice.change, self._cron_jobs) if advice.change else advice.patch
             if is_group and (patch is None or patch.kind != "NodePool"):
                 patch = None
             for pod in pods:

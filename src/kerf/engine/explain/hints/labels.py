@@ -4,22 +4,36 @@ from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, expressions_of, patch_of_pool, places
 from kerf.engine.place.shapes import Shape
-from kerf.model.constraints import WELL_KNOWN, Requirement, Requirements, untolerated
+from kerf.model.constraints import NO_EXECUTE, WELL_KNOWN, Requirement, Requirements, Toleration, untolerated
 from kerf.model.nodepool import NodePool
+
+_OF_ADMISSION = tuple(
+    (f"node.kubernetes.io/{taint}", "Exists", NO_EXECUTE, 300) for taint in ("not-ready", "unreachable")
+)
 
 
 def tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     """The tolerations that the pod lacks, with those that it has."""
     missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), shape.spec.tolerations) is not None]
-    added = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in missing]
-    kept = [
-        {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in shape.spec.tolerations
-    ]
-    tolerations = [{k: v for k, v in entry.items() if v} for entry in (*kept, *added)]
+    added = (Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
+    kept = (held for held in shape.spec.tolerations if not _is_of_admission(held))
+    tolerations = [_toleration_entry(each) for each in (*kept, *added)]
     hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
     if not places(shape, replace(pool, taints=()), situation):
         return Advice(hint)
-    return changing_pod(hint, shape, {"tolerations": tolerations})
+    return changing_pod(hint, shape, {"tolerations": tolerations}, situation)
+
+
+def _is_of_admission(held: Toleration) -> bool:
+    """Whether the API server gave it to the pod (DefaultTolerationSeconds): it gives it to the next one too."""
+    return (held.key, held.operator, held.effect, held.seconds) in _OF_ADMISSION
+
+
+def _toleration_entry(held: Toleration) -> dict[str, object]:
+    """As a manifest has it: the list is replaced as a whole, so nothing of an entry may be lost."""
+    texts = {"key": held.key, "operator": held.operator, "value": held.value, "effect": held.effect}
+    entry: dict[str, object] = {name: text for name, text in texts.items() if text}
+    return entry if held.seconds is None else {**entry, "tolerationSeconds": held.seconds}
 
 
 def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
@@ -62,7 +76,7 @@ def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: Situ
         changed = replace(spec, affinity=terms)
     again = Shape((replace(shape.pod, spec=changed),))
     works = places(again, pool, situation)
-    return changing_pod(hint, shape, change) if works else Advice(hint)
+    return changing_pod(hint, shape, change, situation) if works else Advice(hint)
 
 
 def _with_value(term: Requirements, key: str, value: str) -> Requirements:

@@ -1,6 +1,6 @@
 """What a decision knew when it refused pods, and the patches that hints are made of."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.buy.limits import Ledger
@@ -12,7 +12,9 @@ from kerf.engine.supply.offered import OfferedType, Supply, supply
 from kerf.model.constraints import Requirement
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
+from kerf.model.owners import top_owner
 from kerf.model.plan import Misfit, Patch
+from kerf.model.pods import Owner, Pod
 from kerf.model.snapshot import ClusterSnapshot
 
 Change = Mapping[str, object]
@@ -93,22 +95,24 @@ def patch_of_pool(pool: NodePool, change: Change) -> Patch:
     return Patch("NodePool", pool.name, {"spec": change})
 
 
-def pod_patch(shape: Shape, change: Change) -> Patch | None:
-    """A patch of the pod, moved to the object that makes such pods; None when that object is unknown."""
-    owner = shape.pod.owner
-    kind = owner.kind if owner is not None else "Pod"
-    if kind not in _TEMPLATES:
+def pod_patch(pod: Pod, change: Change, cron_jobs: Container[str] = ()) -> Patch | None:
+    """A patch of the pod, moved to the top controller's template; None where Kerf does not know that kind's template.
+
+    Lower controllers get none: their own controller would undo it. `cron_jobs` as for `top_owner`.
+    """
+    owner = top_owner(pod, cron_jobs) or Owner("Pod", pod.name)
+    if owner.kind not in _TEMPLATES:
         return None
     inner: object = change.get("spec", {})
-    for step in reversed(_TEMPLATES[kind]):
+    for step in reversed(_TEMPLATES[owner.kind]):
         inner = {step: inner}
-    name = owner.name if owner is not None else shape.pod.name
-    return Patch(kind, name, {"spec": inner}, shape.pod.namespace)
+    return Patch(owner.kind, owner.name, {"spec": inner}, pod.namespace)
 
 
-def changing_pod(hint: str, shape: Shape, change: Change) -> Advice:
+def changing_pod(hint: str, shape: Shape, change: Change, situation: "Situation") -> Advice:
     """The hint, with a patch of whatever makes the pod that merges `change` into the pod's spec."""
-    return Advice(hint, pod_patch(shape, {"spec": change}), {"spec": change})
+    patch = pod_patch(shape.pod, {"spec": change}, situation.snapshot.cron_job_keys)
+    return Advice(hint, patch, {"spec": change})
 
 
 def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:

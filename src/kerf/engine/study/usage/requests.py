@@ -90,7 +90,8 @@ def requests_patch(
 ) -> dict[str, Any]:
     """A strategic merge patch that sets the advised requests; limits only where a request would exceed them.
 
-    HAMi reads limits, so GPU memory is one; a percentage of it beside that would be refused, and is taken away.
+    Sidecars are among `containers`, and stand among the init containers of the patch. HAMi reads limits, so GPU memory
+    is one; a percentage of it beside that would be refused, and is taken away.
     """
     in_percent = {c.name for c in containers if config.memory_percent in {*c.requests, *c.limits}}
     changed: dict[str, dict[str, Any]] = {}
@@ -108,8 +109,12 @@ def requests_patch(
         resources.setdefault("requests", {})[row.resource] = text
         if row.limit is not None and row.limit < row.advised:
             resources.setdefault("limits", {})[row.resource] = text
-    listed = [{"name": name, "resources": resources} for name, resources in changed.items()]
-    patch: dict[str, Any] = {"spec": {"containers": listed}}
+    sidecars = {each.name for each in containers if each.is_sidecar}
+    spec: dict[str, list[dict[str, Any]]] = {}
+    for name, resources in changed.items():
+        listed = spec.setdefault("initContainers" if name in sidecars else "containers", [])
+        listed.append({"name": name, "resources": resources})
+    patch: dict[str, Any] = {"spec": spec or {"containers": []}}
     for step in reversed(_TEMPLATES.get(kind, _TEMPLATE)):
         patch = {step: patch}
     return patch
