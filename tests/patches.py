@@ -58,9 +58,12 @@ def applied(target: Object, command: str) -> Object:
     return dict(json.loads(done.stdout))
 
 
-def patched(objects: list[Object], patch: Patch | None) -> list[Object]:
-    """The manifests with a patch applied to the one object that it is for, by the command that Kerf prints."""
-    assert patch is not None
-    hit = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (patch.kind, patch.name)]
-    assert 1 == len(hit)
-    return [applied(o, patch_command(patch)) if o is hit[0] else o for o in objects]
+def patched(objects: list[Object], *patches: Patch | None) -> list[Object]:
+    """The manifests with patches applied, each to the one object that it is for, by the command that Kerf prints."""
+    assert patches
+    found = list(objects)
+    for patch in patches:
+        assert patch is not None
+        [at] = [n for n, o in enumerate(found) if (o["kind"], o["metadata"]["name"]) == (patch.kind, patch.name)]
+        found[at] = applied(found[at], patch_command(patch))
+    return found

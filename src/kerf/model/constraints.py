@@ -32,6 +32,14 @@ WELL_KNOWN = frozenset(
 )
 """Labels that a pod may ask for although its NodePool does not mention them: every node gets them."""
 
+_RESERVED = "karpenter.sh"
+
+
+def is_reserved(key: str) -> bool:
+    """Whether no NodePool may set the label or require it: the node's name, and what Karpenter keeps for itself."""
+    return key == HOSTNAME or (key.partition("/")[0].endswith(_RESERVED) and key != CAPACITY_TYPE)
+
+
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 
 

@@ -38,7 +38,7 @@ def a_pool_manifest(*types: str, labels: dict[str, str] | None = None, **spec: A
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
-        "metadata": {"name": "blue"},
+        "metadata": {"name": "blue", "annotations": spec.pop("annotations", {})},
         "spec": {"template": {"metadata": {"labels": labels or {}}, "spec": template}, **spec},
     }
 
@@ -65,6 +65,7 @@ def plan_of(objects: list[Object], market: Market) -> Plan:
 
 
 HAMI_POOL = a_pool_manifest("g5.xlarge", labels={"gpu": "on"})
+CAP = {"kerf.dev/max-price-per-gpu-hour": "1.1"}
 SLICE: Object = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
 TERM = {"matchExpressions": [requirement(ARCH, "In", "arm64"), {"key": "x", "operator": "DoesNotExist"}]}
 AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}}
@@ -78,6 +79,32 @@ CASES: dict[str, tuple[Stage, list[Object], str]] = {
         Stage.LIMITS,
         [a_pool_manifest("m5.xlarge", limits={"cpu": "4", "nodes": 1}), a_workload(replicas=3, limits={"cpu": "4"})],
         "12 is the smallest cpu limit, 3 is the smallest nodes limit of NodePool blue that places all 3 pods",
+    ),
+    "limit beside a cap": (
+        Stage.OFFERINGS,
+        [
+            a_pool_manifest("g5.xlarge", "g5.2xlarge", limits={"kerf.dev/cost-per-hour": "1.1"}, annotations=CAP),
+            a_workload(replicas=2, limits={"nvidia.com/gpu": 1}),
+        ],
+        "2.012 is the smallest kerf.dev/cost-per-hour limit of NodePool blue that places all 2 pods",
+    ),
+    "cap and limit": (
+        Stage.OFFERINGS,
+        [
+            a_pool_manifest("g5.2xlarge", limits={"kerf.dev/cost-per-hour": "1.1"}, annotations=CAP),
+            a_workload(replicas=2, limits={"nvidia.com/gpu": 1}),
+        ],
+        'kerf.dev/max-price-per-gpu-hour: "1.212" is the least cap of NodePool blue that lets g5.2xlarge in; or allow '
+        "a cheaper instance type; and 2.424 is the smallest kerf.dev/cost-per-hour limit of NodePool blue that places all 2 pods",
+    ),
+    "taint and label": (
+        Stage.TAINTS,
+        [
+            a_pool_manifest("m5.xlarge", template={"taints": [{"key": "team", "effect": "NoSchedule"}]}),
+            a_workload(nodeSelector={"team": "a"}),
+        ],
+        "add a toleration for team:NoSchedule to the pod; and "
+        'add the label team: "a" to the template of NodePool blue, if its nodes deserve it',
     ),
     "taint": (
         Stage.TAINTS,
@@ -150,7 +177,7 @@ def test_every_patch_is_applied_and_helps(name: str) -> None:
     unplaced = plan_of(objects, a_market(*TYPES)).unplaced
 
     assert {(stage, hint)} == {(u.stage, u.hint) for u in unplaced}
-    assert () == plan_of(patched(objects, unplaced[0].patch), a_market(*TYPES)).unplaced
+    assert () == plan_of(patched(objects, *unplaced[0].patches), a_market(*TYPES)).unplaced
 
 
 @pytest.mark.parametrize("kind", ["Pod", "Deployment", "StatefulSet", "Job"])
@@ -166,11 +193,31 @@ def test_the_patch_is_for_the_object_that_makes_the_pods(kind: str) -> None:
 
 
 def test_no_patch_is_given_that_would_not_help() -> None:
-    """A pod that fails a second check after the first gets the hint alone."""
+    """Where no other change does either, the hint says so."""
     pool = a_pool_manifest("m5.xlarge", labels={"team": "b"})
     workload = a_workload(nodeSelector={"team": "a"}, limits={"cpu": 99})
+    unplaced = plan_of([pool, workload], a_market(M5)).unplaced[0]
 
-    assert plan_of([pool, workload], a_market(M5)).unplaced[0].patch is None
+    assert unplaced.patch is None
+    assert unplaced.hint.endswith("which alone does not help; Kerf found no change that does")
+
+
+@pytest.mark.parametrize("key", ["karpenter.sh/foo", "compute.karpenter.sh/foo", "kubernetes.io/hostname"])
+def test_no_hint_names_a_label_that_no_pool_may_set(key: str) -> None:
+    """Kerf refuses such a NodePool itself."""
+    unplaced = plan_of([a_pool_manifest("m5.xlarge"), a_workload(nodeSelector={key: "x"})], a_market(M5)).unplaced[0]
+
+    assert (None, f"no node of NodePool blue has the label {key}") == (unplaced.patch, unplaced.hint.partition(",")[0])
+
+
+def test_a_pod_and_a_pool_are_changed_together() -> None:
+    """Two objects, two patches: the selector of the one, the limit of the other."""
+    pool = a_pool_manifest("m5.xlarge", labels={"team": "b"}, limits={"cpu": "4"})
+    objects = [pool, a_workload(replicas=2, nodeSelector={"team": "a"}, limits={"cpu": "4"})]
+    unplaced = plan_of(objects, a_market(M5)).unplaced[0]
+
+    assert unplaced.hint.endswith("8 is the smallest cpu limit of NodePool blue that places all 2 pods")
+    assert () == plan_of(patched(objects, *unplaced.patches), a_market(M5)).unplaced
 
 
 def test_one_less_than_the_smallest_limit_is_too_little() -> None:

@@ -91,7 +91,7 @@ def plan(**flags: Any) -> int:
         decision = bounded(decision)
         watch.lap("bound_s")
         made = with_deletions(explained(decision), read, whole)
-        made = replace(made, notes=(*made.notes, *_assumed(read)))
+        made = replace(made, notes=(*made.notes, *assumed(read)))
     watch.lap("plan_s")
     emit(
         output,
@@ -130,7 +130,7 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
 
 
-def _assumed(read: ReadInput) -> list[str]:
+def assumed(read: ReadInput) -> list[str]:
     """What the plan assumes and no node has shown."""
     snapshot = read.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}

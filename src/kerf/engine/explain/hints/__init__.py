@@ -84,7 +84,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     if pool is None:
         return Advice()
     if misfit.stage == Stage.OFFERINGS:
-        return _on_offerings(pool, shape, misfit.cause, situation)
+        return _on_offerings(pool, misfit.cause, situation)
     match misfit.cause:
         case causes.LimitReached(resource=resource):
             return raise_limit(pool, resource, situation)
@@ -104,16 +104,16 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     )
 
 
-def _on_offerings(pool: NodePool, shape: Shape, cause: causes.Cause, situation: Situation) -> Advice:
+def _on_offerings(pool: NodePool, cause: causes.Cause, situation: Situation) -> Advice:
     if pool.bounds.invalid:
         return Advice(f"mend the annotation of NodePool {pool.name}")
     if isinstance(cause, causes.NamedTypesUnusable):
         unknown = (each for each in cause.types if isinstance(each, causes.TypeUnknown) and each.nearest)
         misspelt = next(unknown, None)
         if misspelt is not None:
-            return spell_right(pool, shape, misspelt, situation)
+            return spell_right(pool, misspelt)
     if isinstance(cause, causes.TypeOverPriceCap):
-        return raise_cap(pool, shape, cause.instance_type, situation)
+        return raise_cap(pool, cause.instance_type, situation)
     if pool.invalid:
         return Advice(f"mend NodePool {pool.name}: until then it takes no nodes")
     return Advice(

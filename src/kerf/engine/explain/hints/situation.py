@@ -14,7 +14,7 @@ from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.owners import top_owner
 from kerf.model.plan import Misfit, Patch
-from kerf.model.pods import Owner, Pod
+from kerf.model.pods import Owner, Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
 
 Change = Mapping[str, object]
@@ -33,14 +33,23 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A hint, and the patch that carries it out; both may be missing.
+    """A hint and what carries it out: `pool` as it would be, or `spec` as the pods would be; words alone have neither.
 
-    `change` is the pod's own change where the patch is of a pod: equal pods of another workload need it there.
+    `patch` is for the pool, or for what makes the pod; None with words alone. `change` is the pod's own change where
+    the pod changes: equal pods of another workload need it there. `more` are patches of pools that are needed beside.
     """
 
     hint: str = ""
     patch: Patch | None = None
     change: Change = field(default_factory=dict)
+    pool: NodePool | None = None
+    spec: PodSpec | None = None
+    more: tuple[Patch, ...] = ()
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether it says a change, and not only words."""
+        return self.pool is not None or self.spec is not None
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,11 @@ def patch_of_pool(pool: NodePool, change: Change) -> Patch:
     return Patch("NodePool", pool.name, {"spec": change})
 
 
+def changing_pool(hint: str, changed: NodePool, change: Change) -> Advice:
+    """The hint, with a merge patch that makes the pool what it would be."""
+    return Advice(hint, patch_of_pool(changed, change), pool=changed)
+
+
 def pod_patch(pod: Pod, change: Change, cron_jobs: Container[str] = ()) -> Patch | None:
     """A patch of the pod, moved to the top controller's template; None where Kerf does not know that kind's template.
 
@@ -109,10 +123,10 @@ def pod_patch(pod: Pod, change: Change, cron_jobs: Container[str] = ()) -> Patch
     return Patch(owner.kind, owner.name, {"spec": inner}, pod.namespace)
 
 
-def changing_pod(hint: str, shape: Shape, change: Change, situation: "Situation") -> Advice:
-    """The hint, with a patch of whatever makes the pod that merges `change` into the pod's spec."""
+def changing_pod(hint: str, shape: Shape, spec: PodSpec, change: Change, situation: Situation) -> Advice:
+    """The hint, with a patch of whatever makes the pod that merges `change` into its spec, which is `spec` then."""
     patch = pod_patch(shape.pod, {"spec": change}, situation.snapshot.cron_job_keys)
-    return Advice(hint, patch, {"spec": change})
+    return Advice(hint, patch, {"spec": change}, spec=spec)
 
 
 def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
