@@ -135,7 +135,7 @@ def assumed(read: ReadInput) -> list[str]:
     snapshot = read.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
     wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
-    return [
+    return list(read.missing) + [
         f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
     ]
 

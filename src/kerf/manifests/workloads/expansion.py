@@ -105,9 +105,16 @@ def _held(pods: Iterable[Pod], workloads: tuple[Workload, ...]) -> Counter[str]:
 
 
 def _deployment_of(pod: Pod, by_owner: dict[tuple[str, str, str], Workload]) -> Workload | None:
-    """The Deployment behind a pod whose ReplicaSet is not in the input: the set is named after it and the template."""
-    template_hash = pod.labels.get(HASH_LABEL)
-    if pod.owner is None or pod.owner.kind != "ReplicaSet" or not template_hash:
+    """The Deployment behind a pod whose ReplicaSet is not in the input: the set is named after it and the template.
+
+    A pod without the hash of its template must have the labels of the Deployment's.
+    """
+    if pod.owner is None or pod.owner.kind != "ReplicaSet":
         return None
-    name = pod.owner.name.removesuffix(f"-{template_hash}")
-    return by_owner.get(("Deployment", pod.namespace, name))
+    template_hash = pod.labels.get(HASH_LABEL)
+    name, _, last = pod.owner.name.rpartition("-")
+    found = by_owner.get(("Deployment", pod.namespace, name))
+    if found is None or (template_hash and template_hash != last):
+        return None
+    is_alike = found.template.labels.items() <= pod.labels.items()
+    return found if template_hash or is_alike else None
