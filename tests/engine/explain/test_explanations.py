@@ -95,7 +95,8 @@ CASES: dict[str, tuple[Stage, list[Object], str]] = {
             a_workload(replicas=2, limits={"nvidia.com/gpu": 1}),
         ],
         'kerf.dev/max-price-per-gpu-hour: "1.212" is the least cap of NodePool blue that lets g5.2xlarge in; or allow '
-        "a cheaper instance type; and 2.424 is the smallest kerf.dev/cost-per-hour limit of NodePool blue that places all 2 pods",
+        "a cheaper instance type; and 2.424 is the smallest kerf.dev/cost-per-hour limit of NodePool blue that places "
+        "all 2 pods",
     ),
     "taint and label": (
         Stage.TAINTS,

@@ -19,7 +19,13 @@ from kerf.cli.inputs.input import (
     selected,
 )
 from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of, span_s
-from kerf.cli.plan.comparison import comparison_lines, comparison_object, requests_of
+from kerf.cli.plan.comparison import (
+    check_containers,
+    compared_with_care,
+    comparison_lines,
+    comparison_object,
+    requests_of,
+)
 from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
@@ -115,6 +121,7 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     """Print one row for the requests as they are and for each that was given."""
     pending = read.snapshot.pending
+    check_containers(pending, flags["compare"], read.place)
     with progress(f"planning {counted(len(pending), 'pod')}"):
         variants = compared(read.world, options, flags["compare"])
     if not pending:
@@ -123,9 +130,8 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
         if running:
             running_text = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
             echo(f"hint: {running_text}: give their Job or Deployment without its pods, with -f", err=True)
-    several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
-    if several:
-        echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
+    for note in compared_with_care(pending, flags["compare"]):
+        echo(f"note: {note}", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
 

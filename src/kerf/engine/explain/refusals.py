@@ -107,7 +107,7 @@ class Telling:
             found = [] if advice.patch is None else [advice.patch]
         else:
             mine = pod_patch(pod, advice.change, self._cron_jobs)
-            # Half of what is needed helps nobody.
+            # Half of what is needed does not help.
             found = [] if mine is None else [mine, *advice.more]
         return [] if is_group and any(patch.kind != "NodePool" for patch in found) else [*found]
 
@@ -133,7 +133,7 @@ def _reason(refusal: Refusal) -> Reason:
     if isinstance(cause, causes.NotBought) and refusal.evidence is not None:
         return _not_bought(refusal, refusal.evidence)
     text = cause_text(cause)
-    if isinstance(cause, causes.NoRoomOfRequest):
+    if isinstance(cause, causes.NoRoomOfRequest) and cause.is_there:
         lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
         text = f"{text}: {lacks or 'there is no node'}"
     if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):

@@ -55,8 +55,14 @@ def with_replicas(decoded: Decoded, setting: str) -> Decoded:
     if all(workload.key != wanted for workload in decoded.workloads):
         known = ", ".join(sorted(workload.key for workload in decoded.workloads)) or "none"
         raise InputError(f"--replicas {setting}: expected one of the workloads there ({known}), got {brief(key)}")
-    changed = (replace(w, replicas=int(number)) if w.key == wanted else w for w in decoded.workloads)
+    changed = (_with_number(w, int(number)) if w.key == wanted else w for w in decoded.workloads)
     return replace(decoded, workloads=tuple(changed))
+
+
+def _with_number(workload: Workload, number: int) -> Workload:
+    """So many replicas; of a CronJob so many runs, each with all pods that it runs at once."""
+    pods_each = workload.cron_job.pods if workload.cron_job is not None else 1
+    return replace(workload, replicas=number * pods_each)
 
 
 def _with_controllers(pods: Iterable[Pod], workloads: Iterable[Workload]) -> Iterator[Pod]:

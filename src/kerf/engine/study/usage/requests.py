@@ -64,6 +64,8 @@ def _recommendation(history: History, container: Container, resource: str) -> Re
     sketch = history.sketches.get((container.name, resource))
     if sketch is None or not sketch.count:
         return Recommendation(container.name, resource, request=request, limit=limit)
+    if not _was_seen(history, container):
+        return Recommendation(container.name, resource, sketch.count, request=request, limit=limit)
     p95, peak = sketch.percentile(CPU_PERCENTILE), sketch.peak
     if resource == CPU:
         advised = _with_margin(p95, CPU_MARGIN_PERCENT)
@@ -75,6 +77,12 @@ def _recommendation(history: History, container: Container, resource: str) -> Re
     return Recommendation(
         container.name, resource, sketch.count, sketch.percentile(50), p95, peak, request, limit, max(advised, least)
     )
+
+
+def _was_seen(history: History, container: Container) -> bool:
+    """Whether any sample of it is above zero: what only ever shows zeros was not measured."""
+    mine = (sketch for (name, _), sketch in history.sketches.items() if name == container.name)
+    return any(sketch.count and sketch.peak for sketch in mine)
 
 
 def _with_margin(amount: int, percent: int) -> int:
