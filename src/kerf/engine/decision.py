@@ -42,10 +42,9 @@ class Evidence:
     left: tuple[int, ...]
     buy: Buy
 
-    @property
-    def buy_elsewhere(self) -> Buy:
-        """The same way of choosing for another supply: without what purchases of this one remembered."""
-        return self.buy.func if isinstance(self.buy, partial) else self.buy
+    def buy_in(self, world: World) -> Buy:
+        """The same way of choosing in another world, which remembers what its own types hold."""
+        return partial(self.buy.func, holding=world.holding) if isinstance(self.buy, partial) else self.buy
 
     @cached_property
     def limited(self) -> Amounts:

@@ -11,8 +11,9 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Evidence
 from kerf.engine.explain.hints import advise
 from kerf.engine.explain.hints.limits import is_searched
-from kerf.engine.explain.hints.situation import Advice, Change, Situation
+from kerf.engine.explain.hints.situation import Advice, Change, Situation, with_pool
 from kerf.engine.explain.misses import misses
+from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.world import World
 from kerf.model.plan import Misfit, Patch
@@ -85,7 +86,7 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
     if not situation.tries.take():
         return None
     evidence = situation.evidence
-    world = evidence.world if advice.pool is None else evidence.world.with_pools((advice.pool,))
+    world = evidence.world if advice.pool is None else with_pool(advice.pool, situation)
     changed, trial = held.shape, evidence.trial
     waiting: tuple[Pod, ...] = changed.pods
     if advice.spec is not None:
@@ -96,10 +97,29 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
         return _Tried(joined, changed, situation, len(changed))
     shapes, at = _to_buy_for(situation, held.shape, waiting)
     before = Ledger(world.snapshot.node_pools, _used(situation, world))
-    after, buy = before.copy(), evidence.buy if world is evidence.world else evidence.buy_elsewhere
-    left = buy(shapes, world.supply.available, after).left
+    after, buy = before.copy(), evidence.buy if world is evidence.world else evidence.buy_in(world)
+    if is_searched(situation):
+        left = buy(shapes, world.supply.available, after).left
+    else:
+        left = [0 if _is_taken(shapes[0], world, after) else len(shapes[0])]
     again = Evidence(world, trial, before, after, shapes, tuple(left), buy)
-    return _Tried(joined, changed, Situation(again, situation.tries), len(changed) - min(left[at], len(changed)))
+    return _Tried(
+        joined,
+        changed,
+        Situation(again, situation.tries, worlds=situation.worlds),
+        len(changed) - min(left[at], len(changed)),
+    )
+
+
+def _is_taken(shape: Shape, world: World, ledger: Ledger) -> bool:
+    """Whether a type takes one of the pods, can be bought, and is within its limits: a look in place of a purchase."""
+    for offered in world.supply.available:
+        if ledger.room_for(offered) == 0:
+            continue
+        result = fit(offered.target, offered.room, shape)
+        if not isinstance(result, Misfit) and offered.offering_for(result.room.requirements) is not None:
+            return True
+    return False
 
 
 def _with_spec(shape: Shape, spec: PodSpec) -> Shape:
@@ -109,7 +129,7 @@ def _with_spec(shape: Shape, spec: PodSpec) -> Shape:
 def _to_buy_for(situation: Situation, shape: Shape, waiting: tuple[Pod, ...]) -> tuple[tuple[Shape, ...], int]:
     """All that is to be bought for, with these pods in place of the shape's, and where they are in it.
 
-    Where that is too much to buy again for each try, these alone, beside what was bought.
+    Where that is too much to buy again for each try, these alone: one of them is looked at, beside what was bought.
     """
     if not is_searched(situation):
         return (Shape(waiting),), 0

@@ -9,6 +9,7 @@ from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType, Supply, supply
+from kerf.engine.world import World
 from kerf.model.constraints import Requirement
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -20,6 +21,7 @@ from kerf.model.snapshot import ClusterSnapshot
 Change = Mapping[str, object]
 """A JSON merge patch."""
 
+_MOST_WORLDS = 8
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "CronJob": ("jobTemplate", "spec", "template", "spec"),
@@ -56,12 +58,14 @@ class Advice:
 class Situation:
     """The evidence of a refusal, how often hints on it may be tried, and those that hold for all of its pods.
 
-    `on_limits` has them by pool and resource.
+    `on_limits` has them by pool and resource. `worlds` are the last with a changed pool: the world before, the pool, and
+    the world with it.
     """
 
     evidence: Evidence
     tries: Tries = field(default_factory=Tries)
     on_limits: dict[tuple[str, str], Advice] = field(default_factory=dict)
+    worlds: list[tuple[World, NodePool, World]] = field(default_factory=list)
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -97,6 +101,17 @@ class Situation:
     def buy(self) -> Buy:
         """How nodes were chosen."""
         return self.evidence.buy
+
+
+def with_pool(pool: NodePool, situation: Situation) -> World:
+    """The world with the pool as given; the same one for equal pools, because what it sells is dear to work out."""
+    base = situation.evidence.world
+    for before, changed, after in situation.worlds:
+        if before is base and changed == pool:
+            return after
+    situation.worlds.append((base, pool, base.with_pools((pool,))))
+    del situation.worlds[:-_MOST_WORLDS]
+    return situation.worlds[-1][2]
 
 
 def patch_of_pool(pool: NodePool, change: Change) -> Patch:
