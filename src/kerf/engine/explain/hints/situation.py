@@ -58,8 +58,8 @@ class Advice:
 class Situation:
     """The evidence of a refusal, how often hints on it may be tried, and those that hold for all of its pods.
 
-    `on_limits` has them by pool and resource. `worlds` are the last with a changed pool: the world before, the pool, and
-    the world with it.
+    `on_limits` has them by pool and resource. `worlds` are the last with a changed pool: the world before, the pool,
+    and the world with it.
     """
 
     evidence: Evidence
