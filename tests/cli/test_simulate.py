@@ -75,3 +75,15 @@ def test_a_chart_is_an_svg_file(tmp_path: Path) -> None:
     assert 0 == kerf("simulate", path, "--chart", str(chart)).returncode
     assert chart.read_text(encoding="utf-8").startswith("<svg ")
     assert 2 == kerf("simulate", path, "--chart", str(tmp_path / "no" / "chart.svg")).returncode
+
+
+def test_a_summary_has_a_row_for_each_kind_of_thing(tmp_path: Path) -> None:
+    """How often, first and last; the totals stay."""
+    whole, short = (kerf("simulate", scenario(tmp_path), *flags).stdout for flags in ((), ("--summary",)))
+
+    assert "WHAT" in short
+    assert "TIMES  FIRST" in short
+    assert "claim created" in short
+    assert [line for line in whole.splitlines() if line.startswith(("cost:", "pods:"))] == [
+        line for line in short.splitlines() if line.startswith(("cost:", "pods:"))
+    ]

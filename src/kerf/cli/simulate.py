@@ -1,5 +1,6 @@
 """`kerf simulate`: scenarios run in virtual time, and their reports."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from kerf.sim.simulation import run
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
 @output_option
 @click.option("--chart", metavar="FILE.svg", help="Draw nodes, GPUs paid and used, pending pods over time.")
-def simulate(scenarios: tuple[str, ...], output: str, chart: str | None) -> int:
+@click.option("--summary", is_flag=True, help="In text, how often each thing happened in place of every row.")
+def simulate(scenarios: tuple[str, ...], output: str, chart: str | None, *, summary: bool) -> int:
     """Run the real controllers in virtual time: timeline, cost, waiting, waste.
 
     Exit code 3 when an expectation is missed or, in a scenario that states none, a pod has no place at the end.
@@ -35,7 +37,7 @@ def simulate(scenarios: tuple[str, ...], output: str, chart: str | None) -> int:
     reports = [_report(scenario) for scenario in read]
     if chart is not None:
         _draw(reports[0], chart)
-    emit(output, lambda: _data(reports), lambda: _lines(reports))
+    emit(output, lambda: _data(reports), lambda: _lines(reports, is_summary=summary))
     return LOOK if any(_needs_look(report) for report in reports) else DONE
 
 
@@ -77,19 +79,22 @@ def _draw(report: SimulationReport, path: str) -> None:
         raise InputError(f"--chart {path}: expected a file that can be written, got: {error.strerror}") from None
 
 
-def _lines(reports: Sequence[SimulationReport]) -> Iterator[str]:
+def _lines(reports: Sequence[SimulationReport], *, is_summary: bool) -> Iterator[str]:
     for number, report in enumerate(reports):
         if number:
             yield ""
-        yield from report_lines(report)
+        yield from report_lines(report, is_summary=is_summary)
 
 
-def report_lines(report: SimulationReport) -> Iterator[str]:
-    """Timeline, totals, expectations, notes."""
+def report_lines(report: SimulationReport, *, is_summary: bool = False) -> Iterator[str]:
+    """Timeline or its summary, totals, expectations, notes."""
     yield f"{report.name}: {offset_text(report.duration_s)} simulated"
     yield ""
-    rows = [(offset_text(row.at_s), row.what, row.object, row.why) for row in report.rows]
-    yield from table(("AT", "WHAT", "OBJECT", "WHY"), rows)
+    if is_summary:
+        yield from _summary(report)
+    else:
+        rows = [(offset_text(row.at_s), row.what, row.object, row.why) for row in report.rows]
+        yield from table(("AT", "WHAT", "OBJECT", "WHY"), rows)
     yield ""
     yield from _total_lines(report.totals, report.currency)
     if report.outcomes:
@@ -98,6 +103,18 @@ def report_lines(report: SimulationReport) -> Iterator[str]:
     if report.notes:
         yield ""
         yield from (f"note: {note}" for note in report.notes)
+
+
+def _summary(report: SimulationReport) -> Iterator[str]:
+    """A row for each kind of thing that happened, in the order in which it first did."""
+    counts = Counter(row.what for row in report.rows)
+    first = {row.what: row for row in reversed(report.rows)}
+    last = {row.what: row for row in report.rows}
+    rows = (
+        (what, str(number), offset_text(first[what].at_s), offset_text(last[what].at_s), first[what].object)
+        for what, number in counts.items()
+    )
+    yield from table(("WHAT", "TIMES", "FIRST", "LAST", "FIRST OBJECT"), rows)
 
 
 def _total_lines(totals: Totals, currency: str) -> Iterator[str]:

@@ -74,7 +74,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
     changed = relabelled(places.left, trial, world)
     places.left = changed.left
-    none_bought = unbought(trial, places.unbought)
+    none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
     buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
     made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)

@@ -6,7 +6,7 @@ another thread, shows the figures that the decision was made from.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
@@ -41,6 +41,10 @@ class Evidence:
     shapes: tuple[Shape, ...]
     left: tuple[int, ...]
     buy: Buy
+
+    def buy_in(self, world: World) -> Buy:
+        """The same way of choosing in another world, which remembers what its own types hold."""
+        return partial(self.buy.func, holding=world.holding) if isinstance(self.buy, partial) else self.buy
 
     @cached_property
     def limited(self) -> Amounts:

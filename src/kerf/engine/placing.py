@@ -4,7 +4,7 @@ Pods that wait come first, then room that is kept; last, and without leaving a t
 pods take what is idle.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -102,14 +102,19 @@ def _has_taint(taint: Taint, spot: NodeRoom) -> bool:
     return taint in spot.target.taints
 
 
-def unbought(trial: Trial, shapes: Sequence[Shape]) -> tuple[Refusal, ...]:
-    """Pods for which nothing is bought and that found no room, with what the nearest node lacks."""
+def unbought(trial: Trial, shapes: Sequence[Shape], requests: Container[str]) -> tuple[Refusal, ...]:
+    """Pods for which nothing is bought and that found no room, with what the nearest node lacks.
+
+    `requests` are the ProvisioningRequests that are there, by `namespace/name`.
+    """
     refusals: list[Refusal] = []
     for shape in shapes:
         found = trial.nearest(shape)
         stage, misfits = (Stage.RESOURCES, ()) if found is None else (found.stage, (found,))
         for pod in shape.pods:
-            refusals.append(Refusal((pod,), stage, NoRoomOfRequest(Name(consumed_request(pod))), misfits))
+            request = consumed_request(pod)
+            cause = NoRoomOfRequest(Name(request), not request or request in requests)
+            refusals.append(Refusal((pod,), stage, cause, misfits))
     return tuple(refusals)
 
 

@@ -29,6 +29,7 @@ class Remainder:
         self._new = [(node.load.offered, node.load.room) for node in made.bought]
         self._usable = {pod.key: pod for shape in everyone.planned_for for pod in shape.pods}
         self._takers: dict[int, tuple[OfferedType, ...]] = {}
+        self._requests = {each.key for each in made.world.snapshot.provisioning_requests}
 
     def after(self, made: Outcome) -> "Remainder":
         """What another try has left."""
@@ -52,7 +53,10 @@ class Remainder:
             return placed, None
         first = self._first(
             pods,
-            (*unbought(self._trial, places.unbought), *self._made.left_over(left, purchase, self._trial, self._ledger)),
+            (
+                *unbought(self._trial, places.unbought, self._requests),
+                *self._made.left_over(left, purchase, self._trial, self._ledger),
+            ),
         )
         self._trial.undo_to(mark)
         self._ledger, self._new = ledger, new

@@ -22,6 +22,7 @@ from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
+from kerf.model.keys import DOMAIN
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
@@ -137,8 +138,7 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         # Several samples of one pod are no two pods.
         collected.values += [] if value is None else [value]
         return
-    if not raw["metadata"].get("uid"):
-        collected.warnings += _warnings(report, document)
+    collected.warnings += _warnings(report, document, is_live=bool(raw["metadata"].get("uid")))
     _refuse_second(collected, raw, document)
     if value is not None:
         collected.values.append(value)
@@ -163,9 +163,12 @@ def _errors(report: Report, document: Document) -> list[DecodeError]:
     return [_error(p, document.place(p.path), document.written(p.path)) for p in report.problems]
 
 
-def _warnings(report: Report, document: Document) -> list[str]:
+def _warnings(report: Report, document: Document, *, is_live: bool) -> list[str]:
+    """A line for each unknown name; of an object that a server has taken only for keys, which it does not judge."""
     lines = []
     for unknown in report.unknown:
+        if is_live and not str(unknown.path[-1]).startswith(DOMAIN):
+            continue
         meant = f"; is `{unknown.nearest}` meant?" if unknown.nearest else ""
         place = document.place(unknown.path, at_key=True)
         lines.append(f"{place}: {path_text(unknown.path)}: unknown field, ignored{meant}")

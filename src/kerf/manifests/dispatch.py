@@ -24,6 +24,7 @@ from kerf.manifests.groups.decode import (
 from kerf.manifests.groups.form import POD_GROUP, POD_TEMPLATE, PROVISIONING_REQUEST
 from kerf.manifests.karpenter.decode import node_claim_of, node_overlay_of, node_pool_of
 from kerf.manifests.karpenter.form import NODE_CLAIM, NODE_OVERLAY, NODE_POOL
+from kerf.manifests.ownkeys import note_unknown_keys
 from kerf.manifests.pods.decode import pod_of
 from kerf.manifests.schema import Path, Record, Report, shown
 from kerf.manifests.windows.decode import window_of
@@ -163,6 +164,7 @@ def read(kind: Kind, raw: Object, report: Report, admission: AdmissionDefaults, 
     metadata = raw.get("metadata")
     report.is_live = isinstance(metadata, dict) and bool(metadata.get("uid"))
     kind.schema.check(raw, (), report)
+    note_unknown_keys(raw, report)
     if not report.problems and kind.rules is not None:
         kind.rules(raw, report)
     return None if report.problems else kind.decode(raw, report, admission, source)

@@ -324,9 +324,13 @@ class NotBought(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NoRoomOfRequest(Cause):
-    """Nothing is bought for the pod, and no node has room. `request`: whose room it takes, empty for a check."""
+    """Nothing is bought for the pod, and no node has room. `request`: whose room it takes, empty for a check.
+
+    `is_there` False: no request has that name.
+    """
 
     request: Name
+    is_there: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of th
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -31,6 +31,14 @@ WELL_KNOWN = frozenset(
     {NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, HOSTNAME, "node.kubernetes.io/windows-build"}
 )
 """Labels that a pod may ask for although its NodePool does not mention them: every node gets them."""
+
+_RESERVED = "karpenter.sh"
+
+
+def is_reserved(key: str) -> bool:
+    """Whether no NodePool may set the label or require it: the node's name, and what Karpenter keeps for itself."""
+    return key == HOSTNAME or (key.partition("/")[0].endswith(_RESERVED) and key != CAPACITY_TYPE)
+
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 
@@ -249,12 +257,17 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A toleration of a pod; an empty key with Exists tolerates everything, an empty effect any effect."""
+    """A toleration of a pod; an empty key with Exists tolerates everything, an empty effect any effect.
+
+    `seconds` is how long it holds against NoExecute, None for ever. It says nothing of where a pod may start, so pods
+    that differ in it alone are equal.
+    """
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    seconds: int | None = field(default=None, compare=False)
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether it lets a pod onto a node with `taint` (core/v1 helper of the same name)."""

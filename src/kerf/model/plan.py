@@ -74,7 +74,8 @@ class Misfit:
 class Unplaced:
     """A pending pod that no action of the plan will serve: the cause, and its words.
 
-    `innermost` is the cause that stopped the first pod of its group; of a pod without a group its own.
+    `innermost` is the cause that stopped the first pod of its group; of a pod without a group its own. `patch` is the
+    change that helps, together with those of `more` where one object alone does not.
     """
 
     pod: str
@@ -85,6 +86,12 @@ class Unplaced:
     misfits: tuple[Misfit, ...] = ()
     cause: Cause = field(default_factory=NotBought)
     innermost: Cause = field(default_factory=NotBought)
+    more: tuple[Patch, ...] = ()
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """All changes that are needed; none where none is known."""
+        return () if self.patch is None else (self.patch, *self.more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,11 @@ class PodSpec:
                 starting = starting.largest(sidecars + container.requests)
         return (running + sidecars).largest(starting) + self.overhead + {PODS: 1}
 
+    @property
+    def lasting(self) -> tuple[Container, ...]:
+        """The containers that run as long as the pod does: sidecars among the init containers too, after the others."""
+        return (*self.containers, *(each for each in self.init_containers if each.is_sidecar))
+
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
         """The node's ports that its containers take."""
@@ -111,11 +116,12 @@ class PodSpec:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The controller that made an object."""
+    """The controller that made an object; `controller` is its own, where the input names it."""
 
     kind: str
     name: str
     uid: str = ""
+    controller: "Owner | None" = None
 
 
 @dataclass(frozen=True)

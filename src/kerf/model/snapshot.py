@@ -223,6 +223,11 @@ class ClusterSnapshot(Large):
         """The node, on its way or there, of the claim of that name; None when there is none."""
         return self._nodes_by_claim.get(name)
 
+    @cached_property
+    def cron_job_keys(self) -> frozenset[str]:
+        """The CronJobs as `namespace/name`."""
+        return frozenset(cron_job.key for cron_job in self.cron_jobs)
+
     # Every node asks for its pool: a search each time would cost nodes x pools.
     @cached_property
     def _pools_by_name(self) -> dict[str, NodePool]:

@@ -225,3 +225,31 @@ spec:
 
     assert f"Job default/susp: 0 pods\n  it is {said}\n" in kerf(*asked).stdout
     assert said == kerf(*asked, "-o", "json").data["items"][0]["suspended"]
+
+
+def test_a_large_job_takes_a_few_lines() -> None:
+    """Equal new nodes share a line, in which their number stands; of nodes that are there ten are named."""
+    job = {"parallelism": 1000, "completions": 1000}
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "900m"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    metadata = {"name": "large", "namespace": "data"}
+    large: dict[str, object] = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {**job, "template": template},
+    }
+    done = kerf("explain", "job/large", "-n", "data", *files(POOL), "-f", "-", stdin=listed(large))
+
+    assert 10 > len(done.stdout.splitlines())
+    assert "  data/large-0 and 999 more  250 new nodes, each: m5.xlarge" in done.stdout
+
+
+def test_of_many_nodes_with_pods_ten_are_named() -> None:
+    """And the rest is counted."""
+    nodes = [a_node_object(f"n{n:02}") for n in range(13)]
+    pods = [a_pod_object(f"db-{n:02}", f"n{n:02}", ("StatefulSet", "db"), {"app": "db"}) for n in range(13)]
+    done = kerf("explain", "-l", "app=db", *files(POOL), "-f", "-", stdin=listed(*nodes, *pods))
+
+    assert "data/db-09  on node n09" in done.stdout
+    assert "  and 3 pods on 3 nodes more" in done.stdout

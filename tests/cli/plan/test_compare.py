@@ -38,6 +38,53 @@ def test_pods_that_run_are_not_compared_and_a_hint_says_how_they_would_be() -> N
     assert "hint: 25 pods of it have a node: give their Job or Deployment without its pods, with -f" in done.stderr
 
 
+def two_containers(init: str = "100m") -> str:
+    """A Deployment of a container, a proxy, and an init container that asks for so much cpu."""
+    asks = "resources: {{requests: {{cpu: {}}}}}".format
+    return f"""apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      initContainers: [{{name: load, image: x, {asks(init)}}}]
+      containers: [{{name: main, image: x, {asks("1")}}}, {{name: proxy, image: x, {asks("100m")}}}]
+"""
+
+
+POOL = files("examples/002-batch/pool.yaml")
+
+
+def test_a_container_is_named_before_its_resource() -> None:
+    """The others stay as they are: 1 and 2 are 3, of which a node holds one."""
+    done = kerf("plan", *POOL, "-f", "-", "--compare", "proxy:cpu=2,main:memory=1Gi", stdin=two_containers())
+    asked = ("plan", *POOL, "-f", "-", "--compare", "proxy:cpu=2", "-o", "json")
+    item = kerf(*asked, stdin=two_containers()).data["items"][1]
+
+    assert "cpu 2 in proxy, memory 1Gi in main" in done.stdout
+    assert ({}, {"proxy": {"cpu": "2"}}, 2) == (item["requests"], item["containers"], item["nodes"])
+    assert "the first asks" not in done.stderr
+
+
+def test_an_init_container_that_decides_is_named() -> None:
+    """What is given for the others changes nothing then."""
+    done = kerf("plan", *POOL, "-f", "-", "--compare", "cpu=500m", stdin=two_containers("3"))
+
+    assert "note: cpu 500m: of 2 pods an init container asks for more, and decides" in done.stderr
+    assert "decides" not in kerf("plan", *POOL, "-f", "-", "--compare", "cpu=500m", stdin=two_containers()).stderr
+
+
+def test_a_container_that_no_pod_has_is_an_error() -> None:
+    """With those that there are."""
+    done = kerf("plan", *POOL, "-f", "-", "--compare", "prxy:cpu=1", stdin=two_containers())
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "expected a container of a pod that waits (load, main, proxy), got 'prxy'" in done.stderr
+
+
 def test_a_calendar_is_not_compared() -> None:
     """Each stands in place of a plan."""
     done = kerf("plan", *BATCH, "--compare", "cpu=1", "--calendar", "7d")

@@ -1,7 +1,6 @@
 """Why a pod has no place, and the smallest change that helps: every patch is applied and planned again."""
 
 import json
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -13,11 +12,11 @@ from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
-from kerf.model.plan import Misfit, Patch, Plan, Stage, Unplaced
+from kerf.model.plan import Misfit, Plan, Stage, Unplaced
 from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, a_slice, only_unplaced, planned, some
+from tests.patches import Object, patched
 
-Object = dict[str, Any]
 TYPE, ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
 L40S = an_instance_type("g6e.xlarge", devices=cards(1, 45458, "L40S"), price="1.861")
 
@@ -39,7 +38,7 @@ def a_pool_manifest(*types: str, labels: dict[str, str] | None = None, **spec: A
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
-        "metadata": {"name": "blue"},
+        "metadata": {"name": "blue", "annotations": spec.pop("annotations", {})},
         "spec": {"template": {"metadata": {"labels": labels or {}}, "spec": template}, **spec},
     }
 
@@ -65,31 +64,8 @@ def plan_of(objects: list[Object], market: Market) -> Plan:
     return plan(a_snapshot(pools=decoded.node_pools, pods=expand(decoded)), market)
 
 
-def merged(target: Any, change: Any) -> Any:
-    """RFC 7386, save that containers are merged by name, as kubectl's strategic patch does."""
-    if not isinstance(change, dict):
-        return deepcopy(change)
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in change.items():
-        if value is None:
-            result.pop(key, None)
-        elif key in ("containers", "initContainers"):
-            wanted = {entry["name"]: entry for entry in value}
-            result[key] = [merged(held, wanted.get(held["name"], {})) for held in result[key]]
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
-
-
-def patched(objects: list[Object], patch: Patch | None) -> list[Object]:
-    """The manifests with a patch applied to the object that it is for."""
-    assert patch is not None
-    hit = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (patch.kind, patch.name)]
-    assert 1 == len(hit)
-    return [merged(o, patch.change) if o is hit[0] else o for o in objects]
-
-
 HAMI_POOL = a_pool_manifest("g5.xlarge", labels={"gpu": "on"})
+CAP = {"kerf.dev/max-price-per-gpu-hour": "1.1"}
 SLICE: Object = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
 TERM = {"matchExpressions": [requirement(ARCH, "In", "arm64"), {"key": "x", "operator": "DoesNotExist"}]}
 AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}}
@@ -103,6 +79,33 @@ CASES: dict[str, tuple[Stage, list[Object], str]] = {
         Stage.LIMITS,
         [a_pool_manifest("m5.xlarge", limits={"cpu": "4", "nodes": 1}), a_workload(replicas=3, limits={"cpu": "4"})],
         "12 is the smallest cpu limit, 3 is the smallest nodes limit of NodePool blue that places all 3 pods",
+    ),
+    "limit beside a cap": (
+        Stage.OFFERINGS,
+        [
+            a_pool_manifest("g5.xlarge", "g5.2xlarge", limits={"kerf.dev/cost-per-hour": "1.1"}, annotations=CAP),
+            a_workload(replicas=2, limits={"nvidia.com/gpu": 1}),
+        ],
+        "2.012 is the smallest kerf.dev/cost-per-hour limit of NodePool blue that places all 2 pods",
+    ),
+    "cap and limit": (
+        Stage.OFFERINGS,
+        [
+            a_pool_manifest("g5.2xlarge", limits={"kerf.dev/cost-per-hour": "1.1"}, annotations=CAP),
+            a_workload(replicas=2, limits={"nvidia.com/gpu": 1}),
+        ],
+        'kerf.dev/max-price-per-gpu-hour: "1.212" is the least cap of NodePool blue that lets g5.2xlarge in; or allow '
+        "a cheaper instance type; and 2.424 is the smallest kerf.dev/cost-per-hour limit of NodePool blue that places "
+        "all 2 pods",
+    ),
+    "taint and label": (
+        Stage.TAINTS,
+        [
+            a_pool_manifest("m5.xlarge", template={"taints": [{"key": "team", "effect": "NoSchedule"}]}),
+            a_workload(nodeSelector={"team": "a"}),
+        ],
+        "add a toleration for team:NoSchedule to the pod; and "
+        'add the label team: "a" to the template of NodePool blue, if its nodes deserve it',
     ),
     "taint": (
         Stage.TAINTS,
@@ -175,7 +178,7 @@ def test_every_patch_is_applied_and_helps(name: str) -> None:
     unplaced = plan_of(objects, a_market(*TYPES)).unplaced
 
     assert {(stage, hint)} == {(u.stage, u.hint) for u in unplaced}
-    assert () == plan_of(patched(objects, unplaced[0].patch), a_market(*TYPES)).unplaced
+    assert () == plan_of(patched(objects, *unplaced[0].patches), a_market(*TYPES)).unplaced
 
 
 @pytest.mark.parametrize("kind", ["Pod", "Deployment", "StatefulSet", "Job"])
@@ -191,11 +194,31 @@ def test_the_patch_is_for_the_object_that_makes_the_pods(kind: str) -> None:
 
 
 def test_no_patch_is_given_that_would_not_help() -> None:
-    """A pod that fails a second check after the first gets the hint alone."""
+    """Where no other change does either, the hint says so."""
     pool = a_pool_manifest("m5.xlarge", labels={"team": "b"})
     workload = a_workload(nodeSelector={"team": "a"}, limits={"cpu": 99})
+    unplaced = plan_of([pool, workload], a_market(M5)).unplaced[0]
 
-    assert plan_of([pool, workload], a_market(M5)).unplaced[0].patch is None
+    assert unplaced.patch is None
+    assert unplaced.hint.endswith("which alone does not help; Kerf found no change that does")
+
+
+@pytest.mark.parametrize("key", ["karpenter.sh/foo", "compute.karpenter.sh/foo", "kubernetes.io/hostname"])
+def test_no_hint_names_a_label_that_no_pool_may_set(key: str) -> None:
+    """Kerf refuses such a NodePool itself."""
+    unplaced = plan_of([a_pool_manifest("m5.xlarge"), a_workload(nodeSelector={key: "x"})], a_market(M5)).unplaced[0]
+
+    assert (None, f"no node of NodePool blue has the label {key}") == (unplaced.patch, unplaced.hint.partition(",")[0])
+
+
+def test_a_pod_and_a_pool_are_changed_together() -> None:
+    """Two objects, two patches: the selector of the one, the limit of the other."""
+    pool = a_pool_manifest("m5.xlarge", labels={"team": "b"}, limits={"cpu": "4"})
+    objects = [pool, a_workload(replicas=2, nodeSelector={"team": "a"}, limits={"cpu": "4"})]
+    unplaced = plan_of(objects, a_market(M5)).unplaced[0]
+
+    assert unplaced.hint.endswith("8 is the smallest cpu limit of NodePool blue that places all 2 pods")
+    assert () == plan_of(patched(objects, *unplaced.patches), a_market(M5)).unplaced
 
 
 def test_one_less_than_the_smallest_limit_is_too_little() -> None:

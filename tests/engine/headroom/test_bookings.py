@@ -172,6 +172,16 @@ def test_pods_that_come_for_it_take_its_room(key: str) -> None:
     assert late.reason.startswith("ProvisioningRequest team/r has no room for it: node n0: ")
 
 
+@pytest.mark.parametrize("key", CONSUMES)
+def test_a_pod_that_names_a_request_which_is_not_there_says_so(key: str) -> None:
+    """Room is not what it lacks; the hint is to apply the request."""
+    found = made(replace(world(booked(0), pods=[consumer(0, key=key)], up=0), provisioning_requests=()))
+    (late,) = found.unplaced
+
+    assert "ProvisioningRequest team/r, whose room it asks for, does not exist" == late.reason
+    assert late.hint.startswith("apply the request")
+
+
 @pytest.mark.parametrize("number", [1, 3, 5])
 def test_pods_that_wait_for_a_request_leave_it_all_its_places(number: int) -> None:
     """They take places once it is provisioned; until then a place is theirs only where they are on a node."""

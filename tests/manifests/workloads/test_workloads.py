@@ -168,3 +168,13 @@ def test_replicas_change_one_workload() -> None:
     read = with_replicas(decoded(workload("Deployment", "replicas: 0")), "Deployment/default/w=3")
 
     assert ["w-0", "w-1", "w-2"] == [pod.name for pod in expand(read)]
+
+
+def test_one_run_of_a_cron_job_has_all_pods_that_it_runs_at_once() -> None:
+    """`--replicas cronjob/x=1` is one run; two are twice as many."""
+    job = "spec: {parallelism: 4, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}"
+    text = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\n"
+    text += f"spec: {{schedule: 0 3 * * *, jobTemplate: {{{job}}}}}"
+    cron_job = decoded(text)
+
+    assert [4, 8, 0] == [len(expand(with_replicas(cron_job, f"cronjob/default/x={number}"))) for number in (1, 2, 0)]

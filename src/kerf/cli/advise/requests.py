@@ -111,11 +111,11 @@ def _found(read: ReadInput, wanted: Wanted) -> _Asked:
     """The workload that is meant. Raises ObjectNotFound."""
     if wanted.kind == "pod":
         pod = read.pods_by_key[key_of(wanted, read.pods_by_key, read)]
-        name, containers, pods = WorkloadName(pod.namespace, "Pod", pod.name), pod.spec.containers, [pod]
+        name, containers, pods = WorkloadName(pod.namespace, "Pod", pod.name), pod.spec.lasting, [pod]
     else:
         workload = workload_of(wanted, read)
         name = WorkloadName(workload.namespace, workload.kind, workload.name)
-        containers, pods = workload.template.spec.containers, pods_of(workload, read)
+        containers, pods = workload.template.spec.lasting, pods_of(workload, read)
     nodes = {node.name: node for node in read.decoded.nodes}
     samples = believed(read.decoded.pod_samples, {pod.key: pod for pod in pods}, nodes, read.measured_s)
     seen = {f"{each.namespace}/{each.name}" for each in samples}
@@ -205,7 +205,8 @@ def _cells(row: Recommendation) -> tuple[str, ...]:
     if row.samples:
         used = (_text(row, row.p50), _text(row, row.p95), _text(row, row.peak))
     asked = tuple("-" if each is None else quantity_text(row.resource, each) for each in (row.request, row.limit))
-    advised = "no samples" if row.advised is None else quantity_text(row.resource, row.advised)
+    missing = "only zeros" if row.samples else "no samples"
+    advised = missing if row.advised is None else quantity_text(row.resource, row.advised)
     return (row.container, row.resource, str(row.samples), *used, *asked, advised)
 
 

@@ -3,12 +3,13 @@
 It makes the plan that `kerf plan` makes and looks the answer up in it, so that the two cannot differ.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
+from kerf.cli.explain.caveats import notes_beside
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.nodes import explain_node
 from kerf.cli.explain.pods import PodAnswers, explain_pods
@@ -27,11 +28,12 @@ from kerf.cli.inputs.input import (
     read_input,
 )
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, wanted_objects, workload_of
+from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, pods_of, wanted_objects, workload_of
 from kerf.cli.plan.command import decided
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import emit
 from kerf.engine.buy.options import Options
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode
 
 _MACHINES = ("node", "nodeclaim")
@@ -60,6 +62,8 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
         answers = PodAnswers(read, *decided(read, Options(with_bound=False)))
         found = [_explained(one, answers) for one in wanted]
         chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
+    meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
+    notes = notes_beside(meant, _named(wanted), answers)
     data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
     data["items"] = [one.data for one in found]
     if flags["selector"] is not None:
@@ -68,7 +72,8 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
         data["items"] += [one.data for one in explain_pods([pod.key for pod in chosen], answers)]
         found.append(explain_selection(flags["selector"], chosen, answers))
         data["selection"] = found[-1].data
-    emit(flags["output"], lambda: data, lambda: _lines(found))
+    data["notes"] = notes
+    emit(flags["output"], lambda: data, lambda: _lines(found, notes))
     return LOOK if any(one.needs_look for one in found) else DONE
 
 
@@ -101,8 +106,23 @@ def _nodes(kind: str, read: ReadInput) -> dict[str, ClusterNode]:
     return {named.name: held for named, held in pairs if named is not None}
 
 
-def _lines(found: list[Explanation]) -> Iterator[str]:
+def _pods(wanted: Wanted, read: ReadInput) -> list[Pod]:
+    """The pods that were asked for, themselves or by their workload."""
+    if wanted.kind == "pod":
+        return [read.pods_by_key[key_of(wanted, read.pods_by_key, read)]]
+    return pods_of(workload_of(wanted, read), read) if wanted.kind in WORKLOADS else []
+
+
+def _named(wanted: Sequence[Wanted]) -> list[str]:
+    """How notes begin that are of one of these objects."""
+    return [f"{KINDS[one.kind][0]} {one.name}" for one in wanted if one.kind == "nodepool"]
+
+
+def _lines(found: list[Explanation], notes: Sequence[str]) -> Iterator[str]:
     for number, one in enumerate(found):
         if number:
             yield ""
         yield from one.lines
+    if notes:
+        yield ""
+        yield from (f"note: {note}" for note in notes)

@@ -140,8 +140,7 @@ def no_place(title: str, unplaced: Unplaced) -> Iterator[str]:
         yield ""
     if unplaced.hint:
         yield f"  hint: {unplaced.hint}"
-    if unplaced.patch is not None:
-        yield f"  {patch_command(unplaced.patch)}"
+    yield from (f"  {patch_command(patch)}" for patch in unplaced.patches)
 
 
 def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:

@@ -45,8 +45,7 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
     lines = [*_lines(current, places, data)]
     if first is not None and first.hint:
         lines.append(f"  hint: {first.hint}")
-    if first is not None and first.patch is not None:
-        lines.append(f"  {patch_command(first.patch)}")
+    lines += [f"  {patch_command(patch)}" for patch in (first.patches if first is not None else ())]
     return Explanation(data, tuple(lines), needs_look)
 
 

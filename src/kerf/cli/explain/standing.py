@@ -7,16 +7,18 @@ from kerf.cli.plan.json import Json, patch_object
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.explain.causes import misfit_text
 from kerf.engine.explain.hints.situation import pod_patch
-from kerf.engine.place.shapes import Shape
+from kerf.engine.study.sizing.compare import Asked
+from kerf.engine.study.sizing.fitting import Fitting, fitting
 from kerf.engine.study.sizing.orchestrators import Batch, batches
-from kerf.engine.study.sizing.workloads import Fitting, Opening, Stand, Standing, fitting, openings, standing
+from kerf.engine.study.sizing.workloads import Opening, Stand, Standing, openings, standing
 from kerf.engine.study.usage.overload import MEASURED, NodeLoad, load_text
 from kerf.engine.study.usage.requests import Recommendation, requests_patch
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.instancetypes import price_number, price_text
+from kerf.model.owners import top_owner
 from kerf.model.plan import Patch
 from kerf.model.pods import Pod
-from kerf.model.quantities import NOTHING, Resources, quantity_text
+from kerf.model.quantities import Resources, quantity_text
 from kerf.sharing.hami.config import CHART_DEFAULTS
 
 _MOST_NODES = 10
@@ -35,8 +37,8 @@ def standing_of(pods: Sequence[Pod], read: ReadInput) -> tuple[Json, list[str]]:
         return {}, []
     running = [pod for pod in pods if pod.node_name and not pod.is_ended]
     fit = fitting(running, stand, read.world, read.usage)
-    found = openings(running[0], fit.requests if fit is not None else NOTHING, read.world)
-    patch = None if fit is None else _patch(running[0], fit.requests)
+    found = openings(running[0], fit.containers if fit is not None else {}, read.world)
+    patch = None if fit is None else _patch(running[0], fit.containers, read)
     waits = any(pod.is_pending for pod in pods)
     data: Json = {
         "requests": _texts(stand.requested),
@@ -83,6 +85,7 @@ def _fitting_object(fit: Fitting, patch: Patch | None) -> Json:
     variant = fit.variant
     return {
         "requests": _texts(fit.requests),
+        "containers": [{"name": name, "requests": _texts(amounts)} for name, amounts in fit.containers.items()],
         "why": fit.why,
         "patch": None if patch is None else patch_object(patch),
         "nodes": variant.nodes,
@@ -104,11 +107,30 @@ def _batch_object(batch: Batch) -> Json:
     }
 
 
-def _patch(pod: Pod, requests: Resources) -> Patch | None:
-    """Of what makes the pod; a strategic merge, by the name of its first container. A lower limit rises with it."""
-    first = pod.spec.containers[0]
-    rows = [Recommendation(first.name, name, limit=first.limits.get(name), advised=requests[name]) for name in requests]
-    return pod_patch(Shape((pod,)), requests_patch("Pod", rows, (first,), CHART_DEFAULTS))
+def _patch(pod: Pod, requests: Asked, read: ReadInput) -> Patch | None:
+    """Of what makes the pod in the end; a strategic merge, by container. A lower limit rises with its request.
+
+    Containers that a webhook has added to the pod are not in the template, which they would break there: no patch is
+    for them, and there is none where nothing is left.
+    """
+    known = _in_template(pod, read)
+    mine = [each for each in pod.spec.lasting if each.name in requests and (known is None or each.name in known)]
+    rows = [
+        Recommendation(each.name, name, limit=each.limits.get(name), advised=amount)
+        for each in mine
+        for name, amount in requests[each.name].items()
+    ]
+    change = requests_patch("Pod", rows, mine, CHART_DEFAULTS)
+    return pod_patch(pod, change, read.snapshot.cron_job_keys) if rows else None
+
+
+def _in_template(pod: Pod, read: ReadInput) -> frozenset[str] | None:
+    """The containers in the template of what makes the pod in the end; None where the input does not have that."""
+    owner = top_owner(pod, read.snapshot.cron_job_keys)
+    for each in read.decoded.workloads:
+        if owner is not None and (each.kind, each.namespace, each.name) == (owner.kind, pod.namespace, owner.name):
+            return frozenset(container.name for container in each.template.spec.lasting)
+    return None
 
 
 def _lines(stand: Standing, read: ReadInput, *, waits: bool) -> Iterator[str]:
@@ -168,14 +190,24 @@ def _advice_lines(
         if not stand.seen and not any(stand.requested.get(name) for name in MEASURED):
             yield "  advice: give them cpu and memory requests; `kerf advise per-node N` divides a node"
         return
-    asked = ", ".join(f"{name} {text}" for name, text in _texts(fit.requests).items())
-    yield f"  advice: let each ask {asked} ({fit.why})"
+    yield f"  advice: let each ask {_asked_text(fit, pods[0])} ({fit.why})"
     if patch is not None:
         yield f"    {patch_command(patch)}"
     yield f"    {_outcome(fit, len(pods))}"
     for constraint in _asked_of_nodes(pods[0]):
         yield f"    they ask of nodes: {constraint}"
     yield from (f"    {_opening_text(each)}" for each in found)
+
+
+def _asked_text(fit: Fitting, pod: Pod) -> str:
+    """`cpu 580m, memory 120Mi`; with several containers `cpu 580m in main; memory 120Mi in proxy`."""
+    texts = {
+        container: ", ".join(f"{name} {text}" for name, text in _texts(amounts).items())
+        for container, amounts in fit.containers.items()
+    }
+    if len(pod.spec.lasting) == 1:
+        return "".join(texts.values())
+    return "; ".join(f"{text} in container {container}" for container, text in texts.items())
 
 
 def _outcome(fit: Fitting, pods: int) -> str:

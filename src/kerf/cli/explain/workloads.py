@@ -13,6 +13,9 @@ from kerf.cli.render import counted, some
 from kerf.manifests.decoded import Workload
 from kerf.model.pods import Pod
 
+_MOST_PLACES = 10
+"""Nodes that get a line each; of more than that equal ones share one."""
+
 
 def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     """Its pods: how many run, go somewhere, or have no place; and how those stand that run."""
@@ -70,15 +73,37 @@ def _by_verdict(pods: Iterable[Pod], answers: PodAnswers) -> dict[str, list[Pod]
 
 
 def _summary(by_verdict: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
-    for verdict, doing in ((RUNNING, "on node"), (ENDING, ""), (ENDED, "")):
-        for node, keys in _by(by_verdict.get(verdict, ()), lambda pod: pod.node_name).items():
-            yield f"  {some(keys)}  {f'{doing} {node}' if doing else verdict}"
-    for name, keys in _by(by_verdict.get(NEW_NODE, ()), lambda pod: answers.launches[pod.key].name).items():
-        launch = answers.launches[keys[0]]
-        yield f"  {some(keys)}  new node {name}: {launch.offering}, {launch.why}"
-    for name, keys in _by(by_verdict.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node).items():
-        yield f"  {some(keys)}  to go on {name}, which is there or on its way"
+    for verdict, doing in ((RUNNING, "on node "), (ENDED, ""), (ENDING, "")):
+        on = _by(by_verdict.get(verdict, ()), lambda pod: pod.node_name)
+        yield from _named({f"{doing}{node}" if doing else verdict: keys for node, keys in on.items()}, "on")
+    yield from _new_nodes(by_verdict.get(NEW_NODE, ()), answers)
+    going = _by(by_verdict.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node)
+    yield from _named({f"to go on {node}, which is there or on its way": keys for node, keys in going.items()}, "on")
     yield from unplaced_lines([answers.unplaced[pod.key] for pod in by_verdict.get(NO_PLACE, ())])
+
+
+def _named(places: dict[str, list[str]], word: str) -> Iterator[str]:
+    """A line for each place, and one for all beyond the first."""
+    shown = dict(list(places.items())[:_MOST_PLACES])
+    yield from (f"  {some(keys)}  {place}" for place, keys in shown.items())
+    others = [keys for place, keys in places.items() if place not in shown]
+    if others:
+        pods = counted(sum(map(len, others)), "pod")
+        yield f"  and {pods} {word} {counted(len(others), 'node')} more"
+
+
+def _new_nodes(pods: Iterable[Pod], answers: PodAnswers) -> Iterator[str]:
+    """Equal nodes together, where there are many."""
+    by_launch = _by(pods, lambda pod: answers.launches[pod.key].name)
+    launches = {name: answers.launches[keys[0]] for name, keys in by_launch.items()}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, launch in launches.items():
+        key = name if len(by_launch) <= _MOST_PLACES else ""
+        groups.setdefault((key, f"{launch.offering}, {launch.why}"), []).append(name)
+    for (_, text), names in groups.items():
+        keys = [key for name in names for key in by_launch[name]]
+        nodes = f"new node {names[0]}" if len(names) == 1 else f"{len(names)} new nodes, each"
+        yield f"  {some(keys)}  {nodes}: {text}"
 
 
 def _by(pods: Iterable[Pod], name_of: Callable[[Pod], str]) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ import click
 
 from kerf.catalog import load_market, provider_of, why_not_sold
 from kerf.cli.echo import echo
+from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
@@ -208,7 +209,7 @@ class ReadInput(Large):
 
     `place` is what it was read from, `input` or `cluster`; an object without a namespace is looked for in `namespace`
     first. `usage` is what pods and nodes that exist use now, where `read_input` was asked for it; `measured_s` is until
-    when a sample can be believed.
+    when a sample can be believed. `missing` says what the input seems to lack, and what follows.
     """
 
     decoded: Decoded
@@ -219,6 +220,7 @@ class ReadInput(Large):
     namespace: str = "default"
     usage: Usage = NO_USAGE
     measured_s: float = 0
+    missing: tuple[str, ...] = ()
 
     @cached_property
     def world(self) -> World:
@@ -246,6 +248,8 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _print_warnings(decoded)
+        missing = [] if source.replay else gaps(decoded, source.place)
+        decoded = decoded if source.replay else with_claims(decoded)
         dump = decoded.dump if source.replay else None
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
         note_foreign(decoded, namespaces)
@@ -259,7 +263,7 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
     usage = _usage(decoded, measured_s, usage_problem) if with_usage else NO_USAGE
     place = source.place if dump is None else dump.place
     named = namespace if dump is None else dump.namespace
-    return ReadInput(decoded, pods, snapshot, market, place, named, usage, measured_s)
+    return ReadInput(decoded, pods, snapshot, market, place, named, usage, measured_s, tuple(missing))
 
 
 def input_of_catalogue(source: Source) -> ReadInput:
@@ -427,6 +431,8 @@ def _snapshot(
 
 def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim:
     """The claim as the controllers would have it at that time: consolidatable once its quiet time is over."""
+    if is_assumed(claim):
+        return claim
     left_s = remaining_s(claim, pool, now_s) if pool is not None and claim.is_true(INITIALIZED) else None
     if left_s is None or left_s > 0:
         return claim

@@ -19,7 +19,13 @@ from kerf.cli.inputs.input import (
     selected,
 )
 from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of, span_s
-from kerf.cli.plan.comparison import comparison_lines, comparison_object, requests_of
+from kerf.cli.plan.comparison import (
+    check_containers,
+    compared_with_care,
+    comparison_lines,
+    comparison_object,
+    requests_of,
+)
 from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
@@ -91,7 +97,7 @@ def plan(**flags: Any) -> int:
         decision = bounded(decision)
         watch.lap("bound_s")
         made = with_deletions(explained(decision), read, whole)
-        made = replace(made, notes=(*made.notes, *_assumed(read)))
+        made = replace(made, notes=(*made.notes, *assumed(read)))
     watch.lap("plan_s")
     emit(
         output,
@@ -115,6 +121,7 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     """Print one row for the requests as they are and for each that was given."""
     pending = read.snapshot.pending
+    check_containers(pending, flags["compare"], read.place)
     with progress(f"planning {counted(len(pending), 'pod')}"):
         variants = compared(read.world, options, flags["compare"])
     if not pending:
@@ -123,19 +130,18 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
         if running:
             running_text = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
             echo(f"hint: {running_text}: give their Job or Deployment without its pods, with -f", err=True)
-    several = sum(1 for pod in pending if len(pod.spec.containers) > 1)
-    if several:
-        echo(f"note: {counted(several, 'pod')} of several containers: the first asks for what is given", err=True)
+    for note in compared_with_care(pending, flags["compare"]):
+        echo(f"note: {note}", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
 
 
-def _assumed(read: ReadInput) -> list[str]:
+def assumed(read: ReadInput) -> list[str]:
     """What the plan assumes and no node has shown."""
     snapshot = read.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
     wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
-    return [
+    return list(read.missing) + [
         f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
     ]
 

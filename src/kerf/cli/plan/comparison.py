@@ -1,53 +1,109 @@
 """`kerf plan --compare`: what other requests would cost, side by side."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import click
 
 from kerf.cli.plan.json import API_VERSION, Json, unplaced_object
 from kerf.cli.plan.text import unplaced_lines
-from kerf.cli.render import table
+from kerf.cli.render import counted, table
 from kerf.engine.explain.plan import explain
-from kerf.engine.study.sizing.compare import Variant
+from kerf.engine.study.sizing.compare import FIRST, Asked, Variant, changed_spec
 from kerf.errors import InputError
 from kerf.model.instancetypes import price_number, price_text
-from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, QuantityError, Resources, quantity_of, quantity_text
+from kerf.model.pods import Pod, PodSpec
+from kerf.model.quantities import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    NOTHING,
+    QuantityError,
+    Resources,
+    quantity_of,
+    quantity_text,
+)
 
 AS_THEY_ARE = "as they are"
 _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_FORM = 'expected RESOURCE=QUANTITY[,...], such as "cpu=900m,memory=2Gi"'
+_FORM = 'expected RESOURCE=QUANTITY[,...], such as "cpu=900m,memory=2Gi" or "CONTAINER:cpu=900m"'
 
 
-def requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> tuple[Resources, ...]:
+def requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> tuple[Asked, ...]:
     """The requests that each `--compare` names. Raises InputError."""
     return tuple(_parsed(f"--{option.name} {text}", text) for text in texts)
 
 
-def _parsed(place: str, text: str) -> Resources:
-    amounts: dict[str, int] = {}
+def _parsed(place: str, text: str) -> Asked:
+    amounts: dict[str, dict[str, int]] = {}
     for part in text.split(","):
-        name, separator, quantity = (piece.strip() for piece in part.partition("="))
+        named, separator, quantity = (piece.strip() for piece in part.partition("="))
+        container, _, name = named.rpartition(":")
         if not separator or not name or not quantity:
             raise InputError(f"{place}: {_FORM}, got {part.strip()!r}")
         if "/" not in name and name not in _PLAIN and not name.startswith("hugepages-"):
             known = ", ".join((*_PLAIN, "hugepages-SIZE"))
             raise InputError(f"{place}: expected {known} or DOMAIN/RESOURCE, got {name!r}")
-        if name in amounts:
+        mine = amounts.setdefault(container, {})
+        if name in mine:
             raise InputError(f"{place}: expected each resource once, got {name} twice")
         try:
-            amounts[name] = quantity_of(name, quantity)
+            mine[name] = quantity_of(name, quantity)
         except QuantityError:
             raise InputError(
                 f"{place}: expected a quantity such as 900m, 1.5 or 2Gi for {name}, got {quantity!r}"
             ) from None
-        if amounts[name] < 0:
+        if mine[name] < 0:
             raise InputError(f"{place}: expected no negative quantity for {name}, got {quantity!r}")
-    return Resources(amounts)
+    return {container: Resources(mine) for container, mine in amounts.items()}
 
 
-def requests_text(requests: Resources) -> str:
-    """`cpu 900m, memory 2Gi`."""
-    return ", ".join(f"{name} {quantity_text(name, amount)}" for name, amount in requests.items()) or AS_THEY_ARE
+def check_containers(pods: Sequence[Pod], asked: Sequence[Asked], place: str) -> None:
+    """Raises InputError for a container that none of the pods has, with those that they have."""
+    known = {each.name for spec in _specs(pods) for each in (*spec.containers, *spec.init_containers)}
+    for name in (name for requests in asked for name in requests if name):
+        if pods and name not in known:
+            expected = f"a container of a pod that waits ({', '.join(sorted(known))})"
+            raise InputError(f"--compare: expected {expected}, got {name!r}, which none in the {place} has")
+
+
+def compared_with_care(pods: Sequence[Pod], asked: Sequence[Asked]) -> Iterator[str]:
+    """What to know of the figures: which container asks for what is given, and where another one decides."""
+    several = sum(1 for pod in pods if len(pod.spec.containers) > 1)
+    if several and any(FIRST in requests for requests in asked):
+        pods_text = counted(several, "pod")
+        yield f"{pods_text} of several containers: the first asks for what is given; CONTAINER:cpu=1 names one"
+    for requests in asked:
+        unmoved = {id(spec) for spec in _specs(pods) if _is_decided_by_init(spec, requests)}
+        number = sum(1 for pod in pods if id(pod.spec) in unmoved)
+        if number:
+            yield f"{requests_text(requests)}: of {counted(number, 'pod')} an init container asks for more, and decides"
+
+
+def _specs(pods: Sequence[Pod]) -> list[PodSpec]:
+    return list({id(pod.spec): pod.spec for pod in pods}.values())
+
+
+def _is_decided_by_init(spec: PodSpec, requests: Asked) -> bool:
+    """Whether what starts a pod asks for as much of a named resource as all that runs then, or more."""
+    changed = changed_spec(spec, requests)
+    alone = replace(changed, init_containers=tuple(each for each in changed.init_containers if each.is_sidecar))
+    names = {name for amounts in requests.values() for name in amounts}
+    return any(changed.requests.get(name, 0) > alone.requests.get(name, 0) for name in names)
+
+
+def requests_text(requests: Asked) -> str:
+    """`cpu 900m, memory 2Gi, cpu 100m in proxy`."""
+    texts = (
+        f"{name} {quantity_text(name, amount)}" + (f" in {container}" if container else "")
+        for container, amounts in requests.items()
+        for name, amount in amounts.items()
+    )
+    return ", ".join(texts) or AS_THEY_ARE
+
+
+def _texts(amounts: Resources) -> dict[str, str]:
+    return {name: quantity_text(name, amount) for name, amount in amounts.items()}
 
 
 def comparison_object(variants: Sequence[Variant]) -> Json:
@@ -58,8 +114,10 @@ def comparison_object(variants: Sequence[Variant]) -> Json:
 
 def _object(variant: Variant) -> Json:
     least, most = variant.pods_a_node
+    by_name = {container: _texts(amounts) for container, amounts in variant.requests.items() if container}
     return {
-        "requests": {name: quantity_text(name, amount) for name, amount in variant.requests.items()},
+        "requests": _texts(variant.requests.get(FIRST, NOTHING)),
+        **({"containers": by_name} if by_name else {}),
         "nodes": variant.nodes,
         "instanceTypes": [
             {"instanceType": name, "capacityType": capacity_type, "nodes": number}

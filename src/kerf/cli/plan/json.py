@@ -156,6 +156,7 @@ def unplaced_object(unplaced: Unplaced) -> Json:
         "reason": unplaced.reason,
         "hint": unplaced.hint,
         "patch": None if unplaced.patch is None else patch_object(unplaced.patch),
+        **({"more": [patch_object(patch) for patch in unplaced.more]} if unplaced.more else {}),
         "misfits": misfit_objects(unplaced.misfits),
     }
 

@@ -161,13 +161,11 @@ def _placement_lines(plan: Plan) -> Iterator[str]:
 
 def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
     """Pods without a place: those of one reason together, each reason with what would help."""
-    groups: dict[tuple[str, str, str, Patch | None], list[Unplaced]] = {}
+    groups: dict[tuple[str, str, str, tuple[Patch, ...]], list[Unplaced]] = {}
     for one in unplaced:
-        groups.setdefault((one.stage.value, one.reason, one.hint, one.patch), []).append(one)
+        groups.setdefault((one.stage.value, one.reason, one.hint, one.patches), []).append(one)
     for (stage, reason, hint, _), pods in groups.items():
         yield f"  {some([one.pod for one in pods])}  {stage}: {reason}"
         if hint:
             yield f"    hint: {hint}"
-        patch = pods[0].patch
-        if patch is not None:
-            yield f"    {patch_command(patch)}"
+        yield from (f"    {patch_command(patch)}" for patch in pods[0].patches)

@@ -210,6 +210,8 @@ def _(cause: causes.OverResourceQuota) -> str:
 
 @cause_text.register
 def _(cause: causes.NoRoomOfRequest) -> str:
+    if not cause.is_there:
+        return f"ProvisioningRequest {cause.request}, whose room it asks for, does not exist"
     return f"ProvisioningRequest {cause.request} has no room for it" if cause.request else "no node that is up has room"
 
 

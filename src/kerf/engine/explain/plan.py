@@ -1,5 +1,6 @@
 """A decision in words: every launch and refusal with its why, and what an operator should know beside it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,9 +17,10 @@ from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan, Unplaced
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 
-_NOT_ALL_TRIED = "too much is refused to try a hint for all of it: some reasons stand without one, or without its patch"
+NOT_ALL_TRIED = "too much is refused to try a hint for all of it: some reasons stand without one, or without its patch"
 
 
 def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) -> Plan:
@@ -33,8 +35,7 @@ def explain(decision: Decision, tries: Tries | None = None) -> Plan:
     """
     tries = tries or Tries()
     unplaced = _unplaced(decision, tries)
-    world = decision.world
-    unmet = tuple(sorted((str(cause.pool), cause_text(cause)) for cause in decision.unmet_floors))
+    tried = (NOT_ALL_TRIED,) if tries.are_over else ()
     return Plan(
         decision.options.strategy,
         decision.cost,
@@ -43,23 +44,35 @@ def explain(decision: Decision, tries: Tries | None = None) -> Plan:
         placements=decision.placements,
         unplaced=unplaced,
         relabels=tuple(replace(each, why=why_relabelled(each)) for each in decision.relabels),
-        notes=(
-            *dict.fromkeys(map(cause_text, world.supply.notes)),
-            *map(cause_text, decision.notes),
-            *(why for _, why in unmet),
-            *notes(world.snapshot, world.market, decision.pending),
-            *estimates(decision.launches),
-            *((_NOT_ALL_TRIED,) if tries.are_over else ()),
-        ),
-        unmet_floors=unmet,
+        notes=(*caveats(decision, decision.pending), *tried),
+        unmet_floors=_unmet(decision),
         admissions=decision.admissions,
         evictions=decision.evictions,
     )
 
 
+def caveats(decision: Decision, pods: Sequence[Pod]) -> tuple[str, ...]:
+    """What an operator should know beside what was decided for these of the pods that wait."""
+    world, keys = decision.world, {pod.key for pod in pods}
+    launches = decision.launches
+    if len(keys) < len(decision.pending):
+        launches = tuple(each for each in launches if any(placed.pod in keys for placed in each.pods))
+    return (
+        *dict.fromkeys(map(cause_text, world.supply.notes)),
+        *map(cause_text, decision.notes),
+        *(why for _, why in _unmet(decision)),
+        *notes(world.snapshot, world.market, pods),
+        *estimates(launches),
+    )
+
+
+def _unmet(decision: Decision) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(cause.pool), cause_text(cause)) for cause in decision.unmet_floors))
+
+
 def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
     """One entry a pod, by its key."""
-    telling = Telling(tries)
+    telling = Telling(tries, decision.world.snapshot.cron_job_keys)
     everyone = telling.everyone(decision.everyone)
     found = [entry for refusal in decision.refusals for entry in telling.unplaced(refusal)]
     if everyone:

@@ -4,29 +4,22 @@ The checks that refused a pod are asked again of the evidence that the refusal c
 type) and one for the nearest existing node, so the answer cannot differ from the decision.
 """
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from kerf.engine.decision import Evidence, Refusal
 from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
-from kerf.engine.explain.hints import Advice, Situation, advise, hint_of
+from kerf.engine.explain.hints import Advice, Situation, hint_of
+from kerf.engine.explain.hints.search import smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
-from kerf.engine.place.devices import asks_cards
-from kerf.engine.place.fit import fit, nearest
+from kerf.engine.explain.misses import lacks_cards, nearest_in
+from kerf.engine.place.fit import nearest
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.offered import OfferedType
 from kerf.model import causes
-from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
-from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.market import Market
-from kerf.model.nodepool import NodePool
+from kerf.model.causes import Cause, TargetKind, TargetName
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.pods import Owner, Pod
-from kerf.model.quantities import NODES, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +36,13 @@ class Reason:
 
 
 class Telling:
-    """Puts refusals into words; remembers what refusals of one try have in common."""
+    """Puts refusals into words; remembers what refusals of one try have in common.
 
-    def __init__(self, tries: Tries | None = None) -> None:
-        self._tries = tries or Tries()
+    `cron_jobs` are those of the cluster, as `namespace/name`: patches of their runs go to them.
+    """
+
+    def __init__(self, tries: Tries | None = None, cron_jobs: Container[str] = ()) -> None:
+        self._tries, self._cron_jobs = tries or Tries(), cron_jobs
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
@@ -97,14 +93,23 @@ class Telling:
         found: list[Unplaced] = []
         for pods in _by_owner(refusal.pods):
             # A patch of a workload is for the one that makes the pod, though equal pods come from several.
-            patch = pod_patch(Shape(pods), advice.change) if advice.change else advice.patch
-            if is_group and (patch is None or patch.kind != "NodePool"):
-                patch = None
+            patches = self._patches(pods[0], advice, is_group=is_group)
             for pod in pods:
-                mine = _for_pod(patch, pod.name)
-                words = reason.text, advice.hint, mine, reason.misfits
-                found.append(Unplaced(pod.key, reason.stage, *words, refusal.cause, refusal.innermost.cause))
+                first, *more = [_for_pod(patch, pod.name) for patch in patches] or [None]
+                words = reason.text, advice.hint, first, reason.misfits
+                cause = refusal.cause, refusal.innermost.cause
+                found.append(Unplaced(pod.key, reason.stage, *words, *cause, tuple(filter(None, more))))
         return found
+
+    def _patches(self, pod: Pod, advice: Advice, *, is_group: bool) -> list[Patch]:
+        """That of what makes the pod, then those of NodePools; of a group's pods only those."""
+        if not advice.change:
+            found = [] if advice.patch is None else [advice.patch]
+        else:
+            mine = pod_patch(pod, advice.change, self._cron_jobs)
+            # Half of what is needed does not help.
+            found = [] if mine is None else [mine, *advice.more]
+        return [] if is_group and any(patch.kind != "NodePool" for patch in found) else [*found]
 
     def _advised(self, refusal: Refusal) -> Advice:
         """What would help; of a group what would help its first pod."""
@@ -119,7 +124,7 @@ class Telling:
             return Advice()
         if isinstance(worst.cause, causes.LimitReached) and worst.cause.pool in self._of_everyone:
             return self._of_everyone[worst.cause.pool]
-        return advise(Shape(refusal.pods), worst, situation)
+        return smallest(Shape(refusal.pods), worst, situation)
 
 
 def _reason(refusal: Refusal) -> Reason:
@@ -128,7 +133,7 @@ def _reason(refusal: Refusal) -> Reason:
     if isinstance(cause, causes.NotBought) and refusal.evidence is not None:
         return _not_bought(refusal, refusal.evidence)
     text = cause_text(cause)
-    if isinstance(cause, causes.NoRoomOfRequest):
+    if isinstance(cause, causes.NoRoomOfRequest) and cause.is_there:
         lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
         text = f"{text}: {lacks or 'there is no node'}"
     if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
@@ -150,7 +155,7 @@ def _of_group(cause: Cause, first: Reason | None) -> str:
 def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     shape = Shape(refusal.pods)
     pools = sorted(evidence.world.snapshot.node_pools, key=lambda pool: pool.order)
-    refused = [(pool, misfit) for pool in pools if (misfit := _nearest_in(pool, shape, evidence)) is not None]
+    refused = [(pool, misfit) for pool in pools if (misfit := nearest_in(pool, shape, evidence)) is not None]
     by_pool = [misfit for _, misfit in refused]
     on_nodes = evidence.trial.nearest(shape)
     misfits = (*by_pool, on_nodes) if on_nodes is not None else tuple(by_pool)
@@ -158,20 +163,11 @@ def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
         stage = misfits[0].stage if misfits else Stage.REQUIREMENTS
         return Reason(stage, "there is no NodePool, so that nothing can be bought", misfits)
     misfits = misfits or (Misfit(TargetName(TargetKind.CLUSTER), Stage.OFFERINGS, causes.NothingOffered()),)
-    apt = [misfit for pool, misfit in refused if not _lacks_cards(pool, shape, evidence)]
+    apt = [misfit for pool, misfit in refused if not lacks_cards(pool, shape, evidence)]
     worst = nearest(apt or by_pool or misfits)
     # A pool without any GPU takes such a pod further than a taint does, and is no place for it.
     stage = worst.stage if apt and len(apt) < len(by_pool) else nearest(misfits).stage
     return Reason(stage, misfit_sentence(worst), misfits, worst)
-
-
-def _lacks_cards(pool: NodePool, shape: Shape, evidence: Evidence) -> bool:
-    """Whether the pods ask for GPUs and the pool has types, none of which has one."""
-    supply = evidence.world.supply
-    if not asks_cards(shape, supply.families):
-        return False
-    held = [*supply.by_pool.get(pool.name, ()), *(c for c in supply.unavailable if c.pool.name == pool.name)]
-    return bool(held) and not any(offered.kind.devices for offered in held)
 
 
 def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:
@@ -184,86 +180,3 @@ def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:
 
 def _for_pod(patch: Patch | None, name: str) -> Patch | None:
     return replace(patch, name=name) if patch is not None and patch.kind == "Pod" else patch
-
-
-def _nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | None:
-    """The pool's answer: its nearest type's misfit; None when it would take the pod after all."""
-    supply, where = evidence.world.supply, TargetName(TargetKind.NODE_POOL, Name(pool.name))
-    problem = dict(supply.pool_problems).get(pool.name)
-    if problem is not None:
-        return Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))
-    offered_types = supply.by_pool.get(pool.name, ())
-    unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
-    if asks_cards(shape, supply.families) and any(each.kind.devices for each in (*offered_types, *unavailable)):
-        offered_types = tuple(each for each in offered_types if each.kind.devices)
-        unavailable = [each for each in unavailable if each.kind.devices]
-    misfits = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
-    if not misfits:
-        return Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))
-    refused = [misfit for misfit in misfits if misfit is not None]
-    return nearest(refused) if refused else None
-
-
-def _furthest(
-    offered_types: Sequence[OfferedType], unavailable: Sequence[OfferedType], shape: Shape, evidence: Evidence
-) -> tuple[OfferedType, ...]:
-    """The types of a pool among which the nearest is: where a limit alone keeps a type out, none that is too small.
-
-    Types that are too small come no further than cards, and of those that a limit keeps out the cheapest is nearest.
-    """
-    holding = evidence.world.holding
-    rows = holding.rows(offered_types)
-    limited = np.isin(rows, evidence.limited) & (holding.alone(shape, holding.kind(shape))[rows] > 0)
-    if not limited.any():
-        return (*offered_types, *unavailable)
-    price = min(offered_types[at].price_micro for at in np.flatnonzero(limited).tolist())
-    others = np.flatnonzero(~limited & ~holding.lacking(shape)[rows])
-    cheapest = (at for at in np.flatnonzero(limited).tolist() if offered_types[at].price_micro == price)
-    return (*(offered_types[at] for at in (*cheapest, *others.tolist())), *unavailable)
-
-
-def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | None:
-    result = fit(offered.target, offered.room, shape)
-    if isinstance(result, Misfit):
-        return result
-    name, price = offered.target.name, offered.price_micro
-    exceeded = evidence.after.exceeded_by(offered)
-    if exceeded:
-        cause = _limit(exceeded[0], offered, evidence)
-        return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
-    if offered.refused is not None:
-        dear = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
-        return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)
-    if offered.offering_for(result.room.requirements) is None:
-        return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
-    return None
-
-
-def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:
-    """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs."""
-    pool = offered.pool.name
-    limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
-    used = evidence.before.used(pool).get(resource, 0)
-    planned = evidence.after.used(pool).get(resource, 0) - used
-    more = 1 if resource == NODES else offered.capacity[resource]
-    return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
-
-
-def _nothing_offered(pool: NodePool, market: Market) -> Cause:
-    """No type of the market passes the pool's requirements: name the culprit where it is a type."""
-    named = pool.requirements.get(INSTANCE_TYPE)
-    if named is None or named.complement:
-        return causes.NoTypeMatches(Name(pool.name))
-    known = [kind.name for kind in market.types]
-    return causes.NamedTypesUnusable(
-        Name(pool.name), tuple(_unusable(Name(name), market, known) for name in sorted(named.values))
-    )
-
-
-def _unusable(name: Name, market: Market, known: Sequence[str]) -> Cause:
-    if market.find(name) is not None:
-        return causes.TypeUnmatched(name)
-    if name in market.not_sold:
-        return causes.TypeNotSold(name, causes.Quoted(market.not_sold[name]))
-    close = difflib.get_close_matches(name, known, 1)
-    return causes.TypeUnknown(name, Name(close[0]) if close else Name(""))

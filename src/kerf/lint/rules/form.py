@@ -7,6 +7,7 @@ from kerf.lint.registry import rule
 from kerf.lint.rules.keys import never_existed
 from kerf.lint.subject import Subject
 from kerf.manifests.schema import Path, Problem, path_text
+from kerf.model.keys import DOMAIN
 
 _RENAMED = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
 """Values of karpenter.sh/v1beta1 that have another name in v1 and the same meaning."""
@@ -68,13 +69,18 @@ def unknown_field(subject: Subject, context: LintContext) -> Notes:
     the field: suppress the finding then.
     """
     del context
-    if subject.is_live or is_retired(subject):
+    if is_retired(subject):
         return
     for unknown in subject.report.unknown:
+        is_own = str(unknown.path[-1]).startswith(DOMAIN)
+        # A server drops fields that it does not know, and keeps every key.
+        if subject.is_live and not is_own:
+            continue
         if never_existed(unknown.path[-1]):
             continue
         hint = f"is `{unknown.nearest}` meant?" if unknown.nearest else ""
-        yield Note(unknown.path, f"{path_text(unknown.path)}: no such field, it is dropped", hint, at_key=True)
+        what = "no such key, nothing reads it" if is_own else "no such field, it is dropped"
+        yield Note(unknown.path, f"{path_text(unknown.path)}: {what}", hint, at_key=True)
 
 
 @rule("KL003", "retired-kind", Severity.ERROR)

@@ -180,9 +180,8 @@ def _host_ports(raw: dict[str, Any], is_on_host: bool) -> Iterator[HostPort]:
 
 
 def _toleration(raw: dict[str, Any]) -> Toleration:
-    return Toleration(
-        raw.get("key") or "", raw.get("operator") or "Equal", raw.get("value") or "", raw.get("effect") or ""
-    )
+    texts = raw.get("key") or "", raw.get("operator") or "Equal", raw.get("value") or "", raw.get("effect") or ""
+    return Toleration(*texts, raw.get("tolerationSeconds"))
 
 
 def _is_reservation(toleration: dict[str, Any]) -> bool:

@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.engine.explain.causes import misfit_reason, missing_text
+from kerf.engine.study.sizing.compare import FIRST
+from kerf.engine.study.sizing.fitting import Fitting, fitting
 from kerf.engine.study.sizing.orchestrators import batches
-from kerf.engine.study.sizing.workloads import Fitting, fitting, openings, standing
+from kerf.engine.study.sizing.workloads import openings, standing
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.pods import Owner, Pod
-from kerf.model.quantities import NOTHING
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet
 from kerf.model.usage import NO_USAGE, ContainerUsage, NodeUsage, PodUsage, Usage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
@@ -121,17 +122,19 @@ def test_who_asks_enough_or_is_not_known_gets_no_advice() -> None:
 def test_a_pool_says_its_largest_type_and_what_its_limits_allow() -> None:
     """One node of four cpus counts already."""
     pods = runs(1)
-    [opening] = openings(pods[0], resources(cpu=1), World(world(pods, limits={"cpu": 16}), a_market(M5, M5_2X)))
+    [opening] = openings(
+        pods[0], {FIRST: resources(cpu=1)}, World(world(pods, limits={"cpu": 16}), a_market(M5, M5_2X))
+    )
 
     assert ("m5.2xlarge", 7910, 3) == (opening.largest, opening.allocatable["cpu"], opening.room)
-    assert None is openings(pods[0], NOTHING, World(world(pods), MARKET))[0].room
+    assert None is openings(pods[0], {}, World(world(pods), MARKET))[0].room
 
 
 def test_a_pool_that_does_not_take_the_pod_says_why() -> None:
     """002-7: its node selector; 002-9: its size against the largest type."""
     pod = runs(1, selector={"disk": "ssd"})[0]
-    [by_label] = openings(pod, NOTHING, World(world([pod]), MARKET))
-    [by_size] = openings(runs(1)[0], resources(cpu=6), World(world([]), MARKET))
+    [by_label] = openings(pod, {}, World(world([pod]), MARKET))
+    [by_size] = openings(runs(1)[0], {FIRST: resources(cpu=6)}, World(world([]), MARKET))
 
     assert by_label.misfit is not None
     assert by_size.misfit is not None

@@ -44,3 +44,17 @@ def test_samples_that_say_nothing_of_now_are_left_out_and_counted() -> None:
 def test_what_is_old_may_still_be_evidence() -> None:
     """Of what pods used, if not of how busy nodes are; the other faults make it none."""
     assert ["here", "old"] == [each.name for each in believed(SAMPLES, PODS, NODES, NOW_S)]
+
+
+def test_more_memory_than_the_containers_own_limit_is_not_believed() -> None:
+    """The kernel would have killed it; the limit itself may be used up, and one without a limit may use any amount."""
+    limited = {key: replace(pod, spec=a_pod(memory="1Ki").spec) for key, pod in PODS.items()}
+    counts: dict[SampleFault, int] = {}
+    used = [PodUsage("default", name, NOW_S, 15, (ContainerUsage("main", 1, amount),)) for name, amount in USED]
+
+    assert ["here"] == [each.name for each in believed(used, limited, NODES, NOW_S, counts)]
+    assert {SampleFault.OVER_LIMIT: 1} == counts
+    assert 2 == len(believed(used, PODS, NODES, NOW_S))
+
+
+USED = (("here", 1024), ("old", 1025))

@@ -34,6 +34,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice("whoever set the gate must remove it")
         case causes.OverResourceQuota():
             return Advice("no node would help: raise the quota, or wait until pods have ended")
+        case causes.NoRoomOfRequest(is_there=False):
+            return Advice("apply the request, or take the annotation that names it off the pod")
         case causes.NoRoomOfRequest(request):
             return Advice("nothing is bought for pods that take the room of a request" if request else "")
         case causes.NoIdleCapacity():
@@ -84,7 +86,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     if pool is None:
         return Advice()
     if misfit.stage == Stage.OFFERINGS:
-        return _on_offerings(pool, shape, misfit.cause, situation)
+        return _on_offerings(pool, misfit.cause, situation)
     match misfit.cause:
         case causes.LimitReached(resource=resource):
             return raise_limit(pool, resource, situation)
@@ -104,16 +106,16 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     )
 
 
-def _on_offerings(pool: NodePool, shape: Shape, cause: causes.Cause, situation: Situation) -> Advice:
+def _on_offerings(pool: NodePool, cause: causes.Cause, situation: Situation) -> Advice:
     if pool.bounds.invalid:
         return Advice(f"mend the annotation of NodePool {pool.name}")
     if isinstance(cause, causes.NamedTypesUnusable):
         unknown = (each for each in cause.types if isinstance(each, causes.TypeUnknown) and each.nearest)
         misspelt = next(unknown, None)
         if misspelt is not None:
-            return spell_right(pool, shape, misspelt, situation)
+            return spell_right(pool, misspelt)
     if isinstance(cause, causes.TypeOverPriceCap):
-        return raise_cap(pool, shape, cause.instance_type, situation)
+        return raise_cap(pool, cause.instance_type, situation)
     if pool.invalid:
         return Advice(f"mend NodePool {pool.name}: until then it takes no nodes")
     return Advice(

@@ -2,24 +2,44 @@
 
 from dataclasses import replace
 
-from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, expressions_of, patch_of_pool, places
+from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, expressions_of
 from kerf.engine.place.shapes import Shape
-from kerf.model.constraints import WELL_KNOWN, Requirement, Requirements, untolerated
+from kerf.model.constraints import (
+    NO_EXECUTE,
+    WELL_KNOWN,
+    Requirement,
+    Requirements,
+    Toleration,
+    is_reserved,
+    untolerated,
+)
 from kerf.model.nodepool import NodePool
+
+_OF_ADMISSION = tuple(
+    (f"node.kubernetes.io/{taint}", "Exists", NO_EXECUTE, 300) for taint in ("not-ready", "unreachable")
+)
 
 
 def tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     """The tolerations that the pod lacks, with those that it has."""
     missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), shape.spec.tolerations) is not None]
-    added = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in missing]
-    kept = [
-        {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in shape.spec.tolerations
-    ]
-    tolerations = [{k: v for k, v in entry.items() if v} for entry in (*kept, *added)]
+    added = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
     hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
-    if not places(shape, replace(pool, taints=()), situation):
-        return Advice(hint)
-    return changing_pod(hint, shape, {"tolerations": tolerations})
+    spec = replace(shape.spec, tolerations=(*shape.spec.tolerations, *added))
+    entries = [_toleration_entry(each) for each in spec.tolerations if not _is_of_admission(each)]
+    return changing_pod(hint, shape, spec, {"tolerations": entries}, situation)
+
+
+def _is_of_admission(held: Toleration) -> bool:
+    """Whether the API server gave it to the pod (DefaultTolerationSeconds): it gives it to the next one too."""
+    return (held.key, held.operator, held.effect, held.seconds) in _OF_ADMISSION
+
+
+def _toleration_entry(held: Toleration) -> dict[str, object]:
+    """As a manifest has it: the list is replaced as a whole, so nothing of an entry may be lost."""
+    texts = {"key": held.key, "operator": held.operator, "value": held.value, "effect": held.effect}
+    entry: dict[str, object] = {name: text for name, text in texts.items() if text}
+    return entry if held.seconds is None else {**entry, "tolerationSeconds": held.seconds}
 
 
 def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
@@ -29,18 +49,18 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
         if asked is None or asked.complement or not asked.values or key in WELL_KNOWN:
             return Advice(f"no node of NodePool {pool.name} has the label {key}")
+        if is_reserved(key):
+            return Advice(f"no node of NodePool {pool.name} has the label {key}, which no NodePool may set")
         value = min(asked.values)
-        labels = {**pool.labels, key: value}
         hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}, if its nodes deserve it'
-        works = places(shape, replace(pool, labels=labels), situation)
-        patch = patch_of_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}) if works else None
-        return Advice(hint, patch)
+        changed = replace(pool, labels={**pool.labels, key: value})
+        return changing_pool(hint, changed, {"template": {"metadata": {"labels": {key: value}}}})
     if held.complement or not held.values:
         return Advice(f"NodePool {pool.name} has {held}")
-    return _take_value(pool, held, shape, situation)
+    return _take_value(held, shape, situation)
 
 
-def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: Situation) -> Advice:
+def _take_value(held: Requirement, shape: Shape, situation: Situation) -> Advice:
     value = min(held.values)
     hint = f'the NodePool has {held}: let the pod ask {held.key} "{value}"'
     spec = shape.spec
@@ -60,9 +80,7 @@ def _take_value(pool: NodePool, held: Requirement, shape: Shape, situation: Situ
             }
         }
         changed = replace(spec, affinity=terms)
-    again = Shape((replace(shape.pod, spec=changed),))
-    works = places(again, pool, situation)
-    return changing_pod(hint, shape, change) if works else Advice(hint)
+    return changing_pod(hint, shape, changed, change, situation)
 
 
 def _with_value(term: Requirements, key: str, value: str) -> Requirements:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool
+from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources, quantity_text
 
@@ -24,14 +24,14 @@ def raise_limit(pool: NodePool, resource: str, situation: Situation) -> Advice:
         texts = ", ".join(f"{quantity_text(name, amount)} {which.format(name)}" for name, amount in found.items())
         everyone = f"{pods - left} of {pods} pods" if left else "the pod" if pods == 1 else f"all {pods} pods"
         limits = {name: quantity_text(name, amount) for name, amount in found.items()}
-        advice = Advice(
-            f"{texts} of NodePool {pool.name} that places {everyone}", patch_of_pool(pool, {"limits": limits})
-        )
+        raised = replace(pool, limits=(pool.limits or Resources()).replaced(found))
+        advice = changing_pool(f"{texts} of NodePool {pool.name} that places {everyone}", raised, {"limits": limits})
     situation.on_limits[pool.name, resource] = advice
     return advice
 
 
-def _is_searched(situation: Situation) -> bool:
+def is_searched(situation: Situation) -> bool:
+    """Whether there is so little to buy for that it can be bought for again and again."""
     return len(situation.shapes) <= _MOST_SHAPES and sum(map(len, situation.shapes)) <= _MOST_SEARCHED
 
 
@@ -46,7 +46,7 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
         return {}, 0, False
     least, needed = _bought_with(pool, None, situation)
     rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
-    if not _is_searched(situation):
+    if not is_searched(situation):
         return rising, least, False
     for name in sorted(rising):
         low, high = limits[name] + 1, rising[name]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kerf.engine.explain import sharing as words
-from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places
+from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool, places
 from kerf.engine.place.devices import rightful_family
 from kerf.engine.place.shapes import Shape
 from kerf.model.causes import CardsNeverShown, Insufficient
@@ -27,9 +27,8 @@ def select_family(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}'
     if pool.taints:
         hint += f", whose taint {min(pool.taints)} {rightful.title}'s device plugin must tolerate"
-    if not places(shape, replace(pool, labels={**pool.labels, key: value}), situation):
-        return Advice(hint)
-    return Advice(hint, patch_of_pool(pool, {"template": {"metadata": {"labels": {key: value}}}}))
+    changed = replace(pool, labels={**pool.labels, key: value})
+    return changing_pool(hint, changed, {"template": {"metadata": {"labels": {key: value}}}})
 
 
 def _state_family(pool: NodePool, rightful: Family, shape: Shape, situation: Situation) -> Advice:
@@ -50,7 +49,7 @@ def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Adv
         if changed.labels != pool.labels and places(shape, changed, situation):
             named = ", ".join(f'{key}: "{value}"' for key, value in labels.items())
             hint = f"add the label {named} to the template of NodePool {pool.name}"
-            return Advice(hint, patch_of_pool(pool, {"template": {"metadata": {"labels": dict(labels)}}}))
+            return changing_pool(hint, changed, {"template": {"metadata": {"labels": dict(labels)}}})
     return None
 
 

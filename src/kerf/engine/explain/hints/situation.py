@@ -1,6 +1,6 @@
 """What a decision knew when it refused pods, and the patches that hints are made of."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.buy.limits import Ledger
@@ -9,15 +9,19 @@ from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType, Supply, supply
+from kerf.engine.world import World
 from kerf.model.constraints import Requirement
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
+from kerf.model.owners import top_owner
 from kerf.model.plan import Misfit, Patch
+from kerf.model.pods import Owner, Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
 
 Change = Mapping[str, object]
 """A JSON merge patch."""
 
+_MOST_WORLDS = 8
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "CronJob": ("jobTemplate", "spec", "template", "spec"),
@@ -31,26 +35,37 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A hint, and the patch that carries it out; both may be missing.
+    """A hint and what carries it out: `pool` as it would be, or `spec` as the pods would be; words alone have neither.
 
-    `change` is the pod's own change where the patch is of a pod: equal pods of another workload need it there.
+    `patch` is for the pool, or for what makes the pod; None with words alone. `change` is the pod's own change where
+    the pod changes: equal pods of another workload need it there. `more` are patches of pools that are needed beside.
     """
 
     hint: str = ""
     patch: Patch | None = None
     change: Change = field(default_factory=dict)
+    pool: NodePool | None = None
+    spec: PodSpec | None = None
+    more: tuple[Patch, ...] = ()
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether it says a change, and not only words."""
+        return self.pool is not None or self.spec is not None
 
 
 @dataclass(frozen=True)
 class Situation:
     """The evidence of a refusal, how often hints on it may be tried, and those that hold for all of its pods.
 
-    `on_limits` has them by pool and resource.
+    `on_limits` has them by pool and resource. `worlds` are the last with a changed pool: the world before, the pool,
+    and the world with it.
     """
 
     evidence: Evidence
     tries: Tries = field(default_factory=Tries)
     on_limits: dict[tuple[str, str], Advice] = field(default_factory=dict)
+    worlds: list[tuple[World, NodePool, World]] = field(default_factory=list)
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -88,27 +103,45 @@ class Situation:
         return self.evidence.buy
 
 
+def with_pool(pool: NodePool, situation: Situation) -> World:
+    """The world with the pool as given; the same one for equal pools, because what it sells is dear to work out."""
+    base = situation.evidence.world
+    for before, changed, after in situation.worlds:
+        if before is base and changed == pool:
+            return after
+    situation.worlds.append((base, pool, base.with_pools((pool,))))
+    del situation.worlds[:-_MOST_WORLDS]
+    return situation.worlds[-1][2]
+
+
 def patch_of_pool(pool: NodePool, change: Change) -> Patch:
     """A merge patch of the pool's spec."""
     return Patch("NodePool", pool.name, {"spec": change})
 
 
-def pod_patch(shape: Shape, change: Change) -> Patch | None:
-    """A patch of the pod, moved to the object that makes such pods; None when that object is unknown."""
-    owner = shape.pod.owner
-    kind = owner.kind if owner is not None else "Pod"
-    if kind not in _TEMPLATES:
+def changing_pool(hint: str, changed: NodePool, change: Change) -> Advice:
+    """The hint, with a merge patch that makes the pool what it would be."""
+    return Advice(hint, patch_of_pool(changed, change), pool=changed)
+
+
+def pod_patch(pod: Pod, change: Change, cron_jobs: Container[str] = ()) -> Patch | None:
+    """A patch of the pod, moved to the top controller's template; None where Kerf does not know that kind's template.
+
+    Lower controllers get none: their own controller would undo it. `cron_jobs` as for `top_owner`.
+    """
+    owner = top_owner(pod, cron_jobs) or Owner("Pod", pod.name)
+    if owner.kind not in _TEMPLATES:
         return None
     inner: object = change.get("spec", {})
-    for step in reversed(_TEMPLATES[kind]):
+    for step in reversed(_TEMPLATES[owner.kind]):
         inner = {step: inner}
-    name = owner.name if owner is not None else shape.pod.name
-    return Patch(kind, name, {"spec": inner}, shape.pod.namespace)
+    return Patch(owner.kind, owner.name, {"spec": inner}, pod.namespace)
 
 
-def changing_pod(hint: str, shape: Shape, change: Change) -> Advice:
-    """The hint, with a patch of whatever makes the pod that merges `change` into the pod's spec."""
-    return Advice(hint, pod_patch(shape, {"spec": change}), {"spec": change})
+def changing_pod(hint: str, shape: Shape, spec: PodSpec, change: Change, situation: Situation) -> Advice:
+    """The hint, with a patch of whatever makes the pod that merges `change` into its spec, which is `spec` then."""
+    patch = pod_patch(shape.pod, {"spec": change}, situation.snapshot.cron_job_keys)
+    return Advice(hint, patch, {"spec": change}, spec=spec)
 
 
 def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:

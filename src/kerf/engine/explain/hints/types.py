@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerf.engine.explain.hints.situation import Advice, Situation, patch_of_pool, places, requirements_of, takers
+from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool, requirements_of, takers
 from kerf.engine.place.shapes import Shape
 from kerf.model.causes import TypeUnknown
 from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Requirements
@@ -36,13 +36,10 @@ def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Adv
             Requirements([Requirement(INSTANCE_TYPE, False, values, min_values=named.min_values)])
         ),
     )
-    works = places(shape, widened, situation)
-    return Advice(
-        hint, patch_of_pool(pool, {"template": {"spec": {"requirements": requirements_of(widened)}}}) if works else None
-    )
+    return changing_pool(hint, widened, {"template": {"spec": {"requirements": requirements_of(widened)}}})
 
 
-def raise_cap(pool: NodePool, shape: Shape, name: str, situation: Situation) -> Advice:
+def raise_cap(pool: NodePool, name: str, situation: Situation) -> Advice:
     """The least cap under which the pool offers the type of that name; on the template where that states it."""
     refused = next((c for c in situation.supply.unavailable if (c.pool.name, c.kind.name) == (pool.name, name)), None)
     if refused is None:
@@ -55,15 +52,13 @@ def raise_cap(pool: NodePool, shape: Shape, name: str, situation: Situation) -> 
     raised = replace(
         pool, annotations={**pool.annotations, **on_template}, own_annotations={**pool.own_annotations, **on_pool}
     )
-    if not places(shape, raised, situation):
-        return Advice(hint)
     change: dict[str, object] = {"metadata": {"annotations": on_pool}} if on_pool else {}
     if on_template:
         change["spec"] = {"template": {"metadata": {"annotations": on_template}}}
-    return Advice(hint, Patch("NodePool", pool.name, change))
+    return Advice(hint, Patch("NodePool", pool.name, change), pool=raised)
 
 
-def spell_right(pool: NodePool, shape: Shape, unknown: TypeUnknown, situation: Situation) -> Advice:
+def spell_right(pool: NodePool, unknown: TypeUnknown) -> Advice:
     """An instance type that nobody sells, and the known name that is nearest."""
     wrong, right = unknown.instance_type, unknown.nearest
     named = pool.requirements[INSTANCE_TYPE]
@@ -74,7 +69,6 @@ def spell_right(pool: NodePool, shape: Shape, unknown: TypeUnknown, situation: S
             Requirements([replace(named, values=frozenset(values))])
         ),
     )
-    works = places(shape, mended, situation)
     change = {"template": {"spec": {"requirements": requirements_of(mended)}}}
     hint = f"write {right} instead of {wrong} in NodePool {pool.name}"
-    return Advice(hint, patch_of_pool(pool, change) if works else None)
+    return changing_pool(hint, mended, change)

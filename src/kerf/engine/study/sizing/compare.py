@@ -16,12 +16,17 @@ from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
 
+Asked = Mapping[str, Resources]
+"""Requests by container; nothing named: as the manifests say."""
+FIRST = ""
+"""In place of a container's name: the first one of a pod, which is the one that kubectl takes by default too."""
+
 
 @dataclass(frozen=True)
 class Variant:
-    """The decision for pods whose first container asks for `requests`; empty requests: as their manifests say."""
+    """The decision for pods whose containers ask for `requests`."""
 
-    requests: Resources
+    requests: Asked
     plan: Decision
 
     @property
@@ -57,14 +62,14 @@ class Variant:
         return self.on_nodes + sum(1 for each in self.plan.launches for pod in each.pods if not is_virtual(pod.pod))
 
 
-def compared(world: World, options: Options, changes: Iterable[Resources]) -> tuple[Variant, ...]:
+def compared(world: World, options: Options, changes: Iterable[Asked]) -> tuple[Variant, ...]:
     """The pending pods as they are, then with each change. Cost: one decision each."""
-    cases = (Resources(), *changes)
+    cases: tuple[Asked, ...] = ({}, *changes)
     asked = ((each, World(with_requests(world.snapshot, each), world.market)) for each in cases)
     return tuple(Variant(each, decide(changed, options)) for each, changed in asked)
 
 
-def with_requests(snapshot: ClusterSnapshot, requests: Resources) -> ClusterSnapshot:
+def with_requests(snapshot: ClusterSnapshot, requests: Asked) -> ClusterSnapshot:
     """The same with each pending pod asking for `requests`; what these do not name stays as it is."""
     if not requests:
         return snapshot
@@ -78,10 +83,14 @@ def with_requests(snapshot: ClusterSnapshot, requests: Resources) -> ClusterSnap
     return replace(snapshot, pending=tuple(pending))
 
 
-def changed_spec(spec: PodSpec, requests: Resources) -> PodSpec:
-    """The spec with other requests of its first container, which is the one that kubectl takes by default too."""
-    first, *others = spec.containers
-    return replace(spec, containers=(_changed(first, requests), *others))
+def changed_spec(spec: PodSpec, requests: Asked) -> PodSpec:
+    """The spec with other requests of the containers that are named, init containers too."""
+    wanted = {name or spec.containers[0].name: amounts for name, amounts in requests.items()}
+    apps, init = (
+        tuple(_changed(each, wanted[each.name]) if each.name in wanted else each for each in group)
+        for group in (spec.containers, spec.init_containers)
+    )
+    return replace(spec, containers=apps, init_containers=init)
 
 
 def _changed(container: Container, requests: Resources) -> Container:

@@ -7,12 +7,12 @@ A pod that nobody controls runs once and has no history.
 
 import hashlib
 import json
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kerf.engine.study.usage.sketch import DAY_S, DAYS, Sketch
+from kerf.model.owners import top_owner
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
 from kerf.model.times import instant_s, instant_text
@@ -22,8 +22,6 @@ RESOURCES = (CPU, MEMORY)
 """What is kept: cpu in milli, memory in bytes."""
 MOST_WORKLOADS = 50_000
 """Those that were seen last are kept: Jobs that never come again must not fill the memory."""
-_HASH_LABEL = "pod-template-hash"
-_RUN = re.compile(r"(.+)-\d{7,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,21 +60,9 @@ class History:
 
 
 def workload_of(pod: Pod, cron_jobs: Collection[str]) -> WorkloadName | None:
-    """What controls the pod in the end; None for nobody. `cron_jobs` are known ones, as `namespace/name`.
-
-    A ReplicaSet is named after its Deployment and the hash of the template, which its pods have as a label; a Job after
-    its CronJob and the minute of its run (kubernetes pkg/controller/cronjob, getJobName).
-    """
-    owner = pod.owner
-    if owner is None:
-        return None
-    template_hash = pod.labels.get(_HASH_LABEL)
-    if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
-        return WorkloadName(pod.namespace, "Deployment", owner.name.removesuffix(f"-{template_hash}"))
-    run = _RUN.fullmatch(owner.name) if owner.kind == "Job" else None
-    if run is not None and f"{pod.namespace}/{run.group(1)}" in cron_jobs:
-        return WorkloadName(pod.namespace, "CronJob", run.group(1))
-    return WorkloadName(pod.namespace, owner.kind, owner.name)
+    """What controls the pod in the end; None for nobody. `cron_jobs` are known ones, as `namespace/name`."""
+    owner = top_owner(pod, cron_jobs)
+    return WorkloadName(pod.namespace, owner.kind, owner.name) if owner is not None else None
 
 
 def history_of(samples: Iterable[PodUsage]) -> History:

@@ -64,6 +64,8 @@ def _recommendation(history: History, container: Container, resource: str) -> Re
     sketch = history.sketches.get((container.name, resource))
     if sketch is None or not sketch.count:
         return Recommendation(container.name, resource, request=request, limit=limit)
+    if not _was_seen(history, container):
+        return Recommendation(container.name, resource, sketch.count, request=request, limit=limit)
     p95, peak = sketch.percentile(CPU_PERCENTILE), sketch.peak
     if resource == CPU:
         advised = _with_margin(p95, CPU_MARGIN_PERCENT)
@@ -75,6 +77,12 @@ def _recommendation(history: History, container: Container, resource: str) -> Re
     return Recommendation(
         container.name, resource, sketch.count, sketch.percentile(50), p95, peak, request, limit, max(advised, least)
     )
+
+
+def _was_seen(history: History, container: Container) -> bool:
+    """Whether any sample of it is above zero: what only ever shows zeros was not measured."""
+    mine = (sketch for (name, _), sketch in history.sketches.items() if name == container.name)
+    return any(sketch.count and sketch.peak for sketch in mine)
 
 
 def _with_margin(amount: int, percent: int) -> int:
@@ -90,7 +98,8 @@ def requests_patch(
 ) -> dict[str, Any]:
     """A strategic merge patch that sets the advised requests; limits only where a request would exceed them.
 
-    HAMi reads limits, so GPU memory is one; a percentage of it beside that would be refused, and is taken away.
+    Sidecars are among `containers`, and stand among the init containers of the patch. HAMi reads limits, so GPU memory
+    is one; a percentage of it beside that would be refused, and is taken away.
     """
     in_percent = {c.name for c in containers if config.memory_percent in {*c.requests, *c.limits}}
     changed: dict[str, dict[str, Any]] = {}
@@ -108,8 +117,12 @@ def requests_patch(
         resources.setdefault("requests", {})[row.resource] = text
         if row.limit is not None and row.limit < row.advised:
             resources.setdefault("limits", {})[row.resource] = text
-    listed = [{"name": name, "resources": resources} for name, resources in changed.items()]
-    patch: dict[str, Any] = {"spec": {"containers": listed}}
+    sidecars = {each.name for each in containers if each.is_sidecar}
+    spec: dict[str, list[dict[str, Any]]] = {}
+    for name, resources in changed.items():
+        listed = spec.setdefault("initContainers" if name in sidecars else "containers", [])
+        listed.append({"name": name, "resources": resources})
+    patch: dict[str, Any] = {"spec": spec or {"containers": []}}
     for step in reversed(_TEMPLATES.get(kind, _TEMPLATE)):
         patch = {step: patch}
     return patch

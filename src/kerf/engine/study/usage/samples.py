@@ -29,6 +29,7 @@ class SampleFault(StrEnum):
     GONE = "of what is not there"
     AHEAD = "of the future"
     IMPOSSIBLE = "above what the machine has"
+    OVER_LIMIT = "of more memory than the container's limit"
     STALE = "older than 5m"
 
 
@@ -76,11 +77,19 @@ def believed(
             sample = replace(sample, containers=tuple(each for each in sample.containers if each.name in names))
         is_there = pod is not None and bool(sample.containers)
         fault = _fault(sample, nodes.get(pod.node_name) if pod is not None else None, is_there, now_s)
+        if fault is None and pod is not None and _is_over_limit(sample, pod):
+            fault = SampleFault.OVER_LIMIT
         if fault is None:
             found.append(sample)
         elif counts is not None:
             counts[fault] = counts.get(fault, 0) + 1
     return found
+
+
+def _is_over_limit(sample: PodUsage, pod: Pod) -> bool:
+    """Whether a container uses more memory than the kernel lets it have: it would have been killed before."""
+    limits = {each.name: each.limits.get(MEMORY, 0) for each in (*pod.spec.init_containers, *pod.spec.containers)}
+    return any(0 < limits.get(each.name, 0) < each.memory_bytes for each in sample.containers)
 
 
 def _fault(sample: PodUsage | NodeUsage, node: Node | None, is_there: bool, now_s: float) -> SampleFault | None:

@@ -1,0 +1,173 @@
+"""The smallest change that helps, tried before it is said: one thing, or two or three together where each blocks.
+
+A change that lets a pod past one check may meet the next. So every change is bought for again, and where one alone does
+not do, what then stands in the way is changed too.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.decision import Evidence
+from kerf.engine.explain.hints import advise
+from kerf.engine.explain.hints.limits import is_searched
+from kerf.engine.explain.hints.situation import Advice, Change, Situation, with_pool
+from kerf.engine.explain.misses import misses
+from kerf.engine.place.fit import fit
+from kerf.engine.place.shapes import Shape
+from kerf.engine.world import World
+from kerf.model.plan import Misfit, Patch
+from kerf.model.pods import Pod, PodSpec
+from kerf.model.quantities import Resources
+
+_BREADTHS = (4, 2, 2)
+"""How many changes are tried first, beside each of these that does not do, and beside both."""
+_NOTHING = ", which alone does not help; Kerf found no change that does"
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A change as it turned out: `served` of the pods it is for get a place with it, in a situation that it makes."""
+
+    advice: Advice
+    shape: Shape
+    situation: Situation
+    served: int
+
+
+def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
+    """What would help pods of the shape: the change that the nearest miss asks for, else another one, else several.
+
+    Where none places all of them, the one that places most; where none places any, words that say so. Each try is a
+    purchase; once there are none left the hint comes untried and without its patch.
+    """
+    first = advise(shape, worst, situation)
+    if not first.can_be_tried:
+        return first
+    start = _Tried(Advice(), shape, situation, 0)
+    level, best = [start], start
+    for number, breadth in enumerate(_BREADTHS):
+        following: list[_Tried] = []
+        for held in level:
+            for advice in _changes(held, breadth, first if number == 0 else None):
+                found = _tried(held, advice)
+                if found is None:
+                    return _said(best, shape) if best.served else Advice(first.hint)
+                if found.served == len(shape):
+                    return found.advice
+                best = max(best, found, key=lambda each: each.served)
+                following.append(found)
+        level = following[:breadth]
+    return _said(best, shape) if best.served else Advice(first.hint + _NOTHING)
+
+
+def _said(best: _Tried, shape: Shape) -> Advice:
+    return replace(best.advice, hint=f"{best.advice.hint}; that places {best.served} of these {len(shape)} pods")
+
+
+def _changes(held: _Tried, breadth: int, first: Advice | None) -> Iterator[Advice]:
+    """What could be changed next, that of the nearest miss first, each once."""
+    said = set()
+    if first is not None:
+        said.add(first.hint)
+        yield first
+    for misfit in misses(held.shape, held.situation.evidence):
+        if len(said) == breadth:
+            return
+        advice = advise(held.shape, misfit, held.situation)
+        if advice.can_be_tried and advice.hint not in said:
+            said.add(advice.hint)
+            yield advice
+
+
+def _tried(held: _Tried, advice: Advice) -> _Tried | None:
+    """The pods with the change, first on nodes there are, then on bought ones; None where there is no try left."""
+    situation = held.situation
+    if not situation.tries.take():
+        return None
+    evidence = situation.evidence
+    world = evidence.world if advice.pool is None else with_pool(advice.pool, situation)
+    changed, trial = held.shape, evidence.trial
+    waiting: tuple[Pod, ...] = changed.pods
+    if advice.spec is not None:
+        changed, trial = _with_spec(held.shape, advice.spec), trial.copy()
+        waiting = trial.place(changed)[1]
+    joined = _joined(held.advice, advice)
+    if not waiting:
+        return _Tried(joined, changed, situation, len(changed))
+    shapes, at = _to_buy_for(situation, held.shape, waiting)
+    before = Ledger(world.snapshot.node_pools, _used(situation, world))
+    after, buy = before.copy(), evidence.buy if world is evidence.world else evidence.buy_in(world)
+    if is_searched(situation):
+        left = buy(shapes, world.supply.available, after).left
+    else:
+        left = [0 if _is_taken(shapes[0], world, after) else len(shapes[0])]
+    again = Evidence(world, trial, before, after, shapes, tuple(left), buy)
+    return _Tried(
+        joined,
+        changed,
+        Situation(again, situation.tries, worlds=situation.worlds),
+        len(changed) - min(left[at], len(changed)),
+    )
+
+
+def _is_taken(shape: Shape, world: World, ledger: Ledger) -> bool:
+    """Whether a type takes one of the pods, can be bought, and is within its limits: a look in place of a purchase."""
+    for offered in world.supply.available:
+        if ledger.room_for(offered) == 0:
+            continue
+        result = fit(offered.target, offered.room, shape)
+        if not isinstance(result, Misfit) and offered.offering_for(result.room.requirements) is not None:
+            return True
+    return False
+
+
+def _with_spec(shape: Shape, spec: PodSpec) -> Shape:
+    return Shape(tuple(replace(pod, spec=spec) for pod in shape.pods))
+
+
+def _to_buy_for(situation: Situation, shape: Shape, waiting: tuple[Pod, ...]) -> tuple[tuple[Shape, ...], int]:
+    """All that is to be bought for, with these pods in place of the shape's, and where they are in it.
+
+    Where that is too much to buy again for each try, these alone: one of them is looked at, beside what was bought.
+    """
+    if not is_searched(situation):
+        return (Shape(waiting),), 0
+    keys, found, at = {pod.key for pod in shape.pods}, list[Shape](), 0
+    for number, each in enumerate(situation.shapes):
+        others = tuple(pod for pod in each.pods if pod.key not in keys)
+        if len(others) == len(each):
+            found.append(each)
+            continue
+        at = number
+        found.append(Shape((*(replace(pod, spec=waiting[0].spec) for pod in others), *waiting)))
+    return tuple(found), at
+
+
+def _used(situation: Situation, world: World) -> dict[str, Resources]:
+    ledger = situation.before if is_searched(situation) else situation.after
+    return {pool.name: ledger.used(pool.name) for pool in world.snapshot.node_pools}
+
+
+def _joined(one: Advice, other: Advice) -> Advice:
+    """Both changes as one; the patch of what makes the pod comes first, then those of pools."""
+    if not one.hint:
+        return other
+    patches: dict[tuple[str, str], Patch] = {}
+    for patch in filter(None, (one.patch, *one.more, other.patch, *other.more)):
+        held = patches.get((patch.kind, patch.name))
+        change = patch.change if held is None else merged(held.change, patch.change)
+        patches[patch.kind, patch.name] = replace(patch, change=change)
+    ordered = tuple(sorted(patches.values(), key=lambda patch: patch.kind == "NodePool"))
+    hint, change = f"{one.hint}; and {other.hint}", merged(one.change, other.change)
+    first = ordered[0] if ordered else None
+    return Advice(hint, first, change, other.pool or one.pool, other.spec or one.spec, ordered[1:])
+
+
+def merged(one: Change, other: Change) -> Change:
+    """Both merge patches as one; where both set a value, that of the other."""
+    result = dict(one)
+    for key, value in other.items():
+        held = result.get(key)
+        result[key] = merged(held, value) if isinstance(held, Mapping) and isinstance(value, Mapping) else value
+    return result

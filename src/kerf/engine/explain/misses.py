@@ -1,0 +1,140 @@
+"""Why nothing that could be bought takes a pod: what each type of a pool lacks, and which of them comes nearest.
+
+The checks that refused the pod are asked again of the evidence that the refusal carries.
+"""
+
+import difflib
+from collections.abc import Sequence
+
+import numpy as np
+
+from kerf.engine.decision import Evidence
+from kerf.engine.place.devices import asks_cards
+from kerf.engine.place.fit import fit, nearest
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import OfferedType
+from kerf.model import causes
+from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
+from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Misfit, Stage
+from kerf.model.quantities import NODES, Resources
+
+
+def nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | None:
+    """The pool's answer: its nearest type's misfit; None when it would take the pod after all."""
+    refused = misses_in(pool, shape, evidence)
+    return nearest(refused) if refused else None
+
+
+def misses(shape: Shape, evidence: Evidence) -> list[Misfit]:
+    """What the pools lack, the nearest first: of each pool the nearest miss of every cause.
+
+    Pools without a GPU come last where the pods ask for one: another is nearer, whatever keeps it out.
+    """
+    found: dict[tuple[str, object], Misfit] = {}
+    bare = {pool.name for pool in evidence.world.snapshot.node_pools if lacks_cards(pool, shape, evidence)}
+    for pool in evidence.world.snapshot.node_pools:
+        for misfit in misses_in(pool, shape, evidence):
+            key = pool.name, _kind(misfit.cause)
+            found[key] = nearest([misfit, found[key]]) if key in found else misfit
+    return [found[key] for key in sorted(found, key=lambda key: (key[0] in bare, found[key].order))]
+
+
+def lacks_cards(pool: NodePool, shape: Shape, evidence: Evidence) -> bool:
+    """Whether the pods ask for GPUs and the pool has types, none of which has one."""
+    supply = evidence.world.supply
+    if not asks_cards(shape, supply.families):
+        return False
+    held = [*supply.by_pool.get(pool.name, ()), *(c for c in supply.unavailable if c.pool.name == pool.name)]
+    return bool(held) and not any(offered.kind.devices for offered in held)
+
+
+def _kind(cause: Cause) -> object:
+    """Causes of one kind have one remedy: of labels one for each key, of limits one for each resource."""
+    if isinstance(cause, causes.LabelMismatch):
+        return type(cause), cause.asked.key
+    return (type(cause), cause.resource) if isinstance(cause, causes.LimitReached) else type(cause)
+
+
+def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
+    """Why types of the pool refuse the pod; empty when one that counts would take it after all."""
+    supply, where = evidence.world.supply, TargetName(TargetKind.NODE_POOL, Name(pool.name))
+    problem = dict(supply.pool_problems).get(pool.name)
+    if problem is not None:
+        return [Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))]
+    offered_types = supply.by_pool.get(pool.name, ())
+    unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
+    if asks_cards(shape, supply.families) and any(each.kind.devices for each in (*offered_types, *unavailable)):
+        offered_types = tuple(each for each in offered_types if each.kind.devices)
+        unavailable = [each for each in unavailable if each.kind.devices]
+    found = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
+    if not found:
+        return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))]
+    return [misfit for misfit in found if misfit is not None]
+
+
+def _furthest(
+    offered_types: Sequence[OfferedType], unavailable: Sequence[OfferedType], shape: Shape, evidence: Evidence
+) -> tuple[OfferedType, ...]:
+    """The types of a pool among which the nearest is: where a limit alone keeps a type out, none that is too small.
+
+    Types that are too small come no further than cards, and of those that a limit keeps out the cheapest is nearest.
+    """
+    holding = evidence.world.holding
+    rows = holding.rows(offered_types)
+    limited = np.isin(rows, evidence.limited) & (holding.alone(shape, holding.kind(shape))[rows] > 0)
+    if not limited.any():
+        return (*offered_types, *unavailable)
+    price = min(offered_types[at].price_micro for at in np.flatnonzero(limited).tolist())
+    others = np.flatnonzero(~limited & ~holding.lacking(shape)[rows])
+    cheapest = (at for at in np.flatnonzero(limited).tolist() if offered_types[at].price_micro == price)
+    return (*(offered_types[at] for at in (*cheapest, *others.tolist())), *unavailable)
+
+
+def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | None:
+    result = fit(offered.target, offered.room, shape)
+    if isinstance(result, Misfit):
+        return result
+    name, price = offered.target.name, offered.price_micro
+    exceeded = evidence.after.exceeded_by(offered)
+    if exceeded:
+        cause = _limit(exceeded[0], offered, evidence)
+        return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
+    if offered.refused is not None:
+        dear = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
+        return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)
+    if offered.offering_for(result.room.requirements) is None:
+        return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
+    return None
+
+
+def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:
+    """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs."""
+    pool = offered.pool.name
+    limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
+    used = evidence.before.used(pool).get(resource, 0)
+    planned = evidence.after.used(pool).get(resource, 0) - used
+    more = 1 if resource == NODES else offered.capacity[resource]
+    return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
+
+
+def _nothing_offered(pool: NodePool, market: Market) -> Cause:
+    """No type of the market passes the pool's requirements: name the culprit where it is a type."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return causes.NoTypeMatches(Name(pool.name))
+    known = [kind.name for kind in market.types]
+    return causes.NamedTypesUnusable(
+        Name(pool.name), tuple(_unusable(Name(name), market, known) for name in sorted(named.values))
+    )
+
+
+def _unusable(name: Name, market: Market, known: Sequence[str]) -> Cause:
+    if market.find(name) is not None:
+        return causes.TypeUnmatched(name)
+    if name in market.not_sold:
+        return causes.TypeNotSold(name, causes.Quoted(market.not_sold[name]))
+    close = difflib.get_close_matches(name, known, 1)
+    return causes.TypeUnknown(name, Name(close[0]) if close else Name(""))

@@ -1,0 +1,33 @@
+"""Keys of Kerf's own domain in an object, and those among them that Kerf does not know."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from kerf.manifests.schema import Path, Report, Unknown
+from kerf.model.keys import DOMAIN, KNOWN_KEYS
+
+_TEMPLATES: tuple[Path, ...] = (
+    (),
+    ("template",),
+    ("spec", "template"),
+    ("spec", "jobTemplate"),
+    ("spec", "jobTemplate", "spec", "template"),
+)
+
+
+def note_unknown_keys(raw: dict[str, Any], report: Report) -> None:
+    """Note annotations, labels and limits in Kerf's domain that mean nothing to it, with the known one that is near."""
+    for path, key in _keys(raw):
+        if key.startswith(DOMAIN) and key not in KNOWN_KEYS:
+            nearest = get_close_matches(key, sorted(KNOWN_KEYS), 1)
+            report.unknown.append(Unknown((*path, key), nearest[0] if nearest else ""))
+
+
+def _keys(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    paths = ((*at, "metadata", field) for at in _TEMPLATES for field in ("annotations", "labels"))
+    for path in (*paths, ("spec", "limits")):
+        held: Any = raw
+        for step in path:
+            held = held.get(step) if isinstance(held, dict) else None
+        yield from ((path, key) for key in (held if isinstance(held, dict) else ()) if isinstance(key, str))

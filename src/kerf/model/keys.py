@@ -1,0 +1,14 @@
+"""The keys of annotations, labels, taints and limits in Kerf's own domain.
+
+A key in it that Kerf does not know does nothing, so a typing error is silent unless it is looked for.
+"""
+
+DOMAIN = "kerf.dev/"
+_NAMES = (
+    "admitted-by assumed-claim cordoned cost-per-hour device-plugin-configs follow gpu-sharing hami-mode interrupt"
+    " kwok-instance lead-times lint-ignore max-launches-per-minute max-price-per-gpu-hour max-price-per-hour"
+    " mig-configs min-nodes observed-devices opportunistic pinned planned-offering planned-pods pod-group pod-group-min"
+    " pods-seen predicted-devices prewarm prewarm-cronjobs relabelled replaces reserved-for run-for usage-history"
+    " window"
+)
+KNOWN_KEYS = frozenset(f"{DOMAIN}{name}" for name in _NAMES.split())

@@ -1,0 +1,90 @@
+"""Dumps of some kinds: what the plan knows all the same, and what it says that it does not know."""
+
+import pytest
+
+from tests.cli.explain.test_patches import HASH, MAIN, a_deployment, a_node, a_pool, an_object, planned
+from tests.patches import Object
+
+RUNNING: Object = {"phase": "Running"}
+SPEC: Object = {"containers": [{**MAIN, "resources": {"requests": {"cpu": "3"}}}]}
+
+
+def a_pool_node() -> Object:
+    """Node n1 of pool blue."""
+    node = a_node()
+    node["metadata"]["labels"].update({"karpenter.sh/nodepool": "blue", "karpenter.sh/capacity-type": "on-demand"})
+    return node
+
+
+def on_node(objects: list[Object]) -> list[Object]:
+    """The same with the pod on n1."""
+    *others, pod = objects
+    return [*others, {**pod, "spec": {**pod["spec"], "nodeName": "n1"}}]
+
+
+def with_more(objects: list[Object], replicas: int) -> list[Object]:
+    """The same with so many replicas."""
+    top, *others = objects
+    return [{**top, "spec": {**top["spec"], "replicas": replicas}}, *others]
+
+
+def test_without_claims_nodes_count_at_their_prices_and_against_limits() -> None:
+    """By their label; none of them is removed, and the plan says so."""
+    pool = a_pool()
+    pool["spec"]["limits"] = {"nodes": "1"}
+    pool["spec"]["disruption"] = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
+    objects = with_more(on_node(a_deployment(SPEC, RUNNING)), 2)
+
+    done = planned([pool, a_pool_node(), *objects])
+
+    assert "cost: 0.192 -> 0.192 USD/h" in done.stdout
+    assert "limit nodes 1 of NodePool blue: 1 in use" in done.stdout
+    assert "note: the input has no NodeClaims: 1 node (n1) of NodePools by label" in done.stdout
+    assert "delete" not in planned([pool, a_pool_node(), *on_node(a_deployment(SPEC, RUNNING))[:1]]).stdout
+
+
+@pytest.mark.parametrize("has_hash", [True, False])
+def test_without_replica_sets_pods_that_run_are_not_bought_for_again(has_hash: bool) -> None:
+    """Their owner's name and their labels say whose they are."""
+    top, _, pod = on_node(a_deployment(SPEC, RUNNING))
+    assert HASH in pod["metadata"]["ownerReferences"][0]["name"]
+    if not has_hash:
+        del pod["metadata"]["labels"]["pod-template-hash"]
+
+    done = planned([a_pool(), a_pool_node(), top, pod])
+
+    assert "0 pods placed, 0 not" in done.stdout
+
+
+def test_a_pod_of_another_with_such_a_name_is_not_taken_for_it() -> None:
+    """Without the hash its labels must be those of the template."""
+    top, _, pod = on_node(a_deployment(SPEC, RUNNING))
+    pod["metadata"]["labels"] = {"app": "other"}
+
+    assert "1 pod placed" in planned([a_pool(), a_pool_node(), top, pod]).stdout
+
+
+def test_without_daemon_sets_the_plan_says_what_new_nodes_lack() -> None:
+    """Their pods tell that there are some."""
+    agent = an_object(
+        "Pod", "agent-x", an_object("DaemonSet", "agent"), spec={**SPEC, "nodeName": "n1"}, status=RUNNING
+    )
+    done = planned([a_pool(), a_pool_node(), agent])
+
+    assert "note: the input has no DaemonSets, though pods are of data/agent: what they ask is missing" in done.stdout
+
+
+def test_without_pods_the_plan_says_that_nodes_count_as_empty() -> None:
+    """Also where none of the pods has a node; explain says it too."""
+    top = a_deployment(SPEC)[0]
+    note = "note: the input has no pod with a node: 1 node (n1) count"
+
+    assert note in planned([a_pool(), a_pool_node(), top]).stdout
+    assert note in planned([a_pool(), a_pool_node(), top], "explain", "deployment/web", "-n", "data").stdout
+
+
+def test_a_whole_input_has_no_such_note() -> None:
+    """Nor has one without nodes."""
+    top = a_deployment(SPEC)[0]
+
+    assert "the input has no" not in planned([a_pool(), top]).stdout
