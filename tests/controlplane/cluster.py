@@ -104,7 +104,8 @@ def cluster(
 
     One that a test has left in order serves the next, see `kept`.
     """
-    held = _kept.pop((with_hami, hami_flags), None) or _started(binaries, with_hami, hami_flags)
+    key = binaries, with_hami, hami_flags
+    held = _kept.pop(key, None) or _started(*key)
     try:
         _control_anew(held.plane, latencies)
         yield Cluster(Installation(held.plane))
@@ -114,14 +115,14 @@ def cluster(
     if not held.is_emptied():
         held.end()
         return
-    _kept[with_hami, hami_flags] = held
+    _kept[key] = held
     while len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept))).end()
 
 
 _MOST_KEPT = 2
-_kept: dict[tuple[bool, tuple[str, ...]], Kept] = {}
-"""By HAMi and its flags, the one that was used last comes last."""
+_kept: dict[tuple[Binaries, bool, tuple[str, ...]], Kept] = {}
+"""By its programs, HAMi and HAMi's flags; the one that was used last comes last."""
 
 
 def end_all() -> None:
