@@ -133,14 +133,18 @@ def end_all() -> None:
 
 def _started(binaries: Binaries, with_hami: bool, hami_flags: tuple[str, ...]) -> Kept:
     """A new one. It begins with what the first of this process had in etcd, so that nothing has to be installed."""
-    with ExitStack() as ends:
+    ends = ExitStack()
+    try:
         made = ends.enter_context(tempfile.TemporaryDirectory(prefix="kerf-cluster-", ignore_cleanup_errors=True))
         folder = Path(made) / "plane"
         shutil.copytree(_installed(binaries), folder)
         plane = ends.enter_context(hosted(binaries, with_hami=with_hami, hami_flags=hami_flags, folder=folder))
         plane.await_crds(crds())
         await_policies(plane)
-        return Kept(plane, ends.pop_all())
+        return Kept(plane, ends)
+    except BaseException:
+        ends.close()
+        raise
 
 
 @cache
