@@ -23,7 +23,7 @@ demo: $(STAMP)
 # Two control planes load two cores well; with four, tests that wait for a scheduler wait in vain now and then.
 FAST := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplane --durations=40
 # What fails there is run once more; a test that passes then is named at the end.
-CONTROL := $(BIN)/python tools/second_try.py -n 2 --dist loadgroup --no-loadscope-reorder --durations=40 tests/controlplane
+CONTROL := $(BIN)/python tools/second_try.py -n 3 --dist loadscope --no-loadscope-reorder --durations=40 tests/controlplane
 
 # The fast tier. What it leaves out, and what shows the same in it, is in CONTRIBUTING.md.
 test: $(STAMP)

@@ -104,7 +104,8 @@ def cluster(
 
     One that a test has left in order serves the next, see `kept`.
     """
-    held = _kept.pop((with_hami, hami_flags), None) or _started(binaries, with_hami, hami_flags)
+    key = binaries, with_hami, hami_flags
+    held = _kept.pop(key, None) or _started(*key)
     try:
         _control_anew(held.plane, latencies)
         yield Cluster(Installation(held.plane))
@@ -114,14 +115,14 @@ def cluster(
     if not held.is_emptied():
         held.end()
         return
-    _kept[with_hami, hami_flags] = held
+    _kept[key] = held
     while len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept))).end()
 
 
 _MOST_KEPT = 2
-_kept: dict[tuple[bool, tuple[str, ...]], Kept] = {}
-"""By HAMi and its flags, the one that was used last comes last."""
+_kept: dict[tuple[Binaries, bool, tuple[str, ...]], Kept] = {}
+"""By its programs, HAMi and HAMi's flags; the one that was used last comes last."""
 
 
 def end_all() -> None:
@@ -132,14 +133,18 @@ def end_all() -> None:
 
 def _started(binaries: Binaries, with_hami: bool, hami_flags: tuple[str, ...]) -> Kept:
     """A new one. It begins with what the first of this process had in etcd, so that nothing has to be installed."""
-    with ExitStack() as ends:
+    ends = ExitStack()
+    try:
         made = ends.enter_context(tempfile.TemporaryDirectory(prefix="kerf-cluster-", ignore_cleanup_errors=True))
         folder = Path(made) / "plane"
         shutil.copytree(_installed(binaries), folder)
         plane = ends.enter_context(hosted(binaries, with_hami=with_hami, hami_flags=hami_flags, folder=folder))
         plane.await_crds(crds())
         await_policies(plane)
-        return Kept(plane, ends.pop_all())
+        return Kept(plane, ends)
+    except BaseException:
+        ends.close()
+        raise
 
 
 @cache

@@ -12,13 +12,25 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.conftest import LEFT_OUT
 from tests.controlplane.cluster import end_all
 from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
-FIRST = ("test_crashes.py", "test_live_commands.py", "test_cluster_rules.py", "test_monitoring.py", "test_windows.py")
+FIRST = (
+    "test_live_commands.py",
+    "test_crashes.py",
+    "test_bad_input.py",
+    "test_cluster_rules.py",
+    "test_bursts.py",
+    "test_gangs.py",
+    "test_guide.py",
+    "test_roles.py",
+    "test_cordon.py",
+    "test_playground.py",
+)
 """Files that take longest, begun first, so that no worker is left alone with one at the end."""
 APART = (
     "test_same_as_simulated.py",
@@ -34,15 +46,28 @@ APART = (
 """Files in which each test has a cluster of its own, so that any worker may take any of them."""
 
 
-# Before xdist looks for the groups.
-@pytest.hookimpl(tryfirst=True)
+class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
+    """A file stays on one worker where its tests share a cluster.
+
+    Not `--dist loadgroup`: xdist 3.8 names the group in the ids of tests, which pytest 9.2 no longer lets it change.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return nodeid if path.rpartition("/")[2] in APART else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCluster | None:
+    """With `--dist loadscope`."""
+    return ByCluster(config, log) if config.getoption("dist") == "loadscope" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays on one worker where its tests share a cluster; what can be spread comes last."""
+    """What takes longest comes first, what can be spread last."""
     mine = [item for item in items if Path(__file__).parent in item.path.parents]
-    for item in mine:
-        if item.path.name not in APART:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-    mine.sort(key=lambda item: (item.path.name not in FIRST, item.path.name in APART))
+    order = {name: number for number, name in enumerate(FIRST)}
+    mine.sort(key=lambda item: (order.get(item.path.name, len(FIRST)), item.path.name in APART))
     items[:] = [*(item for item in items if item not in set(mine)), *mine]
 
 

@@ -18,6 +18,8 @@ __all__ = ["Kept"]
 
 Json = dict[str, Any]
 _WITHIN_S, _POLL_S = 20.0, 0.2
+_MOST_LEFT = 300
+"""Objects whose deletion, one by one, takes no longer than a new start."""
 _TRANSIENT = ("events", "endpoints", "endpointslices", "ipaddresses", "flowschemas", "prioritylevelconfigurations")
 """What Kubernetes itself writes all the time, and no test looks for what another has left of it."""
 _IN_PLACE = ("namespaces", "serviceaccounts", "leases")
@@ -56,6 +58,8 @@ class Kept:
         while time.monotonic() < ends_s:
             now = dict(self._objects())
             left = [path for path in now if path not in self._before]
+            if len(left) > _MOST_LEFT:
+                return False
             if not left:
                 return all(now.get(path) == version for path, version in self._before.items())
             for path in left:

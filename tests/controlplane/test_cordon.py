@@ -46,9 +46,17 @@ POOL: Json = {
 }
 
 
-def plugin(**selector: str) -> Json:
-    """HAMi's device plugin as its chart installs it: for nodes with `gpu: "on"`, and without tolerations."""
-    spec = {"nodeSelector": {"gpu": "on", **selector}, "containers": [{"name": "plugin", "image": "none"}]}
+def plugin(*, is_late: bool = False) -> Json:
+    """HAMi's device plugin as its chart installs it: for nodes with `gpu: "on"`, and without tolerations.
+
+    A late one goes to no node yet: by an affinity, because its node selector says which nodes are HAMi's.
+    """
+    spec: Json = {"nodeSelector": {"gpu": "on"}, "containers": [{"name": "plugin", "image": "none"}]}
+    if is_late:
+        terms = [{"matchExpressions": [{"key": "later", "operator": "Exists"}]}]
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        }
     template = {"metadata": {"labels": {"app": "hami"}}, "spec": spec}
     return {
         "apiVersion": "apps/v1",
@@ -133,7 +141,7 @@ def story(binaries: Binaries) -> Iterator[Story]:
     with cluster(binaries, with_hami=True, latencies=SLOWLY) as made:
         told = Story(made, History(made.plane))
         made.start("--batch-idle=3s", "--batch-max=15s")
-        made.plane.apply([plugin(later="yes"), POOL, *slices("s")])
+        made.plane.apply([plugin(is_late=True), POOL, *slices("s")])
         told.until(REASON="DevicesNotRegistered")
 
         told.tainted, told.free = sorted(made.names("nodes"))
