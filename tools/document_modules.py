@@ -10,8 +10,8 @@ PAGE = "docs/design/modules.md"
 _SOURCE = ROOT / "src" / "kerf"
 _HEAD = """# Modules
 
-Each module by its first line; [architecture](architecture.md) says what the rooms are and what may import what. `make generated`
-writes this page.
+Each module by its first line. [Architecture](architecture.md) says what the rooms are and what may import what.
+`make generated` writes this page.
 """
 
 
