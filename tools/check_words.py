@@ -16,9 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RULES = Path(__file__).with_suffix(".toml")
 _READ = (("src", "**/*.py"), ("tools/controlplane", "**/*.py"), ("docs", "**/*.md"), (".", "*.md"))
-# What has been released was written as it was.
+# What has been released was written as it was; what is copied from the code is read there.
 _LEFT_OUT = ("CHANGELOG.md", "docs/design/modules.md")
-"""Made of fragments, and of what stands in the code."""
 _TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 # A comment that is wrapped has a mark at the beginning of each line.
 _GAP = r"(?:_|\s+(?:#:?\s+)?)"
