@@ -20,8 +20,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/demo.sh
 
-# Two control planes load two cores well; with four, tests that wait for a scheduler wait in vain now and then.
 FAST := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplane --durations=40
+# Three control planes load two cores well; with more, tests that wait for a scheduler wait in vain now and then.
 # What fails there is run once more; a test that passes then is named at the end.
 CONTROL := $(BIN)/python tools/second_try.py -n 3 --dist loadscope --no-loadscope-reorder --durations=40 tests/controlplane
 
