@@ -1,7 +1,7 @@
 """Control planes that serve one test after the other, because an API server takes four seconds of CPU to start.
 
-What a test leaves is deleted, and the audit log begins again. A control plane of which a test has changed what was there
-before (a role, a definition, a program), or that knows further kinds by now, is not kept: nothing is put back.
+What a test leaves is deleted, and the audit log begins again. A control plane of which a test has changed what was
+there before (a role, a definition, a program), or that knows further kinds by now, is not kept: nothing is put back.
 """
 
 import contextlib
