@@ -1,4 +1,4 @@
-"""What `kerf migrate` writes and today's API would refuse is something to look at; what it cannot migrate gets a word."""
+"""What `kerf migrate` writes and today's API would refuse is to look at; what it cannot migrate gets a word."""
 
 import pytest
 

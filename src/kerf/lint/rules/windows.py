@@ -93,6 +93,27 @@ def held_job_ends(subject: Subject, context: LintContext) -> Notes:
         yield Note(("spec", "activeDeadlineSeconds"), message, "state it in spec.template.spec", at_key=True)
 
 
+@rule("KL070", "lead-above-period", Severity.WARNING, ("CapacityWindow",))
+def lead_above_period(subject: Subject, context: LintContext) -> Notes:
+    """The lead time of a window is as long as it is closed: its capacity is never let go.
+
+    What a window keeps warm is bought `leadTime` before it opens. Where the window is never closed for longer than
+    that, its nodes are there and paid for at all hours, which `warm` without hours says better: `kerf.dev/min-nodes` of
+    the pool.
+    """
+    del context
+    window = subject.value
+    if not isinstance(window, CapacityWindow) or window.invalid or window.lead_time_s is None or not window.warm:
+        return
+    longest_s = int(_longest_closed_s(window))
+    if window.lead_time_s >= longest_s:
+        message = (
+            f"leadTime {duration_text(window.lead_time_s)}: the window is never closed for longer than "
+            f"{duration_text(longest_s)}, so its capacity is kept at all hours"
+        )
+        yield Note(("spec", "leadTime"), message, "a shorter leadTime, or kerf.dev/min-nodes on the pool")
+
+
 def _longest_closed_s(window: CapacityWindow) -> float:
     """How long it stays closed at most, in the year from 2026 on."""
     openings = takewhile(lambda due_s: due_s < _YEAR_S[1], due_times(window.schedule, window.time_zone, _YEAR_S[0]))
