@@ -101,7 +101,7 @@ status: {phase: Pending}
 
 
 def test_what_annotations_alone_book_is_said_to_be_booked(tmp_path: Path) -> None:
-    """HAMi counts them whoever wrote them, and the pod is on no node."""
+    """HAMi counts them, also where a user wrote them, and the pod is on no node."""
     extra = tmp_path / "forged.yaml"
     extra.write_text(BOOKED)
     given = (*files(CLUSTER), "-f", str(extra))

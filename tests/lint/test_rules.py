@@ -73,7 +73,7 @@ def test_a_node_class_of_a_server_is_right_as_it_is() -> None:
 
 @pytest.mark.parametrize("system, said", [("windows", False), ("linux", True)])
 def test_of_windows_no_catalogue_knows_the_types(system: str, said: bool) -> None:
-    """So it says nothing of them; a family that nobody sells is one for Linux."""
+    """So it says nothing of them; an unknown family is a finding for Linux."""
     assert said == ("KL023" in codes(looked(POOL % (system, "zz9"))))
 
 
@@ -84,7 +84,7 @@ def test_a_job_that_ends_by_itself_holds_no_node_for_ever(deadline: str, said: b
 
 
 def test_no_hint_leads_to_another_finding() -> None:
-    """A sum over four cards is KL025, so that KL035 does not propose it."""
+    """A sum over four cards is KL025, so KL035 does not propose it."""
     found = [each for each in looked(OVERLAY).findings if each.code == "KL035"]
 
     assert ["leave the overlay away: Kerf needs none"] == [each.hint for each in found]

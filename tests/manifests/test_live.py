@@ -259,7 +259,7 @@ def test_a_resize_that_can_never_be_does_not_count() -> None:
 
 
 def test_a_pod_on_no_node_has_what_it_asks() -> None:
-    """Nobody has given it anything yet."""
+    """No kubelet has given it anything yet."""
     assert 1000 == resized("1", {"allocatedResources": {"cpu": "3"}}, bound=False)
 
 

@@ -18,7 +18,7 @@ from kerf.sharing.registry import families_of, family_named
 class Holder:
     """What one pod holds of one card: MiB, percent points, containers.
 
-    `is_bound` False: annotations alone say so. HAMi counts them before the pod is bound, whoever wrote them.
+    `is_bound` False: annotations alone say so. HAMi counts them before the pod is bound, also where a user wrote them.
     """
 
     pod: str

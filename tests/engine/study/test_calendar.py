@@ -16,8 +16,8 @@ def a_window(hours_open: int, lead_h: int) -> CapacityWindow:
     """One pod's room, every twelve hours."""
     selector = Requirements.of_labels({WINDOW_LABEL: "w"})
     warm = (WarmCapacity(1, a_pod(cpu=1)),)
-    times = {"duration_s": hours_open * HOUR_S, "lead_time_s": lead_h * HOUR_S}
-    return CapacityWindow("w", "0 */12 * * *", "UTC", selector=selector, warm=warm, **times)
+    duration_s, lead_s = hours_open * HOUR_S, lead_h * HOUR_S
+    return CapacityWindow("w", "0 */12 * * *", "UTC", duration_s, selector, warm=warm, lead_time_s=lead_s)
 
 
 @pytest.mark.parametrize("lead_h, leads", [(1, [1, 1, 1]), (4, [4, 4, 4]), (5, [5, 4, 4]), (30, [30, 4, 4])])

@@ -39,7 +39,7 @@ _MOST_TERMS, _MOST_DEVICES = 30, 50
 
 
 def _id(prefix: str) -> Scalar:
-    # As the CRD has it: somewhere in the text, so that only the least is asked.
+    # As the CRD has it: somewhere in the text, so only the least is asked.
     form = re.compile(rf"{prefix}-[0-9a-z]+", re.ASCII)
     return Scalar(f"an id such as {prefix}-0123456789abcdef0", lambda v: isinstance(v, str) and bool(form.search(v)))
 

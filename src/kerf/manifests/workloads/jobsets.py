@@ -60,12 +60,12 @@ def job_set_of(raw: Object, report: Report, admission: AdmissionDefaults, source
         report.problem(("spec", "replicatedJobs"), f"at most {_MOST_JOBS} Jobs", count)
     if report.problems or (raw.get("status") or {}).get("terminalState"):
         return JobSet(())
-    found, told = [], -1
+    found, last = [], -1
     for number, child in child_jobs(raw):
         own = Report()
         found.append(workload_of(child, own, admission, source))
-        if number != told:
-            told = number
+        if number != last:
+            last = number
             _take(own, report, ("spec", "replicatedJobs", number, "template"))
     return JobSet(tuple(found))
 

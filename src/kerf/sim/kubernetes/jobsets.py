@@ -1,4 +1,4 @@
-"""JobSets: their Jobs, and all of them anew when one fails.
+"""JobSets: their Jobs, and all of them again when one fails.
 
 Left out: `dependsOn` and `startupPolicy` (all Jobs begin at once), failure rules by reason, success policies other than
 that all Jobs complete, and the headless service.
