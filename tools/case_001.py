@@ -1,5 +1,8 @@
 """Run the company of document 001 before and after its windows, and set the figures beside the document's.
 
+The control runs the jobs of afterwards, at the same hours, without windows: what is left between it and them is what
+windows do, and the rest is what comes of starting jobs at other hours on nodes that come and go.
+
     python -m tools.case_001 [DAYS]     30 days take some minutes
     python -m tools.case_001 --charts   draws the first two days of both into docs/guides
 
@@ -25,6 +28,14 @@ CASE, GUIDES = ROOT / "examples" / "001-case", ROOT / "docs" / "guides"
 _DAY_S = 86_400
 _POD = re.compile(r"pod/default/(?P<job>[a-z]+)-(?P<due_minute>\d+)-")
 _SPARE = "spare"
+_HEAD = (
+    "document before",
+    "document after",
+    "simulated before",
+    "simulated after",
+    "reaches the document's gain",
+    "control: the jobs of after, no windows",
+)
 
 
 @dataclass(frozen=True)
@@ -37,13 +48,14 @@ class Figures:
     spare_waits_s: tuple[float, ...]
     launches: int
 
-    def wait_text(self, share: float, waits: Sequence[float]) -> str:
-        """The wait that this share of the jobs does not exceed."""
-        return span(sorted(waits)[math.ceil(share * len(waits)) - 1]) if waits else "-"
+
+def wait_text(share: float, waits: Sequence[float]) -> str:
+    """The wait that this share of the jobs does not exceed."""
+    return span(sorted(waits)[math.ceil(share * len(waits)) - 1]) if waits else "-"
 
 
 def figures(name: str, days: int) -> Figures:
-    """Run `before` or `after` for so many days."""
+    """Run `before`, `after` or `control` for so many days."""
     report = simulated(name, days)
     totals = report.totals
     waits = _waits(report)
@@ -58,7 +70,7 @@ def figures(name: str, days: int) -> Figures:
 
 @cache
 def simulated(name: str, days: int) -> SimulationReport:
-    """What became of the first days of `before` or `after`."""
+    """What became of the first days of `before`, `after` or `control`."""
     return run(replace(read_scenario(str(CASE / f"{name}.yaml")), duration_s=days * _DAY_S))
 
 
@@ -86,11 +98,11 @@ def span(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def table(before: Figures, after: Figures) -> str:
-    """Markdown: the document's figures, ours, and whether ours reach them."""
+def table(before: Figures, after: Figures, control: Figures) -> str:
+    """Markdown: the document's figures, ours, whether ours reach them, and the control's."""
     rows = [
-        ("", "document before", "document after", "simulated before", "simulated after", "reaches the document's gain"),
-        ("---",) * 6,
+        ("", *_HEAD),
+        ("---",) * 7,
         (
             "utilisation of the GPUs",
             "35 %",
@@ -98,6 +110,7 @@ def table(before: Figures, after: Figures) -> str:
             f"{before.utilisation_percent:.1f} %",
             f"{after.utilisation_percent:.1f} %",
             _reached(after.utilisation_percent / before.utilisation_percent >= 78 / 35),
+            f"{control.utilisation_percent:.1f} %",
         ),
         (
             "bill of 30 days",
@@ -106,24 +119,25 @@ def table(before: Figures, after: Figures) -> str:
             f"${before.bill:,.0f}",
             f"${after.bill:,.0f}",
             _reached(after.bill / before.bill <= 8_500 / 12_000),
+            f"${control.bill:,.0f}",
         ),
-        *_wait_rows("teams", before, after, before.team_waits_s, after.team_waits_s),
-        *_wait_rows("best effort", before, after, before.spare_waits_s, after.spare_waits_s),
-        ("nodes launched", "-", "-", str(before.launches), str(after.launches), "-"),
+        *_wait_rows("teams", before.team_waits_s, after.team_waits_s, control.team_waits_s),
+        *_wait_rows("best effort", before.spare_waits_s, after.spare_waits_s, control.spare_waits_s),
+        ("nodes launched", "-", "-", str(before.launches), str(after.launches), "-", str(control.launches)),
     ]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _wait_rows(
-    who: str, before: Figures, after: Figures, waits: Sequence[float], later: Sequence[float]
+    who: str, waits: Sequence[float], later: Sequence[float], plain: Sequence[float]
 ) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name, share in (("p50", 0.5), ("p95", 0.95)):
         ordered, ended = sorted(waits), sorted(later)
         worst, best = (held[math.ceil(share * len(held)) - 1] for held in (ordered, ended))
         reached = _reached(best <= worst * 15 / 120)
-        texts = (before.wait_text(share, waits), after.wait_text(share, later))
-        found.append((f"waiting of {who}, {name}", "2 h", "15 min", *texts, reached))
+        texts = [wait_text(share, held) for held in (waits, later, plain)]
+        found.append((f"waiting of {who}, {name}", "2 h", "15 min", *texts[:2], reached, texts[2]))
     return found
 
 
@@ -136,4 +150,4 @@ if __name__ == "__main__":
         draw()
         sys.exit()
     days = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    sys.stdout.write(table(figures("before", days), figures("after", days)))
+    sys.stdout.write(table(*(figures(name, days) for name in ("before", "after", "control"))))

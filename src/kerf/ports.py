@@ -105,6 +105,10 @@ class KubeWriter(Protocol):
         """Write the status as it is in `window`. Raises Conflict on an old version."""
         ...
 
+    async def update_window_finalizers(self, window: CapacityWindow) -> CapacityWindow:
+        """Write the finalizers as they are in `window`. Raises Conflict on an old version."""
+        ...
+
     async def update_provisioning_request_status(self, request: ProvisioningRequest) -> ProvisioningRequest:
         """Write the conditions as they are in `request`. Raises Conflict on an old version."""
         ...

@@ -1,6 +1,7 @@
 """`kerf gpus` and `kerf nodes` on a cluster with two pods on one card."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from kerf.cli.cards import Holder, cards_of
 from kerf.model.gpu import DeviceState
@@ -84,3 +85,29 @@ def test_parts_of_cut_cards_have_their_holders() -> None:
     assert [(Holder("default/p0", 4864, 14, 1),), (Holder("default/p1", 4864, 14, 1),), ()] == [
         card.holders for card in cards_of(held, snapshot)
     ]
+
+
+BOOKED = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: forged
+  namespace: default
+  uid: u9
+  annotations: {hami.io/vgpu-node: ip-10-0-0-2, hami.io/vgpu-devices-allocated: "GPU-bbbb,NVIDIA,9000,10:;"}
+spec: {containers: [{name: main, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]}
+status: {phase: Pending}
+"""
+
+
+def test_what_annotations_alone_book_is_said_to_be_booked(tmp_path: Path) -> None:
+    """HAMi counts them, also where a user wrote them, and the pod is on no node."""
+    extra = tmp_path / "forged.yaml"
+    extra.write_text(BOOKED)
+    given = (*files(CLUSTER), "-f", str(extra))
+    items = kerf("gpus", *given, "-o", "json").data["items"]
+
+    assert "default/forged (9000 MiB, 10 cores, booked, not bound)" in kerf("gpus", *given).stdout
+    assert {"default/chat-0": True, "default/search-0": True, "default/forged": False} == {
+        holder["pod"]: holder["bound"] for item in items for holder in item["holders"]
+    }

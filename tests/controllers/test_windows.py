@@ -4,7 +4,7 @@ from typing import Any
 
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.windows import CapacityWindows
-from kerf.model.windows import ADMITTED, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
+from kerf.model.windows import ADMITTED, EVICTION_FINALIZER, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -148,3 +148,55 @@ def test_a_lead_time_is_learned_from_nodes_that_joined(cluster: Cluster) -> None
     cluster.at(30)
 
     assert ((("gpu-1", 0),), 60) == (status(cluster).status.lead_times_s, status(cluster).status.lead_time_s)
+
+
+def running_in_the_window(name: str = "p") -> Json:
+    """A pod that the present opening has admitted and that runs."""
+    notes = {ADMITTED: "w@2026-01-05T07:00:00Z"}
+    return pod(name, node="node-1", labels={WINDOW_LABEL: "w"}, annotations=notes)
+
+
+def finalizers(cluster: Cluster, name: str = "w") -> tuple[str, ...]:
+    """What holds the window."""
+    return status(cluster, name).finalizers
+
+
+def test_a_window_that_is_deleted_while_open_still_evicts(cluster: Cluster) -> None:
+    """Its spec says how its pods end, so it stays until they have; also where Kerf was started again meanwhile."""
+    cluster.put(pool(), window(atEnd="Evict"))
+    cluster.running()
+    cluster.put(running_in_the_window())
+    start(cluster)
+    cluster.at(60)
+    cluster.crash()
+    cluster.api.delete("CapacityWindow", "", "w")
+    start(cluster)
+    cluster.at(120)
+
+    assert ((EVICTION_FINALIZER,), True) == (finalizers(cluster), cluster.pod().deleted_s is not None)
+    cluster.at(130, lambda: cluster.api.delete("Pod", "default", "p", grace_s=0))
+    assert cluster.api.get("CapacityWindow", "", "w") is None
+
+
+def test_a_deleted_window_whose_pods_may_finish_is_gone_at_once(cluster: Cluster) -> None:
+    """Nothing holds it, and its pods run on."""
+    cluster.put(pool(), window())
+    cluster.running()
+    cluster.put(running_in_the_window())
+    start(cluster)
+    cluster.at(60)
+    cluster.api.delete("CapacityWindow", "", "w")
+    cluster.at(120)
+
+    assert (None, None) == (cluster.api.get("CapacityWindow", "", "w"), cluster.pod().deleted_s)
+
+
+def test_nothing_holds_a_window_that_is_closed(cluster: Cluster) -> None:
+    """The finalizer goes with the last pod that it evicts; one that waits for its author holds nothing."""
+    cluster.put(pool(), window(atEnd="Evict"), held("bare"))
+    start(cluster)
+    cluster.at(60)
+    opened = finalizers(cluster)
+    cluster.at(30 * 60 + 1)
+
+    assert ((EVICTION_FINALIZER,), ()) == (opened, finalizers(cluster))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kerf.sim.course.chart import svg
 from tools.case_001 import Figures, figures, simulated, span, table
@@ -12,27 +13,54 @@ GUIDE = ROOT / "docs" / "guides" / "001-one-day-for-many.md"
 
 
 @pytest.fixture(scope="module")
-def worlds() -> tuple[Figures, Figures]:
-    """Before and after."""
-    return figures("before", 2), figures("after", 2)
+def worlds() -> tuple[Figures, Figures, Figures]:
+    """Before, after, and the control."""
+    return figures("before", 2), figures("after", 2), figures("control", 2)
 
 
-def test_the_static_pool_is_that_of_the_document(worlds: tuple[Figures, Figures]) -> None:
+def test_the_static_pool_is_that_of_the_document(worlds: tuple[Figures, Figures, Figures]) -> None:
     """35 % of what $12,000 buy: the premise of the comparison."""
-    before, _ = worlds
+    before, _, _ = worlds
 
     assert 34.5 <= before.utilisation_percent <= 35.5
     assert 11_500 <= before.bill <= 12_000
 
 
-def test_windows_use_what_they_pay_for(worlds: tuple[Figures, Figures]) -> None:
+def test_windows_use_what_they_pay_for(worlds: tuple[Figures, Figures, Figures]) -> None:
     """As much as the document says, for less, and whoever has a window finds its node ready."""
-    _, after = worlds
+    _, after, _ = worlds
 
     assert 75 <= after.utilisation_percent
     assert after.bill < 8_500
     assert 10 >= max(after.team_waits_s)
     assert len(after.spare_waits_s) >= 60
+
+
+def test_the_control_is_cheaper_and_its_pods_wait_for_their_nodes(worlds: tuple[Figures, Figures, Figures]) -> None:
+    """What windows buy is readiness at the hour: no money, and no utilisation."""
+    _, after, control = worlds
+
+    assert control.bill < after.bill
+    assert control.utilisation_percent > after.utilisation_percent
+    assert (True, True) == (max(after.team_waits_s) < 10, min(control.team_waits_s) > 60)
+
+
+def test_the_control_has_the_same_jobs_at_the_same_hours() -> None:
+    """Only what windows need is left out: labels, and the priority of opportunistic pods."""
+    jobs = [_jobs(name) for name in ("windows", "control-jobs")]
+
+    assert jobs[0] == jobs[1]
+
+
+def _jobs(name: str) -> list[tuple[str, str, int, str]]:
+    """(name, schedule, pods, how long) of the CronJobs of a file."""
+    documents = yaml.safe_load_all((ROOT / "examples" / "001-case" / f"{name}.yaml").read_text(encoding="utf-8"))
+    found = []
+    for each in (document for document in documents if document["kind"] == "CronJob"):
+        job = each["spec"]["jobTemplate"]["spec"]
+        lasts = job["template"]["metadata"]["annotations"]["kerf.dev/run-for"]
+        found.append((each["metadata"]["name"], each["spec"]["schedule"], job["parallelism"], lasts))
+    return found
 
 
 @pytest.mark.parametrize("name", ["before", "after"])
@@ -41,7 +69,7 @@ def test_the_pictures_are_of_these_days(name: str) -> None:
     assert (GUIDE.parent / f"001-case-{name}.svg").read_text(encoding="utf-8") == svg(simulated(name, 2))
 
 
-def test_what_is_not_reached_is_said(worlds: tuple[Figures, Figures]) -> None:
+def test_what_is_not_reached_is_said(worlds: tuple[Figures, Figures, Figures]) -> None:
     """In the same table: best-effort jobs still wait for the next gap."""
     text = table(*worlds)
 
@@ -52,7 +80,7 @@ def test_what_is_not_reached_is_said(worlds: tuple[Figures, Figures]) -> None:
 def test_the_guide_shows_the_table_of_thirty_days() -> None:
     """Its head and its rows are those that the tool prints; `make bench` compares the figures."""
     shown = [line for line in GUIDE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    made = table(*(Figures(50, 1, (1,), (1,), 1),) * 2).splitlines()
+    made = table(*(Figures(50, 1, (1,), (1,), 1),) * 3).splitlines()
 
     assert made[0] == shown[0]
     assert [line.split("|")[1] for line in made] == [line.split("|")[1] for line in shown]

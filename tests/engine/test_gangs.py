@@ -15,7 +15,7 @@ from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan
 from kerf.engine.world import World
-from kerf.model.groups import CoschedulingGroup, VolcanoGroup
+from kerf.model.groups import CoschedulingGroup, NativeWorkload, VolcanoGroup
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import SoldOut
 from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, Condition
@@ -246,13 +246,15 @@ def test_what_a_stock_out_left_of_a_group_goes_as_empty_nodes() -> None:
             },
             (),
         ),
+        ({"workload_ref": "w/g"}, (NativeWorkload("default", "w", 0, gangs=(("g", 3),)),)),
     ],
 )
 def test_other_projects_groups_are_groups(marks: dict[str, Any], groups: tuple[Any, ...]) -> None:
-    """The coscheduling plugin's, Volcano's and Kueue's."""
+    """The coscheduling plugin's, Volcano's, Kueue's, and those of Kubernetes itself."""
     pods = [a_pod(f"p{i}", cpu=3, uid=f"p{i}", **marks) for i in range(3)]
+    name = "w/g" if "workload_ref" in marks else "g"
 
-    assert {"group g: 2 of 3 have room: limit nodes 2 of NodePool pool: 2 planned, 1 more needed"} == reasons(
+    assert {f"group {name}: 2 of 3 have room: limit nodes 2 of NodePool pool: 2 planned, 1 more needed"} == reasons(
         planned(pods, nodes=2, pod_groups=groups)
     )
     assert 3 == len(planned(pods, nodes=3, pod_groups=groups).launches)

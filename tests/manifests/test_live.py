@@ -210,3 +210,60 @@ def test_an_ephemeral_volume_of_a_live_pod_is_said_to_be_not_planned_for() -> No
 
     assert ("ephemeral volumes",) == decoded(pod).spec.not_planned
     assert decode_object({"apiVersion": "v1", "kind": "Pod", **pod}) == decoded(pod)
+
+
+@pytest.mark.parametrize("name", [["node-1"], {"a": 1}, 7, True])
+def test_a_node_name_that_is_no_text_is_wrong_with_that_pod_alone(name: object) -> None:
+    """In an object of a server as in a manifest."""
+    pod = a_live_pod()
+    pod["spec"]["nodeName"] = name
+
+    with pytest.raises(DecodeError, match=r"Pod p: spec\.nodeName: expected text, got "):
+        decoded(pod)
+
+
+def resized(spec: str, given: dict[str, Any], *, condition: str = "", bound: bool = True) -> int | None:
+    """The millicores that a pod counts for whose container asks `spec` and was given so much."""
+    pod = a_live_pod()
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": spec}}
+    pod["status"]["containerStatuses"] = [{"name": "main", "state": {"running": {}}, **given}]
+    if condition:
+        pod["status"]["conditions"].append({"type": "PodResizePending", "status": "True", "reason": condition})
+    if not bound:
+        del pod["spec"]["nodeName"]
+    read = decoded(pod)
+    assert decode_object({"apiVersion": "v1", "kind": "Pod", **pod}) == read
+    return read.spec.requests.get("cpu")
+
+
+@pytest.mark.parametrize(
+    "given, counted",
+    [
+        ({}, 1000),
+        ({"allocatedResources": {"cpu": "1"}}, 1000),
+        ({"allocatedResources": {"cpu": "3"}}, 3000),
+        ({"resources": {"requests": {"cpu": "2"}}}, 2000),
+        ({"allocatedResources": {"cpu": "500m"}, "resources": {"requests": {"cpu": "500m"}}}, 1000),
+    ],
+)
+def test_of_a_resize_in_place_the_largest_amount_counts(given: dict[str, Any], counted: int) -> None:
+    """What is asked, allocated or in effect, as kube-scheduler counts a bound pod."""
+    assert counted == resized("1", given)
+
+
+def test_a_resize_that_can_never_be_does_not_count() -> None:
+    """Kubelet says that it is infeasible; one that is only deferred counts."""
+    given = {"allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}
+
+    assert (1000, 8000) == (resized("8", given, condition="Infeasible"), resized("8", given, condition="Deferred"))
+
+
+def test_a_pod_on_no_node_has_what_it_asks() -> None:
+    """No kubelet has given it anything yet."""
+    assert 1000 == resized("1", {"allocatedResources": {"cpu": "3"}}, bound=False)
+
+
+def test_sizes_that_are_no_quantities_are_wrong_with_that_pod_alone() -> None:
+    """As everything that an API server would not send."""
+    with pytest.raises(DecodeError, match="expected a quantity"):
+        resized("1", {"allocatedResources": {"cpu": "lots"}})

@@ -1,14 +1,15 @@
 """Openings by the clock of a time zone: none is lost and none doubled, whatever the clock does."""
 
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerf.model.schedules import due_times, first_overlap, has_zone, local_text, schedule_problem
 from kerf.model.times import instant_s
 
+START_S, END_S = instant_s("2026-01-01T00:00:00Z"), instant_s("2027-06-01T00:00:00Z")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Shanghai", "Pacific/Apia")
 
 
@@ -112,3 +113,46 @@ def test_zones_are_those_of_the_database(name: str, is_known: bool) -> None:
 def test_openings_that_overlap_are_found(schedule: str, zone: str, hours: int, overlaps: bool) -> None:
     """In elapsed time: a day on which clocks go forward has 23 hours."""
     assert overlaps == (first_overlap(schedule, zone, hours * 3600) is not None)
+
+
+@pytest.mark.parametrize(
+    "schedule, zone, days, overlaps",
+    [
+        ("0 0 29 2 *", "UTC", 4 * 365 + 1, False),
+        ("0 0 29 2 *", "UTC", 4 * 365 + 2, True),
+        ("0 0 1 1 *", "UTC", 365, False),
+        ("0 0 1 1 *", "UTC", 366, True),
+        ("0 0 28 2,12 *", "UTC", 62, False),
+        ("0 0 1 1,3 *", "UTC", 60, True),
+        ("0 0 1 1,3 *", "UTC", 59, False),
+        ("0 0 * 12,1 1#1", "UTC", 28, False),
+        ("0 0 * 12,1 1#1", "UTC", 29, True),
+        ("0 0 29 2 */7", "UTC", 28 * 365 + 7, False),
+        ("0 0 29 2 */7", "UTC", 28 * 365 + 8, True),
+    ],
+)
+def test_overlaps_are_found_however_many_years_they_take(schedule: str, zone: str, days: int, overlaps: bool) -> None:
+    """Yearly ones, those of leap years, and a Sunday in them: over 400 years the calendar repeats itself."""
+    assert overlaps == (first_overlap(schedule, zone, days * 86_400) is not None)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    times=st.tuples(
+        st.sampled_from(["0", "*/20", "5,50", "30"]),
+        st.sampled_from(["*", "2", "0,23", "1-3", "*/6"]),
+        st.sampled_from(["*", "1", "28,L", "*/2"]),
+        st.sampled_from(["*", "3", "3,10", "*/5"]),
+        st.sampled_from(["*", "0", "1-5", "2#1"]),
+    ),
+    zone=st.sampled_from(ZONES),
+    minutes=st.integers(1, 60 * 24 * 40),
+)
+def test_the_first_overlap_is_that_of_all_openings_one_by_one(times: tuple[str, ...], zone: str, minutes: int) -> None:
+    """Whatever the clock does meanwhile, and only days that may matter are looked at."""
+    schedule, duration_s = " ".join(times), minutes * 60
+    openings = takewhile(lambda due_s: due_s < END_S, due_times(schedule, zone, START_S))
+    slow = next(((a, b) for a, b in pairwise(openings) if b < a + duration_s), None)
+
+    found = first_overlap(schedule, zone, duration_s)
+    assert slow == (found if found is None or found[1] < END_S else None)

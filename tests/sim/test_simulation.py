@@ -1,5 +1,6 @@
 """A whole run: Kerf on the embedded cluster, what the scenario does to it, and the sums."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,94 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
     assert report.events == len(heard)
     assert sorted(heard) == heard
+
+
+CRON_JOB = """\
+    - apiVersion: batch/v1
+      kind: CronJob
+      metadata: {name: c, annotations: {kerf.dev/prewarm: auto}}
+      spec:
+        schedule: "*/30 * * * *"
+        timeZone: UTC
+        jobTemplate:
+          spec:
+            parallelism: 2
+            template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}}
+"""
+BROKEN_MAP = """\
+  timeline:
+    - at: 5m
+      apply:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: hami-scheduler-device, namespace: kube-system}
+        data: {device-config.yaml: "nvidia: ["}
+    - {at: 10m, scale: {deployment: default/web, replicas: 0}}
+"""
+
+
+def test_a_pod_that_takes_the_room_of_a_run_is_no_second_purchase(tmp_path: Path) -> None:
+    """The nodes of a prewarmed run are on their way, a pod comes that goes on one, and the run gets another."""
+    slow = SCENARIO.replace("launch: 40s", "launch: 6m").replace("replicas: 1", "replicas: 0")
+    comes = "  timeline: [{at: 22m, scale: {deployment: default/web, replicas: 1}}]\n"
+    report = run(scenario(tmp_path, CRON_JOB, "  start: 2026-01-05T07:00:00Z\n", comes, text=slow))
+
+    assert ["pod/default/web-0"] == [pod for _, _, pod in rows(report, "bound") if "web" in pod]
+
+
+@pytest.mark.parametrize("fault", ["unhealthy", "lost", "registers-less"])
+def test_a_fault_of_cards_that_are_lost_changes_nothing(tmp_path: Path, fault: str) -> None:
+    """There is no first card any more that could break."""
+    lost = f"  timeline: [{{at: 5m, deviceFault: {{kind: lost}}}}, {{at: 6m, deviceFault: {{kind: {fault}}}}}]\n"
+
+    assert 1 == len(rows(run(scenario(tmp_path, lost)), "bound"))
+
+
+def test_a_map_that_breaks_at_run_time_does_not_end_the_simulation(tmp_path: Path) -> None:
+    """Kerf says that it cannot read it, and plugins keep what they could read."""
+    report = run(scenario(tmp_path, BROKEN_MAP))
+
+    assert [600] == [at_s for at_s, _, _ in rows(report, "scale")]
+    assert ["configmap/kube-system/hami-scheduler-device"] == [name for _, _, name in rows(report, "NotUnderstood")]
+
+
+def test_a_job_that_its_window_outlives_has_a_row(tmp_path: Path) -> None:
+    """Its own deadline ends it while its pods are held."""
+    job = """\
+    - apiVersion: kerf.dev/v1alpha1
+      kind: CapacityWindow
+      metadata: {name: w}
+      spec: {schedule: "0 22 * * *", duration: 1h, pods: {selector: {matchLabels: {kerf.dev/window: w}}}}
+    - apiVersion: batch/v1
+      kind: Job
+      metadata: {name: train}
+      spec:
+        activeDeadlineSeconds: 1200
+        template:
+          metadata: {labels: {kerf.dev/window: w}}
+          spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+    report = run(scenario(tmp_path, job))
+
+    assert [(1200, "job failed", "job/default/train")] == rows(report, "job failed")
+
+
+def test_a_job_set_runs_its_jobs_again_when_one_fails(tmp_path: Path) -> None:
+    """As often as its failure policy allows; then it has failed."""
+    job_set = """\
+    - apiVersion: jobset.x-k8s.io/v1alpha2
+      kind: JobSet
+      metadata: {name: set}
+      spec:
+        failurePolicy: {maxRestarts: 1}
+        replicatedJobs:
+          - name: a
+            replicas: 2
+            template:
+              spec:
+                activeDeadlineSeconds: 60
+                template: {spec: {containers: [{name: main, resources: {requests: {cpu: "100"}}}]}}
+"""
+    report = run(scenario(tmp_path, job_set))
+
+    assert {60: 2, 120: 2} == Counter(int(at_s) for at_s, _, name in rows(report, "job failed") if "set-a" in name)

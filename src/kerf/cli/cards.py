@@ -16,12 +16,16 @@ from kerf.sharing.registry import families_of, family_named
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What one pod holds of one card: MiB, percent points, containers."""
+    """What one pod holds of one card: MiB, percent points, containers.
+
+    `is_bound` False: annotations alone say so. HAMi counts them before the pod is bound, also where a user wrote them.
+    """
 
     pod: str
     memory_mib: int
     cores: int
     slots: int
+    is_bound: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def cards_of(node: ClusterNode, snapshot: ClusterSnapshot) -> tuple[Card, ...]:
                 device.used_memory_mib - before.used_memory_mib,
                 device.used_cores - before.used_cores,
                 device.used_slots - before.used_slots,
+                is_bound=bool(pod.node_name),
             )
             if part.memory_mib or part.cores or part.slots:
                 held[device.index].append(part)

@@ -79,7 +79,8 @@ def card_object(card: Card) -> Json:
         "allocated": cards_number(device.allocated_percent_points),
         "healthy": device.healthy,
         "holders": [
-            {"pod": h.pod, "memoryMiB": h.memory_mib, "cores": h.cores, "slots": h.slots} for h in card.holders
+            {"pod": h.pod, "memoryMiB": h.memory_mib, "cores": h.cores, "slots": h.slots, "bound": h.is_bound}
+            for h in card.holders
         ],
     }
 
@@ -103,9 +104,10 @@ def _card_row(node: ClusterNode, card: Card, is_wide: bool) -> tuple[str, ...]:
 
 
 def holder_text(holder: Holder) -> str:
-    """`default/web-0 (1000 MiB, 50 cores)`."""
+    """`default/web-0 (1000 MiB, 50 cores)`; of a pod that is on no node yet `(1000 MiB, booked, not bound)`."""
     parts = [f"{holder.memory_mib} MiB" if holder.memory_mib else "", f"{holder.cores} cores" if holder.cores else ""]
-    return f"{holder.pod} ({', '.join(part for part in parts if part) or counted(holder.slots, 'slot')})"
+    parts = [part for part in parts if part] or [counted(holder.slots, "slot")]
+    return f"{holder.pod} ({', '.join(parts if holder.is_bound else [*parts, 'booked, not bound'])})"
 
 
 def _node_object(node: ClusterNode, read: ReadInput) -> Json:

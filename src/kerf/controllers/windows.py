@@ -14,7 +14,7 @@ from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.headroom.windows.openings import Seen, advanced, is_over, settled
-from kerf.engine.headroom.windows.phases import next_change_s, turn_of
+from kerf.engine.headroom.windows.phases import Turn, next_change_s, turn_of
 from kerf.engine.headroom.windows.warm import warm_counts
 from kerf.engine.world import World
 from kerf.model import events
@@ -22,7 +22,7 @@ from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
-from kerf.model.windows import EVICT, OPEN, WARMING, WINDOW_LABEL, CapacityWindow, admitted_by
+from kerf.model.windows import EVICT, EVICTION_FINALIZER, OPEN, WARMING, WINDOW_LABEL, CapacityWindow, admitted_by
 from kerf.ports import Conflict, EvictionBlocked, NotFound
 from kerf.state import ClusterState
 from kerf.telemetry import WINDOW_WARM, measure_phase
@@ -71,7 +71,7 @@ class CapacityWindows:
     async def reconcile(self, key: str) -> Result:
         """Write the status where it has changed, end what is over, come back for the next change."""
         window = self._state.window(key)
-        if window is None or window.deleted_s is not None:
+        if window is None or (window.deleted_s is not None and not window.is_ending_yet):
             return DONE
         now_s = self._ports.clock.now_s()
         turn = turn_of(window, now_s)
@@ -89,7 +89,8 @@ class CapacityWindows:
             self._state.note(await self._ports.writer.update_window_status(changed))
             self._tell(window, changed)
         measure_phase(window.name, status.phase)
-        return await self._end(self._state.window(key) or window)
+        window = await self._held(self._state.window(key) or window, turn)
+        return await self._end(window)
 
     def _claims(self, window: CapacityWindow) -> tuple[NodeClaim, ...]:
         return tuple(c for c in self._state.claims() if not window.node_pools or c.node_pool in window.node_pools)
@@ -114,6 +115,17 @@ class CapacityWindows:
 
     # The end of an opening.
 
+    async def _held(self, window: CapacityWindow, turn: Turn) -> CapacityWindow:
+        """The window, kept from vanishing while it has pods to evict or may have: its spec says how they end."""
+        is_needed = window.at_end == EVICT and (turn.phase == OPEN or any(map(_is_evictable, self._over(window))))
+        if is_needed == window.is_ending_yet or (is_needed and window.deleted_s is not None):
+            return window
+        others = tuple(name for name in window.finalizers if name != EVICTION_FINALIZER)
+        finalizers = (*others, EVICTION_FINALIZER) if is_needed else others
+        written = await self._ports.writer.update_window_finalizers(replace(window, finalizers=finalizers))
+        self._state.note(written)
+        return written
+
     def _over(self, window: CapacityWindow) -> Iterable[Pod]:
         """The pods that an opening has admitted which is over, by key."""
         mine = (pod for pod in self._state.windowed() if admitted_by(pod)[0] == window.name)
@@ -126,7 +138,7 @@ class CapacityWindows:
         for pod in tuple(self._over(window)):
             if pod.deleted_s is not None:
                 is_awaited = True
-            elif not pod.node_name and pod.owner is None:
+            elif not _is_evictable(pod):
                 self._ports.recorder.record(events.left_pending(pod.key, window.name))
             elif not pod.node_name or window.at_end == EVICT:
                 is_awaited = True
@@ -148,3 +160,8 @@ class CapacityWindows:
             # A budget holds for now, or the pod is gone.
             return
         self._ports.recorder.record(events.evicted(pod.key, f"CapacityWindow {window.name} has closed"))
+
+
+def _is_evictable(pod: Pod) -> bool:
+    """Whether a pod comes back after an eviction, or runs; one by itself that runs nowhere is left for its author."""
+    return bool(pod.node_name) or pod.owner is not None

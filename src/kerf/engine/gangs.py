@@ -28,9 +28,11 @@ from kerf.model.causes import (
 )
 from kerf.model.groups import (
     COSCHEDULING,
+    NATIVE,
     VOLCANO,
     CoschedulingGroup,
     GroupKey,
+    NativeWorkload,
     VolcanoGroup,
     group_of,
     stated_min,
@@ -143,6 +145,9 @@ def _least(key: GroupKey, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> int
         named = (each for each in snapshot.pod_groups if isinstance(each, kinds[key.api]))
         found = next((each for each in named if (each.namespace, each.name) == (key.namespace, key.name)), None)
         return found.min_member if found is not None else 0
+    if key.api == NATIVE:
+        workloads = (each for each in snapshot.pod_groups if isinstance(each, NativeWorkload))
+        return max((each.least(key.name) for each in workloads if each.namespace == key.namespace), default=0)
     stated = [stated_min(pod, key.api) for pod in pods]
     problem = next((each for each in stated if isinstance(each, MinimumUnreadable)), None)
     return problem or max(each for each in stated if isinstance(each, int))

@@ -35,6 +35,7 @@ from kerf.kube.resources import (
     RESOURCE_QUOTAS,
     RUN,
     VOLCANO_POD_GROUPS,
+    WORKLOADS,
     Resource,
     access,
 )
@@ -58,7 +59,7 @@ WATCHED = (
     *(follow(resource, is_required=True) for resource in (PODS, NODES, NODE_POOLS, NODE_CLAIMS)),
     *(follow(each) for each in (NODE_OVERLAYS, CAPACITY_WINDOWS, DAEMON_SETS, DISRUPTION_BUDGETS, RESOURCE_QUOTAS)),
     *(follow(each) for each in (CRON_JOBS, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, POD_TEMPLATES)),
-    follow(CLUSTER_POLICIES),
+    *(follow(each) for each in (WORKLOADS, CLUSTER_POLICIES)),
     *(follow(resource) for resource in NODE_CLASSES),
     *(follow(CONFIG_MAPS, name=name) for name in SHARING_CONFIG_MAPS),
 )

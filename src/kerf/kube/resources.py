@@ -76,6 +76,7 @@ NODE_OVERLAYS = Resource("karpenter.sh", "v1alpha1", "nodeoverlays", "NodeOverla
 CAPACITY_WINDOWS = Resource("kerf.dev", "v1alpha1", "capacitywindows", "CapacityWindow", is_namespaced=False)
 POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 VOLCANO_POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+WORKLOADS = Resource("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
 POD_TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate")
 PROVISIONING_REQUESTS = Resource("autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest")
 CLUSTER_POLICIES = Resource("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_namespaced=False)

@@ -60,6 +60,7 @@ PATCH_POOL_STATUS = access("patch", NODE_POOLS, "status")
 GET_OVERLAY = access("get", NODE_OVERLAYS)
 PATCH_OVERLAY_STATUS = access("patch", NODE_OVERLAYS, "status")
 GET_WINDOW = access("get", CAPACITY_WINDOWS)
+PATCH_WINDOW = access("patch", CAPACITY_WINDOWS)
 PATCH_WINDOW_STATUS = access("patch", CAPACITY_WINDOWS, "status")
 GET_REQUEST = access("get", PROVISIONING_REQUESTS)
 PATCH_REQUEST_STATUS = access("patch", PROVISIONING_REQUESTS, "status")
@@ -163,11 +164,23 @@ class KubeWriter:
     async def update_window_status(self, window: CapacityWindow) -> CapacityWindow:
         """Write the status as it is in `window`. Repeated: Conflict, as the version is old."""
         written = window_status(window)
+        return await self._edit_window(PATCH_WINDOW_STATUS, window, lambda raw: {**raw, "status": written})
+
+    async def update_window_finalizers(self, window: CapacityWindow) -> CapacityWindow:
+        """Write the finalizers as they are in `window`. Repeated: Conflict, as the version is old."""
+        written = {"finalizers": list(window.finalizers)}
+        return await self._edit_window(
+            PATCH_WINDOW, window, lambda raw: {**raw, "metadata": {**raw["metadata"], **written}}
+        )
+
+    async def _edit_window(
+        self, patch: Access, window: CapacityWindow, edited: Callable[[Object], Object]
+    ) -> CapacityWindow:
         place = _Place(window.name, uid=window.uid, version=window.resource_version)
-        edited = await self._edit(GET_WINDOW, PATCH_WINDOW_STATUS, place, lambda raw: {**raw, "status": written})
-        value = decode_object(edited)
+        written = await self._edit(GET_WINDOW, patch, place, edited)
+        value = decode_object(written)
         if not isinstance(value, CapacityWindow):
-            raise ApiError(f"the server's answer: expected a CapacityWindow, got {edited['kind']}")
+            raise ApiError(f"the server's answer: expected a CapacityWindow, got {written['kind']}")
         return value
 
     async def update_provisioning_request_status(self, request: ProvisioningRequest) -> ProvisioningRequest:

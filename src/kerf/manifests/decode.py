@@ -18,6 +18,7 @@ from kerf.manifests.dispatch import FIRST, Value, kind_of, read
 from kerf.manifests.documents import Document
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Problem, Report, path_text
+from kerf.manifests.workloads.jobsets import JobSet, with_jobs
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
@@ -35,7 +36,7 @@ from kerf.model.windows import CapacityWindow
 Object = dict[str, Any]
 _NO_EFFECT = frozenset({"Namespace"})
 """Kinds that are read and change nothing by themselves."""
-_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | usage.KINDS | {DUMP}) - {"CronJob"}
+_NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | usage.KINDS | {DUMP, "JobSet"}) - {"CronJob"}
 """Kinds that are read from documents only."""
 
 
@@ -215,6 +216,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
     samples = sorted(
         (value for value in collected.values if isinstance(value, PodUsage | NodeUsage)), key=usage.age_order
     )
+    job_sets = [value for value in collected.values if isinstance(value, JobSet)]
     return Decoded(
         node_pools=_dated(_of(collected, NodePool), now_s),
         node_claims=_dated(_of(collected, NodeClaim), now_s),
@@ -222,7 +224,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         node_classes=_of(collected, NodeClass),
         nodes=_dated(_of(collected, Node), now_s),
         pods=pods,
-        workloads=tuple(_dated_workload(w, now_s) for w in _of(collected, Workload)),
+        workloads=tuple(_dated_workload(w, now_s) for w in with_jobs(_of(collected, Workload), job_sets)),
         daemon_sets=_of(collected, DaemonSet),
         disruption_budgets=tuple(budgets),
         config_maps=_of(collected, ConfigMap),

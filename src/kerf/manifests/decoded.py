@@ -25,7 +25,7 @@ class Workload:
 
     For a Job that is how many still run at once; a CronJob has none until it is asked to. Ordinals count from
     `first_ordinal`. `cron_job` is what a CronJob says of its runs. `suspended` says by whom a Job is; empty where it is
-    not.
+    not. `deadline_s` is how long after `started_s` a Job ends; None for never, and for one that has not started.
     """
 
     kind: str
@@ -38,6 +38,8 @@ class Workload:
     owner: Owner | None = None
     cron_job: CronJob | None = None
     suspended: str = ""
+    deadline_s: int | None = None
+    started_s: float | None = None
 
     @property
     def key(self) -> str:

@@ -17,11 +17,12 @@ from kerf.manifests.clusterdump.decode import CLUSTER_DUMP, cluster_dump_of
 from kerf.manifests.decoded import Workload
 from kerf.manifests.groups.decode import (
     coscheduling_group_of,
+    native_workload_of,
     pod_template_of,
     provisioning_request_of,
     volcano_group_of,
 )
-from kerf.manifests.groups.form import POD_GROUP, POD_TEMPLATE, PROVISIONING_REQUEST
+from kerf.manifests.groups.form import POD_GROUP, POD_TEMPLATE, PROVISIONING_REQUEST, WORKLOAD
 from kerf.manifests.karpenter.decode import node_claim_of, node_overlay_of, node_pool_of
 from kerf.manifests.karpenter.form import NODE_CLAIM, NODE_OVERLAY, NODE_POOL
 from kerf.manifests.ownkeys import note_unknown_keys
@@ -30,12 +31,14 @@ from kerf.manifests.schema import Path, Record, Report, shown
 from kerf.manifests.windows.decode import window_of
 from kerf.manifests.windows.form import CAPACITY_WINDOW, check_window
 from kerf.manifests.workloads.decode import daemon_set_of, workload_of
+from kerf.manifests.workloads.jobsets import JobSet, job_set_of
 from kerf.model.dump import DUMP, ClusterDump
+from kerf.model.groups import NATIVE
 from kerf.model.snapshot import Watched
 from kerf.model.usage import NodeUsage, PodUsage
 
 Object = dict[str, Any]
-Value = Watched | Workload | BudgetReading | PodUsage | NodeUsage | ClusterDump
+Value = Watched | Workload | JobSet | BudgetReading | PodUsage | NodeUsage | ClusterDump
 _KARPENTER = "karpenter.sh"
 _OWN = "kerf.dev"
 _METRICS = "metrics.k8s.io"
@@ -74,6 +77,7 @@ _KINDS = {
     "ClusterPolicy": Kind("nvidia.com", kinds.CLUSTER_POLICY, _plain(cluster.cluster_policy_of), version="v1"),
     "ResourceQuota": Kind("", kinds.RESOURCE_QUOTA, _plain(cluster.quota_of)),
     "PodDisruptionBudget": Kind("policy", kinds.DISRUPTION_BUDGET, _plain(cluster.budget_of)),
+    "JobSet": Kind("jobset.x-k8s.io", kinds.JOB_SET, job_set_of, version="v1alpha2"),
     "DaemonSet": Kind("apps", kinds.DAEMON_SET, daemon_set_of),
     "NodePool": Kind(
         _KARPENTER,
@@ -108,6 +112,7 @@ _KINDS = {
         for kind, schema in kinds.WORKLOADS.items()
     },
 }
+_WORKLOAD = Kind(NATIVE, WORKLOAD, _plain(native_workload_of), version="v1alpha1")
 _POD_GROUPS = {
     "scheduling.x-k8s.io": Kind("scheduling.x-k8s.io", POD_GROUP, _plain(coscheduling_group_of)),
     "scheduling.volcano.sh": Kind("scheduling.volcano.sh", POD_GROUP, _plain(volcano_group_of)),
@@ -136,6 +141,9 @@ def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind |
         return _NODE_CLASS
     if name == "PodGroup":
         return _POD_GROUPS.get(group)
+    if name == "Workload":
+        # Kueue has a kind of this name, and the next version of Kubernetes' own has another form.
+        return _WORKLOAD if (group, version) == (NATIVE, "v1alpha1") else None
     kind = _KINDS.get(name)
     if kind is None and group == _KARPENTER:
         kinds_here = ", ".join(sorted(known for known, held in _KINDS.items() if held.group == _KARPENTER))

@@ -44,13 +44,18 @@ class Document(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class YamlDocument(Large):
-    """A YAML document; `first_line` counts the lines of the file before `text`, which it was composed from."""
+    """A YAML document; `first_line` counts the lines of the file before `text`, which it was composed from.
+
+    `lead` and `trail` are comments that `---` parts from it, with no document between: a file's header, its last words.
+    """
 
     name: str
     root: yaml.Node
     first_line: int = 0
     inherited: dict[str, str] = field(default_factory=dict)
     text: str = ""
+    lead: tuple[str, ...] = ()
+    trail: tuple[str, ...] = ()
 
     def value(self) -> Any:
         """See Document."""

@@ -205,15 +205,18 @@ POD_SPEC = Record(
             "ephemeralContainers restartPolicy dnsPolicy serviceAccountName serviceAccount"
             " automountServiceAccountToken hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets"
             " hostname subdomain hostAliases dnsConfig readinessGates runtimeClassName enableServiceLinks"
-            " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride workloadRef"
+            " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride schedulingGroup"
         ),
+        "workloadRef": Record({"name": TEXT, "podGroup": TEXT, "podGroupReplicaKey": TEXT}, is_open=True),
     }
 )
-_CONTAINER_STATUSES = ListOf(
+CONTAINER_STATUSES = ListOf(
     Record(
         {
             "name": TEXT,
             "state": MapOf(MapOf(ANYTHING)),
+            "resources": Record({"requests": QUANTITIES}, is_open=True),
+            "allocatedResources": QUANTITIES,
         },
         is_open=True,
     )
@@ -224,7 +227,8 @@ POD_STATUS = Record(
         "conditions": CONDITIONS,
         "startTime": INSTANT,
         "nominatedNodeName": TEXT,
-        "initContainerStatuses": _CONTAINER_STATUSES,
+        "initContainerStatuses": CONTAINER_STATUSES,
+        "containerStatuses": CONTAINER_STATUSES,
     },
     is_open=True,
 )
@@ -272,7 +276,7 @@ WORKLOADS: dict[str, Record] = {
             ("template",),
         )
     ),
-    "Job": object_of(_JOB_SPEC, Record({"succeeded": COUNT}, is_open=True)),
+    "Job": object_of(_JOB_SPEC, Record({"succeeded": COUNT, "startTime": INSTANT}, is_open=True)),
     "CronJob": object_of(
         Record(
             {
@@ -288,6 +292,31 @@ WORKLOADS: dict[str, Record] = {
         )
     ),
 }
+JOB_SET = object_of(
+    Record(
+        {
+            "replicatedJobs": ListOf(
+                Record(
+                    {
+                        "name": FILLED,
+                        "replicas": COUNT,
+                        "template": Record({"metadata": TEMPLATE_METADATA, "spec": _JOB_SPEC}, ("spec",)),
+                        **known("groupName dependsOn"),
+                    },
+                    ("name", "template"),
+                )
+            ),
+            "suspend": BOOLEAN,
+            "failurePolicy": Record({"maxRestarts": COUNT}, is_open=True),
+            **known(
+                "network successPolicy startupPolicy coordinator managedBy ttlSecondsAfterFinished"
+                " volumeClaimPolicies activeDeadlineSeconds"
+            ),
+        },
+        ("replicatedJobs",),
+    ),
+    Record({"terminalState": TEXT}, is_open=True),
+)
 DAEMON_SET = object_of(
     Record(
         {

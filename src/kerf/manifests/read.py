@@ -7,7 +7,7 @@ and errors are kept beside the documents until decode reports all of them.
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +22,7 @@ from kerf.model.large import Large
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 _JSON_START = re.compile(r"\s*[\[{]\s*\"")
+_RENDER = "a Helm template is no YAML: render it first, with helm template CHART"
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _DIRECTIVES_ONLY = re.compile(r"(?:\s*(?:[%#][^\n]*)?(?:\n|$))*")
 
@@ -163,17 +164,30 @@ def _several_json(text: str, name: str) -> Documents:
 def _yaml(text: str, name: str) -> Documents:
     entries: list[Document | InputError] = []
     cuts = [0, *(match.start() for match in _CUT.finditer(text)), len(text)]
-    first_line = 0
+    first_line, lone = 0, ""
     for start, end in pairwise(cuts):
         part = text[start:end]
         try:
-            for root in () if _DIRECTIVES_ONLY.fullmatch(part) else compose(part):
-                entries.extend(_flattened(YamlDocument(name, root, first_line, text=part)))
+            roots = () if _DIRECTIVES_ONLY.fullmatch(part) else compose(part)
+            for root in roots:
+                document = YamlDocument(name, root, first_line, text=part, lead=_comments(lone))
+                entries.extend(_flattened(document))
+            lone = "" if roots else lone + part
         except YamlError as error:
             place = f"{name}:{first_line + error.line + 1}:{error.column + 1}"
-            entries.append(DecodeError("", "YAML", f"<{error.problem}>", place=place))
+            hint = _RENDER if "{{" in part else ""
+            entries.append(DecodeError("", "YAML", f"<{error.problem}>", place=place, hint=hint))
         first_line += part.count("\n")
+    last = entries[-1] if entries else None
+    if isinstance(last, YamlDocument) and _comments(lone):
+        entries[-1] = replace(last, trail=_comments(lone))
     return Documents(tuple(entries))
+
+
+def _comments(text: str) -> tuple[str, ...]:
+    """The comments of a text that holds nothing else."""
+    lines = (line.removeprefix("---").strip() for line in text.split("\n"))
+    return tuple(line for line in lines if line.startswith("#"))
 
 
 def _flattened(document: YamlDocument) -> Iterator[YamlDocument]:

@@ -1,8 +1,8 @@
 """Groups of pods that are of use only together: who belongs to which, and how many of them it takes.
 
-Four projects say the same in four ways; here they are one value. Kerf's own labels need no object beside the pods.
+Five projects say the same in five ways; here they are one value. Kerf's own labels need no object beside the pods.
 Names: scheduler-plugins.sigs.k8s.io/docs/plugins/coscheduling, volcano.sh/en/docs/podgroup,
-kueue.sigs.k8s.io/docs/tasks/run/plain_pods.
+kueue.sigs.k8s.io/docs/tasks/run/plain_pods, kubernetes.io/docs/concepts/workloads/workload-api (v1.35).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,10 @@ KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 """Gates of pods that Kueue has not let in yet."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """Label of a workload that Kueue suspends until its queue has quota for it."""
+_REF = "workloadRef"
 OWN, COSCHEDULING, VOLCANO, KUEUE = "kerf.dev", "scheduling.x-k8s.io", "scheduling.volcano.sh", "kueue.x-k8s.io"
+NATIVE = "scheduling.k8s.io"
+"""Kubernetes' own groups: `spec.workloadRef` of a pod names a Workload and a group of it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,6 +61,18 @@ class VolcanoGroup(PodGroup):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NativeWorkload(PodGroup):
+    """`scheduling.k8s.io/v1alpha1` Workload: `gangs` are its groups and their numbers, `min_member` says nothing."""
+
+    gangs: tuple[tuple[str, int], ...] = ()
+
+    def least(self, group: str) -> int:
+        """How many pods of a group, `workload/group` or one replica of it, are of use only together; 0 for any."""
+        workload, _, rest = group.partition("/")
+        return dict(self.gangs).get(rest.partition("/")[0], 0) if workload == self.name else 0
+
+
 def group_of(pod: Pod) -> GroupKey | None:
     """The group that a pod says it belongs to; None where it says none. Kerf's own label goes before the others."""
     named = (
@@ -65,6 +80,7 @@ def group_of(pod: Pod) -> GroupKey | None:
         (pod.labels, COSCHEDULING_LABEL, COSCHEDULING),
         (pod.annotations, VOLCANO_ANNOTATION, VOLCANO),
         (pod.labels, KUEUE_LABEL, KUEUE),
+        ({_REF: pod.spec.workload_ref}, _REF, NATIVE),
     )
     return next((GroupKey(pod.namespace, held[key], api) for held, key, api in named if held.get(key)), None)
 

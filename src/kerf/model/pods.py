@@ -61,6 +61,8 @@ class PodSpec:
     `affinity` holds the required node affinity terms, of which one must hold (none: no constraint); `preferred` the
     preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names constraints that are accepted
     and not planned for. `claims` are names of PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
+    `pod_requests` are those of the pod as a whole (`spec.resources`), which count in place of its containers' sums.
+    `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
     """
 
     containers: tuple[Container, ...]
@@ -78,12 +80,15 @@ class PodSpec:
     not_planned: tuple[str, ...] = ()
     termination_grace_s: int = 30
     active_deadline_s: int | None = None
+    pod_requests: Resources = NOTHING
+    workload_ref: str = ""
 
     @cached_property
     def requests(self) -> Resources:
         """What kube-scheduler counts: the larger of running containers and any moment of initialisation, plus overhead.
 
-        Sidecars count in both (KEP-753). One pod is one of the node's `pods`.
+        Sidecars count in both (KEP-753). What the pod asks as a whole goes before both (KEP-2837). One pod is one of
+        the node's `pods`.
         """
         running = NOTHING
         for container in self.containers:
@@ -95,7 +100,8 @@ class PodSpec:
                 starting = starting.largest(sidecars)
             else:
                 starting = starting.largest(sidecars + container.requests)
-        return (running + sidecars).largest(starting) + self.overhead + {PODS: 1}
+        counted = (running + sidecars).largest(starting).replaced(self.pod_requests)
+        return counted + self.overhead + {PODS: 1}
 
     @property
     def lasting(self) -> tuple[Container, ...]:

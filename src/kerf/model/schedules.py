@@ -6,10 +6,11 @@ does both.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -35,8 +36,10 @@ _STRETCH, _MOST_OF_STRETCH = timedelta(days=7), 256
 """Due times are worked out, and kept, by so many days and at most so many at once."""
 _FIRST_LOOKED_AT_S = 1_767_225_600.0
 """2026-01-01T00:00:00Z: whether openings overlap must not depend on when it is asked."""
-_LOOKED_AT_S, _MOST_LOOKED_AT = 400 * 86_400, 10_000
-"""A year and a month, both changes of the clock in it, and so many openings at most."""
+_DAY, _YEAR = timedelta(days=1), timedelta(days=366)
+_WEEKDAYS_REPEAT, _CALENDAR_REPEATS = timedelta(days=29 * 366), timedelta(days=146_097)
+"""28 years and one more; 400 years, to the day."""
+_FIRST_DAYS = 2
 
 
 def schedule_problem(schedule: str) -> str:
@@ -127,15 +130,56 @@ def _instant_s(shown: datetime, where: ZoneInfo) -> float:
 
 @lru_cache(maxsize=1024)
 def first_overlap(schedule: str, zone: str, duration_s: int) -> tuple[float, float] | None:
-    """The first opening, and the next, that comes before `duration_s` have passed; None where none does."""
-    before_s: float | None = None
-    for number, due_s in enumerate(due_times(schedule, zone, _FIRST_LOOKED_AT_S)):
-        if before_s is not None and due_s < before_s + duration_s:
-            return before_s, due_s
-        if due_s > _FIRST_LOOKED_AT_S + _LOOKED_AT_S or number > _MOST_LOOKED_AT:
-            return None
-        before_s = due_s
+    """The first opening, and the next, that comes before `duration_s` have passed; None where none ever does.
+
+    Two openings that overlap are times of one due day, or the last of one and the first of the next. So due days are
+    gone through until the calendar repeats itself, and instants are worked out only where two times may be too near.
+    """
+    text, where = MACROS.get(schedule.strip(), schedule), ZoneInfo(zone)
+    start = datetime.fromtimestamp(_FIRST_LOOKED_AT_S, where).replace(hour=0, minute=0, tzinfo=None)
+    fields = CronSim(text, start)
+    times = [timedelta(hours=hour, minutes=each) for hour in sorted(fields.hours) for each in sorted(fields.minutes)]
+    for number, (day, following) in enumerate(pairwise(_due_days(fields, start))):
+        around = (day, following + _DAY) if following - day == _DAY else (day, day + _DAY, following, following + _DAY)
+        is_set = len({_offset(each, where) for each in around}) > 1
+        gap_s = (following + times[0] - day - times[-1]).total_seconds()
+        is_near = gap_s < duration_s + (_LONGEST_GAP.total_seconds() if is_set else 0)
+        # On days on which no clock is set, times are as far apart as on the first; that may have begun before the year.
+        own = times if is_set or number < _FIRST_DAYS else times[-1:]
+        shown = [*(day + time for time in own), *([following + times[0]] if is_near else ())]
+        found = _overlapping(shown, where, duration_s) if len(shown) > 1 else None
+        if found is not None:
+            return found
     return None
+
+
+def _overlapping(shown: Iterable[datetime], where: ZoneInfo, duration_s: int) -> tuple[float, float] | None:
+    """The first two of rising times that are nearer than that; those that a clock leaves out are one with the next."""
+    rising = sorted({instant for each in shown if (instant := _instant_s(each, where)) > _FIRST_LOOKED_AT_S})
+    return next(((first, second) for first, second in pairwise(rising) if second < first + duration_s), None)
+
+
+def _offset(shown: datetime, where: ZoneInfo) -> timedelta | None:
+    return shown.replace(tzinfo=where).utcoffset()
+
+
+def _due_days(fields: CronSim, start: datetime) -> Iterator[datetime]:
+    """The days of a schedule, each by its midnight, until every gap between two of them has come.
+
+    Any two years that follow each other come within 28, whatever their weekdays. A schedule that leaves out whole years
+    needs the 400 in which the calendar repeats itself.
+    """
+    shortest, before, day = _CALENDAR_REPEATS, start - _CALENDAR_REPEATS, start
+    while day <= start + (_WEEKDAYS_REPEAT if shortest < _YEAR else 2 * _CALENDAR_REPEATS):
+        if day.month not in fields.months:
+            day = (day.replace(day=28) + 4 * _DAY).replace(day=1)
+            continue
+        if fields.match_day(day):
+            yield day
+            if before >= start + _CALENDAR_REPEATS:
+                return
+            shortest, before = min(shortest, day - before), day
+        day += _DAY
 
 
 def local_text(instant_s: float, zone: str) -> str:

@@ -21,6 +21,9 @@ FINISH, EVICT = "Finish", "Evict"
 PER_NAMESPACE, PER_WINDOW = "Namespace", "Window"
 OPEN_CONDITION, WARM_READY, QUOTA_EXHAUSTED = "Open", "WarmReady", "QuotaExhausted"
 
+EVICTION_FINALIZER = "kerf.dev/eviction"
+"""On a window with `atEnd: Evict` from its opening on until its pods are gone: deleted, it still ends as it says."""
+
 FIRST_LEAD_S = 600
 """How long before its opening capacity is bought while no node of its pools has shown how long one takes."""
 WHOLE_CARD = 10_000
@@ -126,6 +129,7 @@ class CapacityWindow:
     generation: int = 1
     created_s: float = 0
     deleted_s: float | None = None
+    finalizers: tuple[str, ...] = ()
     status: WindowStatus = field(default=WindowStatus(), hash=False)
     invalid: str = ""
 
@@ -135,6 +139,11 @@ class CapacityWindow:
         if self.lead_time_s is not None:
             return self.lead_time_s
         return FIRST_LEAD_S if self.status.lead_time_s is None else self.status.lead_time_s
+
+    @property
+    def is_ending_yet(self) -> bool:
+        """Whether our finalizer holds it until its pods are evicted."""
+        return EVICTION_FINALIZER in self.finalizers
 
     @property
     def taint(self) -> Taint:

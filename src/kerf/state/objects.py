@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from kerf.model.cronjobs import CronJob
-from kerf.model.groups import CoschedulingGroup, PodGroup, VolcanoGroup
+from kerf.model.groups import CoschedulingGroup, NativeWorkload, PodGroup, VolcanoGroup
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
@@ -63,8 +63,8 @@ class Objects:
         return self._all(ProvisioningRequest)
 
     def pod_groups(self) -> tuple[PodGroup, ...]:
-        """All PodGroups, those of the coscheduling plugin first, by key."""
-        return (*self._all(CoschedulingGroup), *self._all(VolcanoGroup))
+        """All PodGroups, those of the coscheduling plugin first, then native Workloads, by key."""
+        return (*self._all(CoschedulingGroup), *self._all(VolcanoGroup), *self._all(NativeWorkload))
 
     def claims(self) -> tuple[NodeClaim, ...]:
         """All claims, by name."""

@@ -9,7 +9,7 @@ from kerf.errors import DecodeErrors
 from kerf.manifests.decode import decode, decode_object
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import parse
-from kerf.model.groups import CoschedulingGroup, VolcanoGroup
+from kerf.model.groups import CoschedulingGroup, NativeWorkload, VolcanoGroup
 from kerf.model.provisioningrequests import PodSet, ProvisioningRequest
 from kerf.model.quantities import CPU
 
@@ -97,3 +97,31 @@ def test_a_request_that_makes_no_sense_is_refused_at_its_place(old: str, new: st
         read(REQUEST.replace(old, new))
 
     assert told in str(refused.value)
+
+
+WORKLOAD = """\
+apiVersion: %s
+kind: Workload
+metadata: {name: train, namespace: team}
+spec:
+  podGroups:
+    - {name: workers, policy: {gang: {minCount: 4}}}
+    - {name: driver, policy: {basic: {}}}
+"""
+
+
+def test_a_native_workload_says_how_many_pods_each_of_its_groups_needs() -> None:
+    """One with the policy `basic` is no gang; a replica of a group needs as many as the group."""
+    (found,) = read(WORKLOAD % "scheduling.k8s.io/v1alpha1").pod_groups
+
+    assert isinstance(found, NativeWorkload)
+    assert [4, 4, 0, 0, 0] == [
+        found.least(name)
+        for name in ("train/workers", "train/workers/3", "train/driver", "train/none", "other/workers")
+    ]
+
+
+@pytest.mark.parametrize("version", ["kueue.x-k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"])
+def test_a_workload_of_another_form_is_not_read(version: str) -> None:
+    """Kueue's kind has the same name."""
+    assert {"Workload": 1} == read(WORKLOAD % version).skipped_kinds

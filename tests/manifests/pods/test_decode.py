@@ -330,3 +330,32 @@ def test_an_object_of_a_live_api_is_decoded_or_refused_by_name() -> None:
     assert isinstance(read, Pod)
     assert None is decode_object({"apiVersion": "v1", "kind": "Service"})
     assert None is decode_object({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}})
+
+
+@pytest.mark.parametrize(
+    "whole, counted",
+    [
+        ("requests: {cpu: 4}", {"cpu": 4000, "memory": 2**30}),
+        ("requests: {cpu: 4, memory: 8Gi}, limits: {cpu: 6, memory: 8Gi}", {"cpu": 4000, "memory": 8 * 2**30}),
+        ("limits: {cpu: 6, hugepages-2Mi: 4Mi}", {"cpu": 2000, "memory": 2**30, "hugepages-2Mi": 4 * 2**20}),
+        ("", {"cpu": 2000, "memory": 2**30}),
+    ],
+)
+def test_what_a_pod_asks_as_a_whole_counts_in_place_of_its_containers(whole: str, counted: dict[str, int]) -> None:
+    """A limit alone counts only of what no container requests (KEP-2837)."""
+    container = "{name: %s, resources: {requests: {cpu: 1, memory: 512Mi}}}"
+    text = f"containers: [{container % 'a'}, {container % 'b'}]\nresources: {{{whole}}}"
+
+    assert Resources({**counted, "pods": 1}) == pod(text).spec.requests
+
+
+@pytest.mark.parametrize(
+    "whole, why",
+    [
+        ("requests: {nvidia.com/gpu: 1}", "spec.resources: nvidia.com/gpu can only be asked for by a container"),
+        ("requests: {cpu: 2}, limits: {cpu: 1}", "spec.resources: the request of cpu (2) is above its limit (1)"),
+    ],
+)
+def test_what_no_pod_may_ask_as_a_whole_makes_it_invalid(whole: str, why: str) -> None:
+    """As the API server refuses it."""
+    assert why == pod(f"containers: [{{name: a}}]\nresources: {{{whole}}}").invalid

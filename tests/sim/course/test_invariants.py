@@ -122,3 +122,21 @@ def test_a_workload_has_its_pods_at_the_end(cluster: Watched) -> None:
 
     with pytest.raises(InvariantBroken, match="2 of its 2 pods are lost"):
         cluster.invariants.at_end()
+
+
+def test_kept_room_is_bought_again_only_where_a_pod_has_taken_it(cluster: Watched) -> None:
+    """One pod that waits, and for which no claim was bought, may have taken one place and no second."""
+    kept = '{"cronjob:default.c/7-0": [0]%s}'
+    both = kept % ', "cronjob:default.c/7-1": [0]'
+    cluster.create(gpu_pod("guest"), node_claim("first", both), node_claim("second", kept % ""))
+    assert "" == cluster.broken
+
+    cluster.create(node_claim("third", both))
+    assert "NodeClaim third: bought for pods for which first is on its way" in cluster.broken
+
+
+def test_kept_room_that_nobody_took_is_bought_once(cluster: Watched) -> None:
+    """A run of a CronJob is no reason to buy two nodes for each of its pods."""
+    cluster.create(*(node_claim(name, '{"cronjob:default.c/7-0": [0]}') for name in ("first", "second")))
+
+    assert "NodeClaim second: bought for pods for which first is on its way: cronjob:default.c/7-0" in cluster.broken

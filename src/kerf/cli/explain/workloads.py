@@ -6,6 +6,7 @@ from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.pods import ENDED, ENDING, NEW_NODE, NO_PLACE, ON_NODE, RUNNING, PodAnswers, explain_pods
 from kerf.cli.explain.runs import explain_runs
 from kerf.cli.explain.standing import standing_of
+from kerf.cli.heldjobs import deadline_text
 from kerf.cli.inputs.wanted import pods_of
 from kerf.cli.plan.json import Json
 from kerf.cli.plan.text import unplaced_lines
@@ -36,6 +37,9 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     if workload.cron_job is not None:
         facts, said = explain_runs(workload.cron_job, answers.read.snapshot)
         data, lines = {**data, **facts}, [*lines, *said]
+    deadline = deadline_text(workload, answers.read)
+    if deadline:
+        data, lines = {**data, "deadline": deadline}, [*lines, f"  {deadline}"]
     if workload.suspended:
         lines.append(f"  it is {workload.suspended}")
     if not pods:

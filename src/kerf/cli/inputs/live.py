@@ -42,6 +42,7 @@ from kerf.kube.resources import (
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
     VOLCANO_POD_GROUPS,
+    WORKLOADS,
     Access,
     Resource,
     access,
@@ -71,7 +72,14 @@ _REFINING = tuple(
 )
 _OF_OTHERS = tuple(
     access("list", resource, by=READER)
-    for resource in (*NODE_CLASSES, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, CLUSTER_POLICIES)
+    for resource in (
+        *NODE_CLASSES,
+        POD_GROUPS,
+        VOLCANO_POD_GROUPS,
+        WORKLOADS,
+        PROVISIONING_REQUESTS,
+        CLUSTER_POLICIES,
+    )
 )
 _TEMPLATES = access("list", POD_TEMPLATES, by=READER)
 _SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)
@@ -101,11 +109,24 @@ class _Groups(msgspec.Struct):
     """The API groups that a server has."""
 
     class Group(msgspec.Struct):
-        """One of them."""
+        """One of them, with its versions."""
+
+        class Version(msgspec.Struct):
+            """`karpenter.sh/v1`."""
+
+            text: str = msgspec.field(name="groupVersion", default="")
 
         name: str
+        versions: list[Version] = []
 
     groups: list[Group]
+
+    def has(self, resource: Resource) -> bool:
+        """Whether there may be such objects: the group is there, and in this version where it says which."""
+        found = next((group for group in self.groups if group.name == resource.group), None)
+        if found is None or not found.versions:
+            return found is not None
+        return resource.api_version in {version.text for version in found.versions}
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,11 +199,10 @@ async def read_objects(client: KubeClient, cut: Cut = _whole) -> Documents:
     reading = _Reading(client, cut)
     found = [await reading.required(needed) for needed in _REQUIRED]
     found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
-    served = msgspec.json.decode(await client.fetch("/apis"), type=_Groups).groups
-    known = {group.name for group in served}
+    served = msgspec.json.decode(await client.fetch("/apis"), type=_Groups)
     # A server looks at the role first, so that a vendor whose kinds are not even there would seem to be forbidden.
-    found += [await reading.optional(each) for each in _OF_OTHERS if each.resource.group in known]
-    if PROVISIONING_REQUESTS.group in known:
+    found += [await reading.optional(each) for each in _OF_OTHERS if served.has(each.resource)]
+    if served.has(PROVISIONING_REQUESTS):
         # Nothing else of what Kerf reads names one, and `view` does not show them.
         found.append(await reading.optional(_TEMPLATES))
     return Documents.joined(found)

@@ -8,6 +8,7 @@ from click.core import ParameterSource
 
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
+from kerf.cli.heldjobs import deadline_notes
 from kerf.cli.inputs.input import (
     ReadInput,
     Source,
@@ -97,7 +98,7 @@ def plan(**flags: Any) -> int:
         decision = bounded(decision)
         watch.lap("bound_s")
         made = with_deletions(explained(decision), read, whole)
-        made = replace(made, notes=(*made.notes, *assumed(read)))
+        made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
     watch.lap("plan_s")
     emit(
         output,

@@ -19,6 +19,7 @@ _MOST = 10_000
 class CalendarEntry:
     """One opening. `kept` is the plan for what is ready from `lead_s` before it to its end; `cost_micro` what that is.
 
+    A lead ends where the opening before it does: what is kept between both is counted once.
     It is reckoned as if there were no nodes: capacity that windows share, or that is there already, costs less.
     """
 
@@ -45,9 +46,12 @@ def calendar(world: World, until_s: float) -> tuple[CalendarEntry, ...]:
     found = []
     for window in world.snapshot.windows:
         kept: Decision | None = None
+        closed_s: float | None = None
         for opens_s, closes_s in _openings(window, world.snapshot.taken_at_s, until_s):
             kept = kept or _kept(window, world, opens_s)
-            found.append(CalendarEntry(window, opens_s, closes_s, window.lead_s, kept))
+            lead_s = window.lead_s if closed_s is None else min(window.lead_s, int(opens_s - closed_s))
+            found.append(CalendarEntry(window, opens_s, closes_s, lead_s, kept))
+            closed_s = closes_s
     return tuple(sorted(found, key=lambda entry: (entry.opens_s, entry.window.name)))
 
 

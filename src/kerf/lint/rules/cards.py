@@ -124,7 +124,8 @@ def overlay_exceeds_cards(subject: Subject, context: LintContext) -> Notes:
         announced = overlay.capacity.get(name)
         if announced is None:
             continue
-        wrong = [kind for kind in _overlaid(overlay, subject, context) if announced > _sum(kind, name == hami.memory)]
+        all_kinds = list(_overlaid(overlay, subject, context))
+        wrong = [kind for kind in all_kinds if announced > _sum(kind, name == hami.memory)]
         if not wrong:
             continue
         kind = min(wrong, key=lambda kind: (_sum(kind, name == hami.memory), kind.name))
@@ -132,9 +133,11 @@ def overlay_exceeds_cards(subject: Subject, context: LintContext) -> Notes:
         each = f" ({least // cards} on each of {cards} cards)" if cards > 1 else ""
         model = kind.devices[0].model.name
         message = f"{name} {announced}: {kind.name} has {cards} x {model}, which registers {least} {shown}{each}"
-        yield Note(
-            ("spec", "capacity", name), message, f'announce "{least}", or leave the overlay away: Kerf needs none'
-        )
+        hint = f'announce "{least}", or leave the overlay away: Kerf needs none'
+        # A sum over cards would be the next finding, KL025.
+        if any(len(each.devices) > 1 for each in all_kinds):
+            hint = "leave the overlay away: Kerf needs none"
+        yield Note(("spec", "capacity", name), message, hint)
 
 
 @rule("KL025", "overlay-sums-cards", Severity.WARNING, ("NodeOverlay",))

@@ -1,6 +1,6 @@
 """Nodes that never go, or go at once."""
 
-from kerf.lint.context import LintContext
+from kerf.lint.context import Held, LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
@@ -90,7 +90,7 @@ def deadline_without_grace(subject: Subject, context: LintContext) -> Notes:
     if not isinstance(pool, NodePool) or pool.expire_after_s is None or pool.termination_grace_period_s is not None:
         return
     for held in context.workloads:
-        annotated = held.pod.annotations.get(DO_NOT_DISRUPT) == "true"
+        annotated = held.pod.annotations.get(DO_NOT_DISRUPT) == "true" and not _ends(held)
         if annotated and context.agrees(held.pod, pool) and context.fits(held.pod, pool):
             path: Path = ("spec", "template", "spec", "terminationGracePeriod")
             message = (
@@ -98,3 +98,9 @@ def deadline_without_grace(subject: Subject, context: LintContext) -> Notes:
             )
             yield Note(path, message, "terminationGracePeriod: 24h", at_key=True)
             return
+
+
+def _ends(held: Held) -> bool:
+    """Whether the pods end by a deadline of their own, or of their Job."""
+    job = ("spec", "jobTemplate", "spec") if held.subject.kind == "CronJob" else ("spec",)
+    return held.pod.spec.active_deadline_s is not None or held.subject.get(*job, "activeDeadlineSeconds") is not None

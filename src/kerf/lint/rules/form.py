@@ -6,7 +6,8 @@ from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.keys import never_existed
 from kerf.lint.subject import Subject
-from kerf.manifests.schema import Path, Problem, path_text
+from kerf.manifests.karpenter import ec2
+from kerf.manifests.schema import Path, Problem, Report, path_text
 from kerf.model.keys import DOMAIN
 
 _RENAMED = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
@@ -37,12 +38,22 @@ def wrong_form(subject: Subject, context: LintContext) -> Notes:
     del context
     if is_retired(subject):
         return
-    for problem in subject.report.problems:
+    for problem in _report(subject).problems:
         hint = problem.hint
         fix = _fix(subject, problem)
         if fix:
             hint = f"write {fix[0].new}"
         yield Note(problem.path, _text(problem), hint, fix=fix)
+
+
+def _report(subject: Subject) -> Report:
+    """What is wrong with the form; of an EC2NodeClass by its own definition, of which plans need nothing."""
+    is_ec2 = (subject.kind, subject.text("apiVersion")) == (ec2.KIND, ec2.VERSION)
+    if not is_ec2 or subject.is_live or subject.report.problems:
+        return subject.report
+    report = Report()
+    ec2.check_ec2_node_class(subject.raw, report)
+    return report
 
 
 def _text(problem: Problem) -> str:
@@ -71,7 +82,7 @@ def unknown_field(subject: Subject, context: LintContext) -> Notes:
     del context
     if is_retired(subject):
         return
-    for unknown in subject.report.unknown:
+    for unknown in _report(subject).unknown:
         is_own = str(unknown.path[-1]).startswith(DOMAIN)
         # A server drops fields that it does not know, and keeps every key.
         if subject.is_live and not is_own:

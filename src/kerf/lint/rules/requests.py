@@ -125,7 +125,7 @@ def no_requests(subject: Subject, context: LintContext) -> Notes:
     """No container of the pods requests anything.
 
     kube-scheduler counts requests, not use: pods that request nothing fit anywhere, so that twenty-five of them land on
-    one node, are slow there, and never wait for a node, which is all that an autoscaler acts upon. Request what a pod
+    one node, are slow there, and wait for a node only when those there are at their pod limit. Request what a pod
     uses; for N jobs a node that is the node's allocatable CPU over N, not its cores over N. A LimitRange of the
     namespace with `defaultRequest` counts as a request. Document 002, lines 1 to 6.
     """
@@ -136,9 +136,8 @@ def no_requests(subject: Subject, context: LintContext) -> Notes:
         return
     count = held.replicas
     many = f"{count} pods request" if count > 1 else "the pod requests"
-    message = f"{many} nothing: they fit any node, however loaded, and no autoscaler acts for them"
-    if count <= 1:
-        message = f"{many} nothing: it fits any node, however loaded, and no autoscaler acts for it"
+    fits = "they fit" if count > 1 else "it fits"
+    message = f"{many} nothing: {fits} any node, however loaded; another is bought only when none has a pod slot left"
     path: Path = (*subject.pod, "containers", 0)
     yield Note(path, message, "state requests.cpu and requests.memory of what it uses")
 

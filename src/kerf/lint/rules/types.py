@@ -10,7 +10,7 @@ from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path
-from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, Requirements
+from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, Requirements
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import SPOT, InstanceType
 from kerf.model.nodepool import NodePool
@@ -88,6 +88,9 @@ def no_type_admitted(subject: Subject, context: LintContext) -> Notes:
     """
     pool = subject.value
     if not isinstance(pool, NodePool) or context.types(pool):
+        return
+    # The catalogues know machines by Linux; what they cost and are with Windows is not known.
+    if (system := pool.requirements.get(OS)) is not None and not system.has("linux"):
         return
     market = context.market_of(pool)
     if not market.types:

@@ -1,5 +1,7 @@
 """CapacityWindows and the pods they hold back, and opportunistic pods."""
 
+from itertools import islice, pairwise, takewhile
+
 from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
@@ -7,9 +9,14 @@ from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject, value_at
 from kerf.manifests.schema import Path
 from kerf.model.opportunistic import OPPORTUNISTIC
-from kerf.model.windows import EVICT, WINDOW_LABEL, CapacityWindow
+from kerf.model.schedules import due_times
+from kerf.model.times import duration_text
+from kerf.model.windows import ALLOW, EVICT, WINDOW_LABEL, CapacityWindow
 
 _DISRUPTION_TARGET = "DisruptionTarget"
+_YEAR_S = (1_767_225_600.0, 1_767_225_600.0 + 400 * 86_400)
+"""From 2026-01-01T00:00:00Z for a year and a month."""
+_MOST_OPENINGS = 1000
 
 
 def _job(subject: Subject) -> Path:
@@ -61,6 +68,57 @@ def opportunistic_job_fails(subject: Subject, context: LintContext) -> Notes:
     if subject.label(OPPORTUNISTIC) == "true" and not _ignores_disruption(subject):
         message = f"its pods are evicted when their room is needed, which counts as a failure of the {subject.kind}"
         yield Note((*_job(subject), "podFailurePolicy"), message, _POLICY, at_key=True)
+
+
+@rule("KL067", "held-job-ends", Severity.WARNING, ("Job",))
+def held_job_ends(subject: Subject, context: LintContext) -> Notes:
+    """A Job may end by its own deadline before its window opens.
+
+    The `activeDeadlineSeconds` of a Job counts from its creation, also while a window holds its pods. Where the window
+    stays closed for longer, a Job that is submitted early is ended before it has begun. In the pod template the same
+    field counts from the start on a node. Looked at where the input has the window.
+    """
+    held, seconds = held_by(subject), subject.get("spec", "activeDeadlineSeconds")
+    if held is None or isinstance(seconds, bool) or not isinstance(seconds, int) or subject.get("spec", "suspend"):
+        return
+    mine = [w for _, w in context.windows if not w.invalid and w.selects(held.pod.namespace, held.pod.labels)]
+    if not mine or any(window.outside == ALLOW for window in mine):
+        return
+    longest_s, name = min((_longest_closed_s(window), window.name) for window in mine)
+    if seconds <= longest_s:
+        message = (
+            f"a Job's clock runs while window {name} holds its pods, for up to {duration_text(int(longest_s))}; it may "
+            f"end after {duration_text(seconds)} without having run"
+        )
+        yield Note(("spec", "activeDeadlineSeconds"), message, "state it in spec.template.spec", at_key=True)
+
+
+@rule("KL070", "lead-above-period", Severity.WARNING, ("CapacityWindow",))
+def lead_above_period(subject: Subject, context: LintContext) -> Notes:
+    """The lead time of a window is as long as it is closed: its capacity is never let go.
+
+    What a window keeps warm is bought `leadTime` before it opens. Where the window is never closed for longer than
+    that, its nodes are there and paid for at all hours, which `warm` without hours says better: `kerf.dev/min-nodes` of
+    the pool.
+    """
+    del context
+    window = subject.value
+    if not isinstance(window, CapacityWindow) or window.invalid or window.lead_time_s is None or not window.warm:
+        return
+    longest_s = int(_longest_closed_s(window))
+    if window.lead_time_s >= longest_s:
+        message = (
+            f"leadTime {duration_text(window.lead_time_s)}: the window is never closed for longer than "
+            f"{duration_text(longest_s)}, so its capacity is kept at all hours"
+        )
+        yield Note(("spec", "leadTime"), message, "a shorter leadTime, or kerf.dev/min-nodes on the pool")
+
+
+def _longest_closed_s(window: CapacityWindow) -> float:
+    """How long it stays closed at most, in the year from 2026 on."""
+    openings = takewhile(lambda due_s: due_s < _YEAR_S[1], due_times(window.schedule, window.time_zone, _YEAR_S[0]))
+    few = islice(openings, _MOST_OPENINGS)
+    return max((b - a - window.duration_s for a, b in pairwise(few)), default=_YEAR_S[1] - _YEAR_S[0])
 
 
 @rule("KL057", "window-not-found", Severity.ERROR, WORKLOADS)

@@ -85,7 +85,7 @@ _CONTAINER = _of(
 _POD_SPEC = _of(
     "overhead nodeSelector affinity tolerations schedulerName priority priorityClassName schedulingGates"
     " topologySpreadConstraints resourceClaims resources hostNetwork terminationGracePeriodSeconds"
-    " activeDeadlineSeconds nodeName",
+    " activeDeadlineSeconds nodeName workloadRef",
     containers=_CONTAINER,
     initContainers=_CONTAINER,
     volumes=_claiming,
@@ -95,7 +95,8 @@ _PROGRAM = {**_CONTAINER, "image": read_image, "command": _read_flags, "args": _
 """A container that may be a device plugin: only what is read of it, since settings and names may be secrets."""
 _DAEMON_TEMPLATE = _of("", metadata=_METADATA, spec={**_POD_SPEC, "containers": _PROGRAM})
 _SELECTOR: Form = None
-_INIT_STATUS = _of("name", state=_of("", terminated=_of("exitCode")))
+_RESIZED = "name resources allocatedResources"
+_INIT_STATUS = _of(_RESIZED, state=_of("", terminated=_of("exitCode")))
 
 
 def _object(metadata: Form = None, **forms: Form) -> Form:
@@ -106,8 +107,9 @@ _POD = _object(
     spec=_POD_SPEC,
     status=_of(
         "phase startTime nominatedNodeName",
-        conditions=_conditions("PodScheduled"),
+        conditions=_conditions("PodScheduled", "PodResizePending"),
         initContainerStatuses=_INIT_STATUS,
+        containerStatuses=_of(_RESIZED),
     ),
 )
 _NODE = _object(
@@ -150,9 +152,14 @@ FORMS: Mapping[str, Form] = {
     "Deployment": _SET,
     "ReplicaSet": _SET,
     "StatefulSet": _object(spec=_STATEFUL_SET_SPEC),
-    "Job": _object(spec=_JOB_SPEC, status=_of("succeeded")),
+    "Job": _object(spec=_JOB_SPEC, status=_of("succeeded startTime")),
     "CronJob": _object(spec=_CRON_JOB_SPEC),
+    "JobSet": _object(
+        spec=_of("suspend", replicatedJobs=_of("name replicas", template=_of("", metadata=_METADATA, spec=_JOB_SPEC))),
+        status=_of("terminalState"),
+    ),
     "PodGroup": _object(spec=_of("minMember")),
+    "Workload": _object(spec=_of("", podGroups=_of("name", policy=_of("", gang=_of("minCount"))))),
     "PodTemplate": _object(template=_TEMPLATE),
     "ProvisioningRequest": _object(spec=None, status=_WITH_CONDITIONS),
     "PodMetrics": _object(timestamp=None, window=None, containers=_of("name usage")),

@@ -6,7 +6,7 @@ from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.metadata import Meta, conditions_of
 from kerf.manifests.pods.decode import spec_at
 from kerf.manifests.schema import Report
-from kerf.model.groups import CoschedulingGroup, PodGroup, VolcanoGroup
+from kerf.model.groups import CoschedulingGroup, NativeWorkload, PodGroup, VolcanoGroup
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodSet, PodTemplate, ProvisioningRequest
 
@@ -26,6 +26,15 @@ def volcano_group_of(raw: Object) -> PodGroup:
 def _group(kind: type[PodGroup], raw: Object) -> PodGroup:
     meta = Meta.of(raw, is_namespaced=True)
     return kind(meta.namespace, meta.name, raw["spec"].get("minMember") or 0, meta.uid, meta.resource_version)
+
+
+def native_workload_of(raw: Object) -> NativeWorkload:
+    """A Workload of Kubernetes itself; groups with the policy `basic` are no gangs."""
+    meta, gangs = Meta.of(raw, is_namespaced=True), []
+    for group in raw["spec"].get("podGroups") or ():
+        least = ((group.get("policy") or {}).get("gang") or {}).get("minCount")
+        gangs += [] if least is None else [(group["name"], least)]
+    return NativeWorkload(meta.namespace, meta.name, 0, meta.uid, meta.resource_version, tuple(gangs))
 
 
 def pod_template_of(raw: Object, report: Report, admission: AdmissionDefaults, source: str) -> PodTemplate:

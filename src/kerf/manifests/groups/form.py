@@ -1,4 +1,5 @@
-"""The form of what others say of groups of pods: PodGroups of two schedulers, PodTemplate and ProvisioningRequest.
+"""The form of what others say of groups of pods: PodGroups of two schedulers, Kubernetes' own Workload, PodTemplate and
+ProvisioningRequest.
 
 They are other projects' kinds, so that only what Kerf reads is looked at; all else of them may change.
 """
@@ -9,6 +10,20 @@ from kerf.manifests.schema import ANYTHING, FILLED, NAME, TEXTS, ListOf, Record,
 MOST_PODS = 16_384
 """Of one set: the bound that Cluster Autoscaler's proposal gives; more would be planned for one by one."""
 POD_GROUP = object_of(Record({"minMember": whole(0)}, is_open=True))
+WORKLOAD = object_of(
+    Record(
+        {
+            "podGroups": ListOf(
+                Record(
+                    {"name": FILLED, "policy": Record({"gang": Record({"minCount": whole(1)})}, is_open=True)},
+                    ("name",),
+                    is_open=True,
+                )
+            )
+        },
+        is_open=True,
+    )
+)
 POD_TEMPLATE = Record(
     {
         "apiVersion": FILLED,

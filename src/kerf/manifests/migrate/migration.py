@@ -4,16 +4,19 @@ The kubelet's settings made this hard. They belonged to each pool and belong to 
 share a class and differ in them need one class each.
 """
 
+import difflib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kerf.errors import DecodeError, DecodeErrors, InputError
-from kerf.manifests.documents import Document
+from kerf.manifests.documents import Document, YamlDocument
 from kerf.manifests.migrate import forms, metadata, node_class, others, pools, values
 from kerf.manifests.migrate.objects import FieldChange, FieldOutcome, New, Object, Old
 from kerf.manifests.migrate.pools import Pool
 from kerf.manifests.migrate.requirements import Offers, everything_is_sold
+from kerf.manifests.migrate.served import note_refused
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Path, Record, Report, path_text, shown
 
@@ -87,9 +90,16 @@ def _manifests(found: list[tuple[Document, Object]], offers: Offers) -> Migratio
     olds = [Old(document, value, []) for document, value in found]
     made = [_converted(work, old) for old in olds]
     _settle_kubelets(work)
+    for old, several in zip(olds, made, strict=True):
+        if _is_converted(old.value):
+            note_refused(old, several)
     return Migration(
         tuple(new for several in made for new in several), tuple(row for old in olds for row in _rows(old))
     )
+
+
+def _is_converted(value: Object) -> bool:
+    return (value["apiVersion"], value["kind"]) in _CONVERTED
 
 
 def _rows(old: Old) -> list[FieldChange]:
@@ -185,6 +195,14 @@ _CONVERTED: dict[tuple[str, str], tuple[Record, Callable[[_Work, Old], list[New]
 }
 
 
+_TEMPLATED = re.compile(r"\{\{-?\s*(?:\.|\$|if|else|end|range|with|include|template|toYaml|define)")
+"""What stands in Helm's templates, and in no value that a webhook or a Job would keep for itself."""
+_KUSTOMIZE = "render it first: kubectl kustomize DIR | kerf migrate -f -; a patch alone is a part of an object"
+_GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
+_KINDS = tuple(sorted({kind for _, kind in _CONVERTED} | {"NodeOverlay"}))
+"""Of Karpenter and its provider for AWS, of today and before."""
+
+
 def _settle_kubelets(work: _Work) -> None:
     """Give each class the kubelet's settings of its pools, and pools that differ from the others a class of their own.
 
@@ -236,12 +254,19 @@ def _name(value: Object) -> str:
 
 def _checked(document: Document) -> Object:
     """The value of a document. Raises DecodeErrors where it has not the form of its kind."""
+    if isinstance(document, YamlDocument) and _TEMPLATED.search(document.text):
+        hint = "render it first: helm template CHART | kerf migrate -f -"
+        raise DecodeError("", "YAML as it is applied", "<a Helm template>", place=document.place(), hint=hint)
     value = document.value()
     if values.is_values(value):
         return dict(value)
     if not isinstance(value, dict):
         raise DecodeError(
             "", "a Kubernetes object or values of Karpenter's chart", shown(value), place=document.place()
+        )
+    if "kind" not in value and _is_kustomization(document):
+        raise DecodeError(
+            "", "objects as they are applied", "<a Kustomization>", place=document.place(), hint=_KUSTOMIZE
         )
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name), str) or not value[name]:
@@ -262,9 +287,22 @@ def _checked(document: Document) -> Object:
     return value
 
 
+def _is_kustomization(document: Document) -> bool:
+    """Kustomize asks for neither apiVersion nor kind in its own file."""
+    name = document.name if isinstance(document, YamlDocument) else ""
+    return name.rpartition("/")[2] in ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+
 def _refuse_others(document: Document, version: str, kind: str) -> None:
-    """Versions of the retired kinds that are older than what is converted."""
+    """Versions of the retired kinds that are older than what is converted, and what is no manifest of a cluster."""
     known = sorted(v for v, k in _CONVERTED if k == kind)
     group, _, number = version.partition("/")
+    if group == "kustomize.config.k8s.io":
+        place = document.place(("kind",))
+        raise DecodeError("kind", "objects as they are applied", kind, place=place, hint=_KUSTOMIZE)
+    if group in _GROUPS and kind not in _KINDS:
+        close = difflib.get_close_matches(kind, _KINDS, 1)
+        hint = f"is {close[0]} meant?" if close else f"kinds of Karpenter are {', '.join(_KINDS)}"
+        raise DecodeError("kind", "a kind of Karpenter", kind, place=document.place(("kind",)), hint=hint)
     if known and "karpenter" in group and (number != "v1" or kind in ("Provisioner", "Machine", "AWSNodeTemplate")):
         raise DecodeError("apiVersion", " or ".join(known), version, place=document.place(("apiVersion",)))

@@ -35,6 +35,14 @@ class _Page:
     read: dict[int, Comments] = field(default_factory=dict)
     given: set[tuple[int, int]] = field(default_factory=set)
 
+    def once(self, document: YamlDocument, place: int, lines: tuple[str, ...]) -> tuple[str, ...]:
+        """The lines, for the first who asks for those at that place."""
+        key = (id(document.text), place)
+        if key in self.given:
+            return ()
+        self.given.add(key)
+        return lines
+
     def of(self, document: YamlDocument) -> Comments:
         """The comments of the text that a document is part of."""
         key = id(document.text)
@@ -46,17 +54,37 @@ class _Page:
 def manifest_text(objects: Sequence[New]) -> str:
     """The objects as one YAML stream, in order; empty where there are none."""
     page = _Page()
-    return "---\n".join(new.raw or _text(new, page) for new in objects)
+    last = {id(document): number for number, new in enumerate(objects) for document in _documents(new)}
+    texts = []
+    for number, new in enumerate(objects):
+        written = new.raw.rstrip("\n").split("\n") if new.raw else _text(new, page)
+        own = _documents(new)
+        lead = [line for document in own for line in page.once(document, -2, document.lead)]
+        ends = [document for document in own if last[id(document)] == number]
+        tail = [line for document in ends if not new.raw for line in page.once(document, -1, page.of(document).tail)]
+        trail = [line for document in ends for line in page.once(document, -3, document.trail)]
+        texts.append("\n".join((*lead, *written, *tail, *trail)) + "\n")
+    return "---\n".join(texts)
 
 
-def _text(new: New, page: _Page) -> str:
+def _documents(new: New) -> list[YamlDocument]:
+    """The documents that an object is made of."""
+    origins = [*new.origins.values(), *(each for several in new.lines.values() for each in several)]
+    found = {id(document): document for document, _ in origins if isinstance(document, YamlDocument) and document.text}
+    return list(found.values())
+
+
+def _text(new: New, page: _Page) -> list[str]:
     node = _node(new, new.value, ())
     text = yaml.serialize(node, Dumper=_Dumper, width=1 << 20, allow_unicode=True)
     assert isinstance(text, str)
     lines = text.rstrip("\n").split("\n")
     above: dict[int, list[str]] = {}
     after: dict[int, list[str]] = {}
-    last: YamlDocument | None = None
+    for document in _documents(new):
+        # What stands above the first line is about the document, whatever becomes of that line.
+        first = document.root.start_mark.line
+        above.setdefault(0, []).extend(page.once(document, -4, page.of(document).above.get(first, ())))
     for path, line in _lines(compose(text)[0]):
         if path in new.marks:
             after.setdefault(line, []).append(f"# {new.marks[path]}")
@@ -64,15 +92,12 @@ def _text(new: New, page: _Page) -> str:
             if (id(document.text), number) in page.given:
                 continue
             page.given.add((id(document.text), number))
-            comments, last = page.of(document), document
-            above.setdefault(line, []).extend(comments.above.get(number, ()))
+            comments = page.of(document)
+            if number != document.root.start_mark.line:
+                above.setdefault(line, []).extend(comments.above.get(number, ()))
             if number in comments.after:
                 after.setdefault(line, []).append(comments.after[number])
-    written = [each for number, line in enumerate(lines) for each in _with(line, above.get(number), after.get(number))]
-    tail = page.of(last).tail if last is not None and (id(last.text), -1) not in page.given else ()
-    if last is not None:
-        page.given.add((id(last.text), -1))
-    return "\n".join((*written, *tail)) + "\n"
+    return [each for number, line in enumerate(lines) for each in _with(line, above.get(number), after.get(number))]
 
 
 def _with(line: str, above: list[str] | None, after: list[str] | None) -> Iterator[str]:
@@ -105,7 +130,8 @@ def _origin(new: New, path: Path) -> tuple[Document, Path] | None:
 def _sources(new: New, path: Path) -> Iterator[tuple[YamlDocument, int]]:
     """The old lines that a path stands for: the document, and the line of a key or item in its text."""
     origin = _origin(new, path)
-    for document, old in (*((origin,) if origin is not None else ()), *new.lines.get(path, ())):
+    same = ((document, path) for document in _documents(new)) if origin is None else ()
+    for document, old in (*((origin,) if origin is not None else ()), *new.lines.get(path, ()), *same):
         if isinstance(document, YamlDocument) and document.text:
             found = _exact(document.root, old)
             if found is not None:

@@ -9,7 +9,7 @@ refuse is said in `invalid`.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,7 @@ from kerf.manifests.schema import Path, Problem, Report, Unknown
 from kerf.model.constraints import ANYTHING, Requirement, Requirements, Toleration
 from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
-from kerf.model.quantities import Resources, quantity
+from kerf.model.quantities import CPU, MEMORY, Resources, quantity
 
 NEVER = Requirements([Requirement.of("", "Exists")])
 """A selector that no node and no pod satisfies: no label has an empty key."""
@@ -47,11 +47,14 @@ _SPEC_PARTS = (
     "hostNetwork",
     "terminationGracePeriodSeconds",
     "activeDeadlineSeconds",
+    "workloadRef",
 )
 _VOLUME_PARTS = ("persistentVolumeClaim", "ephemeral")
 _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityContext")
 
 
+RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
+"""A condition of a pod, and its reason where the node could never do what is asked."""
 _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
@@ -147,7 +150,39 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         not_planned=tuple(sorted(set(_not_planned(raw)))),
         termination_grace_s=_or(raw.get("terminationGracePeriodSeconds"), 30),
         active_deadline_s=raw.get("activeDeadlineSeconds"),
+        pod_requests=_pod_requests(raw),
+        workload_ref=_workload_ref(raw.get("workloadRef") or {}),
     )
+
+
+def _pod_requests(raw: dict[str, Any]) -> Resources:
+    """What the pod asks as a whole; a limit counts where neither it nor a container requests the resource.
+
+    As the API server completes it (kubernetes pkg/apis/core/v1/defaults.go, setDefaultPodRequests).
+    """
+    stated = raw.get("resources") or {}
+    requests = dict(stated.get("requests") or {})
+    asked = {name for part in ("containers", "initContainers") for each in raw.get(part) or () for name in _asked(each)}
+    for name, limit in (stated.get("limits") or {}).items():
+        if name not in asked:
+            requests.setdefault(name, limit)
+    return Resources.parse({name: amount for name, amount in requests.items() if _is_of_pods(name)})
+
+
+def _asked(container: dict[str, Any]) -> set[str]:
+    resources = container.get("resources") or {}
+    return {*(resources.get("requests") or {}), *(resources.get("limits") or {})}
+
+
+def _is_of_pods(name: str) -> bool:
+    """Whether a pod may ask for the resource as a whole."""
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _workload_ref(raw: dict[str, Any]) -> str:
+    """`workload/group`, with the replica's key where it has one; empty without a reference."""
+    parts = [raw.get(name) or "" for name in ("name", "podGroup", "podGroupReplicaKey")]
+    return "/".join(part for part in parts if part) if parts[0] and parts[1] else ""
 
 
 def _or(value: int | None, default: int) -> int:
@@ -241,7 +276,7 @@ def selector_of(raw: dict[str, Any] | None) -> Requirements:
 
 
 def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
-    for name in ("topologySpreadConstraints", "resourceClaims", "resources"):
+    for name in ("topologySpreadConstraints", "resourceClaims"):
         if raw.get(name):
             yield name
     for name in ("podAffinity", "podAntiAffinity"):
@@ -266,7 +301,16 @@ def _refusal(raw: dict[str, Any]) -> str:
         why = _refused_resources(container.get("resources") or {})
         if why:
             return f"container {container['name']}: {why}"
-    return ""
+    return _refused_of_pod(raw.get("resources") or {})
+
+
+def _refused_of_pod(raw: dict[str, Any]) -> str:
+    """Why the API server would refuse what the pod asks as a whole."""
+    for name in sorted({**(raw.get("limits") or {}), **(raw.get("requests") or {})}):
+        if not _is_of_pods(name):
+            return f"spec.resources: {name} can only be asked for by a container"
+    why = _refused_resources(raw)
+    return f"spec.resources: {why}" if why else ""
 
 
 def _refused_resources(raw: dict[str, Any]) -> str:
@@ -317,6 +361,9 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
     reading = _reading_at(spec, ("spec",), report, None if meta.uid else admission.defaults(meta.namespace))
     decoded = reading.spec or _NO_SPEC
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    if isinstance(spec, dict) and spec.get("nodeName"):
+        pending = conditions.get(RESIZE_PENDING) or {}
+        decoded = resized(decoded, _statuses(status), is_infeasible=pending.get("reason") == INFEASIBLE)
     scheduled = conditions.get("PodScheduled") or {}
     return Pod(
         namespace=meta.namespace,
@@ -329,7 +376,7 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
         created_s=meta.created_s,
         deleted_s=meta.deleted_s,
         started_s=instant(status.get("startTime")),
-        node_name=(spec.get("nodeName") or "") if isinstance(spec, dict) else "",
+        node_name=_node_name(spec, report),
         nominated_node=status.get("nominatedNodeName") or "",
         phase=status.get("phase") or PENDING,
         owner=meta.owner,
@@ -339,6 +386,51 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
         source=source,
         reserved_for=reading.reserved_for,
     )
+
+
+def _statuses(status: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for part in ("containerStatuses", "initContainerStatuses"):
+        yield from status.get(part) or ()
+
+
+def resized(spec: PodSpec, statuses: Iterable[Mapping[str, Any]], *, is_infeasible: bool = False) -> PodSpec:
+    """The spec of a bound pod with what its containers hold, where kubelet has given them more than they ask now.
+
+    As kube-scheduler counts (component-helpers resource.PodRequests): the largest of what a container asks, was
+    allocated and runs with; without what it asks where kubelet calls that resize infeasible. Of init containers
+    sidecars alone are resized.
+    """
+    held = {each.get("name"): each for each in statuses if each.get("allocatedResources") or each.get("resources")}
+    if not held:
+        return spec
+    containers = tuple(_resized(each, held.get(each.name), is_infeasible) for each in spec.containers)
+    init = tuple(
+        _resized(each, held.get(each.name), is_infeasible) if each.is_sidecar else each for each in spec.init_containers
+    )
+    if (containers, init) == (spec.containers, spec.init_containers):
+        return spec
+    return _same(replace(spec, containers=containers, init_containers=init))
+
+
+def _resized(container: Container, status: Mapping[str, Any] | None, is_infeasible: bool) -> Container:
+    if status is None:
+        return container
+    allocated = Resources.parse(status.get("allocatedResources") or {})
+    running = Resources.parse((status.get("resources") or {}).get("requests") or {})
+    held = allocated.largest(running)
+    return replace(container, requests=held if is_infeasible and held else container.requests.largest(held))
+
+
+def _node_name(spec: Any, report: Report) -> str:
+    """Where the pod is bound; empty for none. It is no part of a spec's shape, so it is checked here."""
+    held = spec.get("nodeName") if isinstance(spec, dict) else None
+    if held is None or isinstance(held, str):
+        return held or ""
+    path = ("spec", "nodeName")
+    # A manifest's spec was checked with it, a live one without.
+    if all(problem.path != path for problem in report.problems):
+        report.problem(path, "text", held)
+    return ""
 
 
 def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:

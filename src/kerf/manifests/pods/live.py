@@ -15,9 +15,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from kerf.manifests.kinds import OWNERS
+from kerf.manifests.kinds import CONTAINER_STATUSES, OWNERS
 from kerf.manifests.metadata import owner_of, shared_text, shared_texts
-from kerf.manifests.pods.decode import SpecReading, is_initialised, kept_annotations, reading_of
+from kerf.manifests.pods.decode import (
+    INFEASIBLE,
+    RESIZE_PENDING,
+    SpecReading,
+    is_initialised,
+    kept_annotations,
+    reading_of,
+    resized,
+)
 from kerf.manifests.schema import LABELS, NAME, Report, Schema
 from kerf.model.pods import PENDING, Owner, Pod, PodSpec
 from kerf.model.times import instant_s
@@ -65,6 +73,7 @@ class _Spec(Struct, rename="camel", gc=False):
     host_network: _Bytes = UNSET
     termination_grace_period_seconds: _Bytes = UNSET
     active_deadline_seconds: _Bytes = UNSET
+    workload_ref: _Bytes = UNSET
     containers: list[_Container] | UnsetType = UNSET
     init_containers: list[_Container] | UnsetType = UNSET
     volumes: list[_Volume] | UnsetType = UNSET
@@ -93,8 +102,15 @@ class _Condition(Struct, rename="camel", gc=False):
     last_transition_time: _Text = None
 
 
-class _ContainerStatus(Struct, gc=False):
+class _Sizes(Struct, rename="camel", gc=False):
+    """What a container was given, of which most pods have the same as their spec."""
+
     name: _Text = None
+    resources: _Bytes = UNSET
+    allocated_resources: _Bytes = UNSET
+
+
+class _ContainerStatus(_Sizes, gc=False):
     state: dict[str, dict[str, Any]] | None = None
 
 
@@ -104,6 +120,7 @@ class _Status(Struct, rename="camel", gc=False):
     start_time: _Text = None
     nominated_node_name: _Text = None
     init_container_statuses: list[_ContainerStatus] | None = None
+    container_statuses: list[_Sizes] | None = None
 
 
 class _LivePod(Struct, rename="camel", gc=False):
@@ -123,14 +140,16 @@ def live_pod(raw: bytes | Raw) -> Pod:
     try:
         found = _DECODER.decode(raw)
         meta, status = found.metadata, found.status or _NO_STATUS
-        reading, node_name = _spec(found.spec)
+        encoded, node_name = _spec(found.spec)
+        reading = _spec_of(encoded)
         if reading.spec is None or not meta.uid:
             raise Unusual
+        spec = _resized_of(encoded, *_sizes(status)) if node_name else reading.spec
         _check_name(meta.name)
         return Pod(
             namespace=_namespace(meta.namespace),
             name=meta.name,
-            spec=reading.spec,
+            spec=spec,
             labels=_labels(_bytes(meta.labels)),
             annotations=kept_annotations(meta.annotations or _NO_TEXTS),
             uid=meta.uid,
@@ -158,17 +177,41 @@ def _bytes(raw: _Bytes) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
-def _spec(found: _Spec) -> tuple[SpecReading, str]:
-    """(the spec, shared by all pods of equal bytes, and the node), which is no part of the shape."""
+def _spec(found: _Spec) -> tuple[bytes, str]:
+    """(what is read of the spec, and the node), which is no part of the shape."""
     node_name, found.node_name = found.node_name, UNSET
     if found.volumes is not UNSET:
         found.volumes = [v for v in found.volumes if v.persistent_volume_claim is not UNSET or v.ephemeral is not UNSET]
-    return _spec_of(_ENCODER.encode(found)), shared_text(node_name) if node_name else ""
+    return _ENCODER.encode(found), shared_text(node_name) if node_name else ""
 
 
 @lru_cache(maxsize=_SHAPES)
 def _spec_of(encoded: bytes) -> SpecReading:
     return reading_of(json.loads(encoded), None)
+
+
+def _sizes(status: _Status) -> tuple[bytes, bool]:
+    """(what the containers were given, and whether kubelet refuses to give them what they ask now)."""
+    given = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+    sizes = [
+        _Sizes(each.name, each.resources, each.allocated_resources)
+        for each in given
+        if each.resources is not UNSET or each.allocated_resources is not UNSET
+    ]
+    conditions = status.conditions or ()
+    is_infeasible = any(c.type == RESIZE_PENDING and c.reason == INFEASIBLE for c in conditions)
+    return _ENCODER.encode(sizes), is_infeasible
+
+
+@lru_cache(maxsize=_SHAPES)
+def _resized_of(encoded: bytes, sizes: bytes, is_infeasible: bool) -> PodSpec:
+    """The spec with what its containers hold, shared by all pods of equal bytes."""
+    spec, report = _spec_of(encoded).spec, Report()
+    statuses = json.loads(sizes)
+    CONTAINER_STATUSES.check(statuses, (), report)
+    if spec is None or report.problems:
+        raise Unusual
+    return resized(spec, statuses, is_infeasible=is_infeasible)
 
 
 @lru_cache(maxsize=_SHAPES)

@@ -57,6 +57,7 @@ def window_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults,
         generation=meta.generation,
         created_s=meta.created_s,
         deleted_s=meta.deleted_s,
+        finalizers=meta.finalizers,
         status=_status(raw.get("status") or {}),
         invalid=window_verdict(raw) or next((w.pod.invalid for w in warm if w.pod.invalid), ""),
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.decoded import Workload
-from kerf.manifests.metadata import Meta
+from kerf.manifests.metadata import Meta, instant
 from kerf.manifests.pods.decode import selector_of, spec_at
 from kerf.manifests.schema import Path, Report
 from kerf.model.constraints import Toleration
@@ -88,6 +88,8 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
         owner=meta.owner,
         cron_job=_cron_job(raw, template, meta) if kind == "CronJob" else None,
         suspended=_suspended(spec, meta) if kind == "Job" else "",
+        deadline_s=_whole(spec.get("activeDeadlineSeconds")) if kind == "Job" else None,
+        started_s=instant((raw.get("status") or {}).get("startTime")) if kind == "Job" else None,
     )
 
 

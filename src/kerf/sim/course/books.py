@@ -17,6 +17,7 @@ from kerf.sharing.gathering import Gathered, Witness
 from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
 from kerf.sim.kubernetes.api import DELETED
 from kerf.sim.kubernetes.decoding import decoded
+from kerf.sim.kubernetes.sharing import readable
 from kerf.sim.objects import Json
 
 
@@ -36,7 +37,8 @@ class Books:
         self._pods: dict[str, Pod] = {}
         self._node_count = 0
         self._families: tuple[Family, ...] = FAMILIES
-        self._config_maps: dict[tuple[str, str], ConfigMap] = {}
+        # Every form of each map, the newest first: plugins go by the last one that can be read.
+        self._config_maps: dict[tuple[str, str], list[ConfigMap]] = {}
         self._gathered = Gathered()
 
     def note(self, type_: str, obj: Json) -> Pod | Node | None:
@@ -64,9 +66,10 @@ class Books:
         book.node = None if type_ == DELETED else node
 
     def _note_config(self, type_: str, config_map: ConfigMap) -> None:
-        self._config_maps[(config_map.namespace, config_map.name)] = config_map
-        if type_ == DELETED:
-            del self._config_maps[(config_map.namespace, config_map.name)]
+        key = config_map.namespace, config_map.name
+        forms = self._config_maps.pop(key, [])
+        if type_ != DELETED:
+            self._config_maps[key] = [config_map, *forms]
         self._judge()
 
     def _gather(self, before: Witness | None, after: Witness | None) -> None:
@@ -74,7 +77,8 @@ class Books:
             self._judge()
 
     def _judge(self) -> None:
-        held = of_plugins(config_map for _, config_map in sorted(self._config_maps.items()))
+        latest = of_plugins(forms[0] for _, forms in sorted(self._config_maps.items()))
+        held = readable(self._config_maps[(each.namespace, each.name)] for each in latest)
         self._families, _ = judged(held, self._gathered)
 
     def _note_pod(self, type_: str, pod: Pod) -> None:

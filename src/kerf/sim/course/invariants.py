@@ -13,6 +13,7 @@ from kerf.errors import KerfError
 from kerf.manifests.decode import decode_object
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
+from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 from kerf.model.promises import read
 from kerf.model.quantities import NOTHING, Resources
@@ -96,13 +97,25 @@ class Invariants:
             del self._claims[claim.name]
 
     def _bought_once(self, claim: NodeClaim) -> None:
-        """A pod that waits for a node on its way is not a reason to buy another."""
+        """A pod that waits for a node on its way is not a reason to buy another.
+
+        Room that is kept is bought again once a pod has taken it: such a pod goes where no claim was bought for it.
+        """
         planned = read(claim.annotations).pods.keys()
-        for _, other in sorted(self._claims.items()):
-            twice = sorted(planned & read(other.annotations).pods.keys()) if is_on_its_way(other) else ()
+        coming = {name: other for name, other in sorted(self._claims.items()) if is_on_its_way(other)}
+        for other in coming.values():
+            twice = sorted(planned & read(other.annotations).pods.keys())
+            if 0 < sum(map(is_virtual, twice)) <= len(self._guests(other, coming.values())):
+                twice = [key for key in twice if not is_virtual(key)]
             if twice:
                 text = f"bought for pods for which {other.name} is on its way: {', '.join(twice)}"
                 self._break(f"NodeClaim {claim.name}", text)
+
+    def _guests(self, claim: NodeClaim, coming: Iterable[NodeClaim]) -> set[str]:
+        """The pods that may take room on a node which was not bought for them: on it, or waiting for any."""
+        named = {key for other in coming for key in read(other.annotations).pods}
+        there = {pod.key for pod in self._books.pods_on(claim.node_name)} - read(claim.annotations).pods.keys()
+        return there | {pod.key for pod in self._books.pods() if pod.is_pending and pod.key not in named}
 
     def _pod(self, type_: str, obj: Json) -> None:
         uid = uid_of(obj)

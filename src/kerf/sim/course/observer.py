@@ -24,10 +24,11 @@ from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books, allocated
 from kerf.sim.course.report import Row, Sample, Totals, Waits
 from kerf.sim.kubernetes.api import ADDED, DELETED, InMemoryApi
-from kerf.sim.objects import Json, annotations_of, labels_of, name_of
+from kerf.sim.objects import Json, annotations_of, condition_of, key_of, labels_of, name_of, uid_of
 
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
 """Reasons of Kerf's events that repeat for as long as a state lasts; they would drown the timeline."""
+_DEADLINE = "DeadlineExceeded"
 
 
 class MachineKind(NamedTuple):
@@ -96,6 +97,7 @@ class Observer:
         self._born: dict[str, float] = {}
         self._waits: dict[str, float] = {}
         self._states: dict[str, str] = {}
+        self._failed: set[str] = set()
         self._throttled_s = float("-inf")
 
     # What it is told.
@@ -121,6 +123,20 @@ class Observer:
             pods = sorted(read(annotations_of(obj)).pods)
             why = self._plans.why(labels_of(obj).get(NODE_POOL, ""), pods)
             self.note("claim created", f"nodeclaim/{name_of(obj)}", why or f"for {', '.join(pods)}")
+        elif obj["kind"] == "Job":
+            self._job(type_, obj)
+
+    def _job(self, type_: str, obj: Json) -> None:
+        """That a Job has failed, once: its pods are deleted with it, and nothing else would say why."""
+        failed, uid = condition_of(obj, "Failed"), uid_of(obj)
+        if type_ == DELETED:
+            self._failed.discard(uid)
+        elif failed is not None and uid not in self._failed:
+            self._failed.add(uid)
+            _, namespace, name = key_of(obj)
+            deadline_s = obj["spec"].get("activeDeadlineSeconds")
+            why = f"its activeDeadlineSeconds of {deadline_s} are over" if failed["reason"] == _DEADLINE else ""
+            self.note("job failed", f"job/{namespace}/{name}", why or failed["reason"])
 
     def on_cloud(self, event: CloudEvent) -> None:
         """A cloud event."""

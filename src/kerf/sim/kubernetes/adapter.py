@@ -51,6 +51,7 @@ _FOLLOWED = frozenset(
         "PodTemplate",
         "ProvisioningRequest",
         "ResourceQuota",
+        "Workload",
     }
 )
 _CLAIM_STATUS = ("conditions", "providerID", "nodeName", "capacity", "allocatable", "lastPodEventTime")
@@ -203,6 +204,15 @@ class SimWriter:
         metadata = {**raw["metadata"], "resourceVersion": window.resource_version, "uid": window.uid}
         written = {**raw, "metadata": metadata, "status": window_status(window)}
         value = decoded(self._api.update(written, subresource="status"))
+        assert isinstance(value, CapacityWindow)
+        return value
+
+    async def update_window_finalizers(self, window: CapacityWindow) -> CapacityWindow:
+        """Write the finalizers as they are in `window`."""
+        await asyncio.sleep(0)
+        raw = self._found("CapacityWindow", window.name)
+        known = {"resourceVersion": window.resource_version, "uid": window.uid, "finalizers": list(window.finalizers)}
+        value = decoded(self._api.update({**raw, "metadata": {**raw["metadata"], **known}}))
         assert isinstance(value, CapacityWindow)
         return value
 

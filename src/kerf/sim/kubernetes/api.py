@@ -76,6 +76,7 @@ _STATUS_IS_RESET = frozenset(
         "DaemonSet",
         "Deployment",
         "Job",
+        "JobSet",
         "NodeClaim",
         "NodePool",
         "Pod",
@@ -115,6 +116,7 @@ class InMemoryApi:
             tolerate_ill_nodes,
         ]
         self.events: list[Change] = []
+        self._forms: dict[ObjectKey, JsonList] = {}
 
     # Reading.
 
@@ -126,6 +128,10 @@ class InMemoryApi:
         """All of a kind by (namespace, name)."""
         held = self._objects.get(kind, {})
         return [held[key] for key in self._order.get(kind, ())]
+
+    def forms(self, obj: Json) -> JsonList:
+        """Every form that a ConfigMap which is there has had, the newest first; of other kinds none is kept."""
+        return self._forms.get(key_of(obj), [])[::-1]
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of which objects exist, by name."""
@@ -336,6 +342,9 @@ class InMemoryApi:
             insort(order, key)
         self._owners.replace(old, None if type_ == DELETED else new)
         self.events.append(Change(self._clock.now_s(), type_, new))
+        if new["kind"] == "ConfigMap":
+            # What reads one goes on with an earlier form where it cannot read the last.
+            self._forms[key_of(new)] = [] if type_ == DELETED else [*self._forms.get(key_of(new), ()), new]
         if self.listeners:
             self._soon(partial(_tell, self.listeners, type_, new))
         return new

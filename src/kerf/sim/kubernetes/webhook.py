@@ -5,27 +5,20 @@ from collections.abc import Iterable
 from kerf.errors import ApiError
 from kerf.manifests.decode import decode_object
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ConfigMap
 from kerf.sharing.family import SHARING
 from kerf.sharing.hami.admission import IGNORE_LABEL, Denied, admit
 from kerf.sharing.hami.config import CONFIG_MAP
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import REGISTER
-from kerf.sharing.registry import of_plugins
 from kerf.sim.kubernetes.admission import Admission
 from kerf.sim.kubernetes.api import InMemoryApi
-from kerf.sim.kubernetes.sharing import families_in
+from kerf.sim.kubernetes.sharing import families_in, readable_maps
 from kerf.sim.objects import Json, annotations_of, labels_of
 
 
 def family_of(api: InMemoryApi) -> Hami:
     """HAMi as the cluster's ConfigMap configures it."""
-    maps = [
-        ConfigMap(m["metadata"]["namespace"], m["metadata"]["name"], m.get("data") or {})
-        for m in api.list("ConfigMap")
-        if m["metadata"]["name"] == CONFIG_MAP
-    ]
-    return Hami().configured(of_plugins(maps))
+    return Hami().configured(readable_maps(api, CONFIG_MAP))
 
 
 def is_installed(api: InMemoryApi, asking: Iterable[Pod] = ()) -> bool:

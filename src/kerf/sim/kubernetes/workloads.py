@@ -13,6 +13,7 @@ from kerf.sim.kubernetes.cronjobs import CronJobs
 from kerf.sim.kubernetes.daemonsets import DaemonSets
 from kerf.sim.kubernetes.deployments import Deployments
 from kerf.sim.kubernetes.jobs import Jobs
+from kerf.sim.kubernetes.jobsets import JobSets
 from kerf.sim.kubernetes.quotas import Quotas, within_quotas
 from kerf.sim.kubernetes.reconcilers import Key, PodMaker, Queue, Reconciler, Watcher
 from kerf.sim.kubernetes.replicas import ReplicaSets
@@ -89,6 +90,7 @@ class Workloads:
 
     _KINDS: ClassVar[tuple[type[Reconciler], ...]] = (
         CronJobs,
+        JobSets,
         Jobs,
         Deployments,
         ReplicaSets,

@@ -1,0 +1,90 @@
+"""Where a rule says too much or too little: each case was wrong once."""
+
+import pytest
+
+from tests.lint.looking import codes, looked
+
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: kubernetes.io/os, operator: In, values: [%s]}
+        - {key: karpenter.k8s.aws/instance-family, operator: In, values: [%s]}
+  disruption: {consolidateAfter: 10m}
+"""
+CLASS = """\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  role: nodes
+  amiSelectorTerms: [%s]
+  subnetSelectorTerms: [{id: subnet-1}]
+  securityGroupSelectorTerms: [{tags: {a: b}}]
+"""
+JOB = """\
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  %s
+  template:
+    metadata: {annotations: {karpenter.sh/do-not-disrupt: "true"}}
+    spec: {restartPolicy: Never, containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+OVERLAY = """\
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: o}
+spec:
+  requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g5.12xlarge]}]
+  capacity: {nvidia.com/gpumem: "100000"}
+"""
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (CLASS % "{alias: al2023@latest}", []),
+        (CLASS % "{id: ami456}", ["KL001"]),
+        (CLASS % "{alias: al2023@latest}, {tags: {a: b}}", ["KL001"]),
+        (CLASS % "{alias: al2023@latest}" + "  amiFamilly: AL2\n", ["KL002"]),
+        (CLASS % "{alias: al2023@latest}" + "  blockDeviceMappings: [{ebs: {volumeSize: 100}}]\n", ["KL001"]),
+        ("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec: {role: a}\n", ["KL001"]),
+    ],
+)
+def test_the_form_of_an_ec2_node_class_is_looked_at(text: str, said: list[str]) -> None:
+    """By Karpenter's own definition for AWS: ids, alternatives, unknown fields, what is required."""
+    assert said == sorted({code for code in codes(looked(text)) if code in ("KL001", "KL002")})
+
+
+def test_a_node_class_of_a_server_is_right_as_it_is() -> None:
+    """It may be of a newer version."""
+    live = (CLASS % "{id: ami456}").replace("{name: default}", "{name: default, uid: u}")
+
+    assert "KL001" not in codes(looked(live))
+
+
+@pytest.mark.parametrize("system, said", [("windows", False), ("linux", True)])
+def test_of_windows_no_catalogue_knows_the_types(system: str, said: bool) -> None:
+    """So it says nothing of them; an unknown family is a finding for Linux."""
+    assert said == ("KL023" in codes(looked(POOL % (system, "zz9"))))
+
+
+@pytest.mark.parametrize("deadline, said", [("backoffLimit: 0", True), ("activeDeadlineSeconds: 120", False)])
+def test_a_job_that_ends_by_itself_holds_no_node_for_ever(deadline: str, said: bool) -> None:
+    """Two minutes, whatever its annotation says."""
+    assert said == ("KL049" in codes(looked(POOL % ("linux", "g5") + JOB % deadline)))
+
+
+def test_no_hint_leads_to_another_finding() -> None:
+    """A sum over four cards is KL025, so KL035 does not propose it."""
+    found = [each for each in looked(OVERLAY).findings if each.code == "KL035"]
+
+    assert ["leave the overlay away: Kerf needs none"] == [each.hint for each in found]
