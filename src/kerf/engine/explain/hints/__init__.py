@@ -34,6 +34,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice("whoever set the gate must remove it")
         case causes.OverResourceQuota():
             return Advice("no node would help: raise the quota, or wait until pods have ended")
+        case causes.RoomLimited():
+            return Advice("")
         case causes.NoRoomOfRequest(request):
             return Advice("nothing is bought for pods that take the room of a request" if request else "")
         case causes.NoIdleCapacity():
