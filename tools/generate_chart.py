@@ -32,7 +32,7 @@ NAMESPACES = r"^([a-z0-9-]+(,[a-z0-9-]+)*)?$"
 
 KARPENTER_NAMES = {"batch-idle": "batchIdleDuration", "batch-max": "batchMaxDuration"}
 """Settings that Karpenter's chart has too, by key."""
-OWN = ("crds.", "policies.", "podMonitor.", "logFormat", "settings.")
+OWN = ("crds.", "policies.", "podMonitor.", "networkPolicy.", "controller.metrics.auth", "logFormat", "settings.")
 """How the values begin that Karpenter's chart has not."""
 
 _NO_CLOUD = "of Karpenter's AWS provider; Kerf has no real cloud yet"
