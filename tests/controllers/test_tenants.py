@@ -105,7 +105,7 @@ def flood(number: int, cards: int = 1) -> list[Json]:
 
 
 @pytest.mark.parametrize("cards", [1, 9])
-@pytest.mark.parametrize(("number", "most"), [(300, 20), pytest.param(2_000, 400, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("number", "most"), [(300, 20), pytest.param(10_000, 400, marks=pytest.mark.long)])
 def test_pods_that_all_differ_keep_no_other_tenant_waiting(
     cluster: Cluster, number: int, most: int, cards: int
 ) -> None:
