@@ -84,7 +84,7 @@ def gpu_nodes_go_at_once(subject: Subject, context: LintContext) -> Notes:
 def deadline_without_grace(subject: Subject, context: LintContext) -> Notes:
     """Nodes expire, and work that may not be disturbed holds them for ever.
 
-    Karpenter drains a node at the age `expireAfter` (720h by default); Kerf does not yet (KL067). A pod with
+    Karpenter drains a node at the age `expireAfter` (720h by default); Kerf does not yet (KL071). A pod with
     `karpenter.sh/do-not-disrupt` or a budget that allows nothing holds the drain for ever unless
     `terminationGracePeriod` ends it: the node is old, tainted and paid for.
     """
@@ -102,7 +102,7 @@ def deadline_without_grace(subject: Subject, context: LintContext) -> Notes:
             return
 
 
-@rule("KL067", "accepted-and-not-done", Severity.WARNING, ("NodePool",))
+@rule("KL071", "accepted-and-not-done", Severity.WARNING, ("NodePool",))
 def accepted_and_not_done(subject: Subject, context: LintContext) -> Notes:
     """A field of a pool is accepted, and Kerf does nothing with it yet.
 
