@@ -27,11 +27,12 @@ ROOT = Path(__file__).parents[1]
 CHART = Path("charts/kerf")
 BEGIN, END = "  # Settings: begin\n", "  # Settings: end\n"
 DURATION = r"^([0-9]{1,9}([.][0-9]{1,9})?(ms|h|m|s))*$"
+NUMBER = r"^([1-9][0-9]{0,8})?$"
 NAMESPACES = r"^([a-z0-9-]+(,[a-z0-9-]+)*)?$"
 
 KARPENTER_NAMES = {"batch-idle": "batchIdleDuration", "batch-max": "batchMaxDuration"}
 """Settings that Karpenter's chart has too, by key."""
-OWN = ("crds.", "policies.", "podMonitor.", "logFormat", "settings.")
+OWN = ("crds.", "policies.", "podMonitor.", "networkPolicy.", "controller.metrics.auth", "logFormat", "settings.")
 """How the values begin that Karpenter's chart has not."""
 
 _NO_CLOUD = "of Karpenter's AWS provider; Kerf has no real cloud yet"
@@ -210,8 +211,9 @@ def _put(top: dict[str, Any], path: str, form: dict[str, Any]) -> None:
 def _form(value: Value) -> Mapping[str, Any]:
     settings = {f"settings.{chart_name(setting)}": setting for setting in settings_table()}
     if value.path in settings:
-        choices = settings[value.path].choices
-        pattern = NAMESPACES if settings[value.path].is_namespaces else DURATION
+        setting = settings[value.path]
+        choices = setting.choices
+        pattern = NAMESPACES if setting.is_namespaces else NUMBER if setting.is_number else DURATION
         return {"enum": ["", *choices]} if choices else {"type": "string", "pattern": pattern}
     return FORMS.get(value.path) or {"type": _TYPES[type(value.default)]}
 

@@ -16,6 +16,7 @@ from kerf.model.snapshot import PLUGIN_NAMESPACES
 STRATEGIES = ("cost", "first-fit")
 DURATION = "a duration such as 1m30s or 500ms"
 NAMESPACES = "names of namespaces, separated by commas"
+NUMBER = "a whole number from 1 on, of at most nine digits"
 FOLLOWING = ("auto", "reserve", "pin", "off")
 
 
@@ -50,6 +51,7 @@ class Settings:
     sold_out_most_s: float = _setting(30 * 60, "Leave a sold-out offering alone at most.")
     back_off_s: float = _setting(5 * 60, "Leave a type that failed alone at first.")
     back_off_most_s: float = _setting(30 * 60, "Leave a type that failed alone at most.")
+    most_shapes: int = _setting(400, "Plan for pods of so many kinds at a time; the others come in a later pass.")
     plugin_namespaces: tuple[str, ...] = _setting(
         PLUGIN_NAMESPACES, "Read how GPUs are shared from ConfigMaps of these namespaces alone."
     )
@@ -67,11 +69,14 @@ class Setting:
     choices: tuple[str, ...]
     default: str
     is_namespaces: bool = False
+    is_number: bool = False
 
     @property
     def form(self) -> str:
         """What stands for its value in a usage line."""
-        return f"[{'|'.join(self.choices)}]" if self.choices else "NAMESPACES" if self.is_namespaces else "DURATION"
+        if self.choices:
+            return f"[{'|'.join(self.choices)}]"
+        return "NAMESPACES" if self.is_namespaces else "NUMBER" if self.is_number else "DURATION"
 
 
 def settings_table() -> tuple[Setting, ...]:
@@ -82,9 +87,13 @@ def settings_table() -> tuple[Setting, ...]:
 def _described(name: str, metadata: Mapping[str, Any], default: Any) -> Setting:
     key = name.removesuffix("_s").replace("_", "-")
     is_namespaces = isinstance(default, tuple)
-    shown = ",".join(default) if is_namespaces else default if isinstance(default, str) else f"{default:g}s"
+    # A duration's default may be written as a whole number; only its name says which.
+    is_number = isinstance(default, int) and not name.endswith("_s")
+    is_plain = is_number or isinstance(default, str)
+    shown = ",".join(default) if is_namespaces else str(default) if is_plain else f"{default:g}s"
     variable = f"KERF_{key.upper().replace('-', '_')}"
-    return Setting(name, f"--{key}", variable, key, metadata["meaning"], metadata["choices"], shown, is_namespaces)
+    kinds = is_namespaces, is_number
+    return Setting(name, f"--{key}", variable, key, metadata["meaning"], metadata["choices"], shown, *kinds)
 
 
 def settings_of(texts: Mapping[str, str]) -> Settings:
@@ -94,7 +103,7 @@ def settings_of(texts: Mapping[str, str]) -> Settings:
     return Settings(**values)
 
 
-def _value(setting: Setting, text: str) -> str | float | tuple[str, ...]:
+def _value(setting: Setting, text: str) -> str | int | float | tuple[str, ...]:
     named = f"{setting.flag} ({setting.variable}, key {setting.key})"
     if setting.choices:
         if text not in setting.choices:
@@ -105,6 +114,10 @@ def _value(setting: Setting, text: str) -> str | float | tuple[str, ...]:
         if not all(map(_NAMESPACE.fullmatch, names)):
             raise ConfigError(f"{named}: expected {NAMESPACES}, got {text!r}")
         return names
+    if setting.is_number:
+        if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0):
+            raise ConfigError(f"{named}: expected {NUMBER}, got {text!r}")
+        return int(text)
     seconds = seconds_of(text)
     if seconds is None:
         raise ConfigError(f"{named}: expected {DURATION}, got {text!r}")

@@ -98,6 +98,7 @@ def test_every_value_has_its_effect(binaries: Binaries) -> None:
         "run",
         "--namespace=kerf-system",
         "--metrics-address=127.0.0.1:2",
+        "--metrics-auth",
         "--health-address=127.0.0.1:1",
         "--log-format=text",
         "--log-level=debug",
@@ -115,6 +116,8 @@ def test_every_value_has_its_effect(binaries: Binaries) -> None:
     assert [] == chart.of_kind(CRD)
     named = {each["metadata"]["name"] for each in chart.of_kind("ServiceAccount", "PodDisruptionBudget")}
     assert {"nodes", "autoscaler-decisions"} == named
+    (network,) = chart.of_kind("NetworkPolicy")
+    assert [["http-metrics"], ["http"]] == [[p["port"] for p in rule["ports"]] for rule in network["spec"]["ingress"]]
     assert ["PodMonitor", "ServiceMonitor"] == [e["kind"] for e in chart.of_kind("PodMonitor", "ServiceMonitor")]
     assert {"apiGroups": ["example.com"], "resources": ["things"], "verbs": ["get"]} in [
         rule for role in chart.of_kind("ClusterRole") for rule in role["rules"]

@@ -64,6 +64,9 @@
 {{- with .Values.settings.backOffMost }}
 - --back-off-most={{ . }}
 {{- end }}
+{{- with .Values.settings.mostShapes }}
+- --most-shapes={{ . }}
+{{- end }}
 {{- with .Values.settings.pluginNamespaces }}
 - --plugin-namespaces={{ . }}
 {{- end }}

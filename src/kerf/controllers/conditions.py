@@ -11,6 +11,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.explain.causes import cause_text
+from kerf.engine.explain.unserved import unserved_text
 from kerf.engine.headroom.prewarm import prewarm_problem
 from kerf.engine.supply import overlays
 from kerf.engine.supply.offered import pool_problem
@@ -26,9 +27,11 @@ from kerf.model.nodeclaim import (
     Condition,
     NodeClaim,
 )
-from kerf.model.nodepool import NodePool
+from kerf.model.nodepool import FIELDS_NOT_SERVED, NodePool
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
+from kerf.model.unserved import unserved
+from kerf.model.uses import uses_problems
 from kerf.sharing.registry import unknown_sharing
 from kerf.state import ClusterState
 
@@ -165,10 +168,12 @@ class PoolStatus:
                     pool.invalid_schedule,
                     pool.bounds.invalid_floor,
                     prewarm_problem(pool),
+                    *(why for _, why in uses_problems(pool.stated_annotations)),
                     cause_text(unknown) if unknown is not None else "",
                 ),
             )
         )
+        undone = "; ".join(map(unserved_text, unserved(pool)))
         not_ready = "" if problem is None else cause_text(problem)
         conditions = (
             _judged(pool, Condition(VALIDATED, TRUE, VALIDATED, invalid, now), "NodePoolValidationFailed"),
@@ -177,6 +182,7 @@ class PoolStatus:
                 Condition(READY, TRUE, READY, not_ready, now),
                 "NodePoolNotReady",
             ),
+            *filter(None, [complaint(pool, FIELDS_NOT_SERVED, undone, "AllServed", now)]),
         )
         if resources != pool.resources or any(condition not in pool.conditions for condition in conditions):
             await self._ports.writer.update_node_pool_status(key, resources, conditions)

@@ -5,12 +5,14 @@ may be on their way to the very node.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import still_goes
 from kerf.controllers.market import MarketBook
+from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
 from kerf.engine.buy.options import Options
@@ -36,6 +38,7 @@ class DisruptionController:
 
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Acts, settings: Settings) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
+        self._portions = Portions(state, settings)
         # What was decided and when; lost at a restart, which only means deciding once more.
         self._resting: tuple[tuple[str, ...], float] | None = None
         # Claims whose time is over, and those whose deletion is under way: the watch may not tell of it yet.
@@ -70,6 +73,7 @@ class DisruptionController:
             return poll
         await self._release_leftovers(self._state.snapshot(now))
         snapshot, version = self._state.snapshot(now), self._state.version
+        snapshot = replace(snapshot, pending=self._portions.of(snapshot.pending).pods)
         for held in snapshot.nodes:
             if held.problem is not None:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
@@ -114,7 +118,7 @@ class DisruptionController:
             return None
         market = await self._book.market(snapshot)
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        coming = World(self._state.snapshot(snapshot.taken_at_s, waiting), market)
+        coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)
 
         def placements() -> tuple[NodePlacement, ...]:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""

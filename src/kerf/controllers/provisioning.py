@@ -13,17 +13,22 @@ from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
 from kerf.controllers.market import MarketBook
+from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
 from kerf.engine.headroom.prewarm import prewarmed
+from kerf.engine.place.shapes import queue_order
+from kerf.engine.portion import Portion
 from kerf.engine.world import World
 from kerf.model import events
+from kerf.model.causes import RoomLimited
 from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob
 from kerf.model.groups import PodGroup
 from kerf.model.market import Market
@@ -34,6 +39,7 @@ from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
+from kerf.model.uses import Use
 from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
 from kerf.telemetry import UNPLACED_PODS
@@ -66,6 +72,9 @@ class Provisioning:
         # When the pods of a CronJob's run begin or cease to count next.
         self._turns_s: float | None = None
         self._waits_for_windows = self._seeks_room = False
+        self._portions = Portions(state, settings)
+        # The uids of pods that had their turn while others were left for a later pass.
+        self._tried: frozenset[str] = frozenset()
         # How many decisions in a row did not hold.
         self._dropped = 0
         # The last decision; None once nothing waits.
@@ -101,14 +110,17 @@ class Provisioning:
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         runs, self._turns_s = self._runs(now)
         if not waiting and not self._keeps_warm() and not self._books() and not self._lacking() and not runs:
-            self._window, self._decision = _Window(), None
+            self._window, self._decision, self._tried = _Window(), None, frozenset()
             _measure(())
             await self._tell_limits({})
             return self._at_turn(DONE, now)
         still_open_s = self._still_open_s(waiting, now)
         if still_open_s > 0:
             return Result(still_open_s)
-        snapshot = self._state.snapshot(now, waiting)
+        part = self._portions.of(waiting, self._tried)
+        # Before anything is launched: what this pass buys for is promised afterwards.
+        is_going_on = self._takes_turns(part)
+        snapshot = self._state.snapshot(now, part.pods)
         version = self._state.version
         market = await self._book.market(snapshot)
         if self._planned == (version, market, runs):
@@ -127,11 +139,28 @@ class Provisioning:
         await self._actuator.open(decision)
         # Only now: a decision that could not be carried out is to be made again.
         # What waits for its pool's pace comes with time alone.
-        self._planned = None if decision.is_paced else (version, market, runs)
+        self._planned = None if decision.is_paced or part.left else (version, market, runs)
         self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors
         self._seeks_room = decision.seeks_room
         self._decision = decision
-        return replace(self._at_turn(self._again(), now), then=(_EXPLAINING,))
+        again = Result(self._settings.batch_idle_s) if is_going_on else self._again()
+        return replace(self._at_turn(again, now), then=(_EXPLAINING,))
+
+    def _takes_turns(self, part: Portion) -> bool:
+        """Note which pods have their turn, and tell the others; whether the next pass is to come at once."""
+        fresh = (pod for pod in part.pods if pod.uid not in self._tried and not self._portions.is_promised(pod))
+        is_going_on = bool(part.left) and any(True for _ in fresh)
+        waiting = {pod.uid for pod in (*part.pods, *part.left)}
+        tried = (self._tried | {pod.uid for pod in part.pods}) & waiting
+        # Once all have had their turn they come in the order of the queue again.
+        self._tried = frozenset() if tried == waiting or not part.left else frozenset(tried)
+        left: dict[str, list[Pod]] = {}
+        for pod in part.left:
+            left.setdefault(pod.namespace, []).append(pod)
+        for pods in left.values():
+            first, most = min(pods, key=queue_order), self._settings.most_shapes
+            self._ports.recorder.record(events.left_for_later(first.key, len(pods) - 1, most))
+        return is_going_on
 
     async def _explain(self) -> Result:
         """Say why the last decision is as it is; nothing of one that another has followed meanwhile.
@@ -217,6 +246,9 @@ class Provisioning:
             self._ports.recorder.record(events.nominated(placement.pod.pod, target))
         for pool, why in plan.unmet_floors:
             self._ports.recorder.record(events.floor_unmet(pool, why))
+        for note in decision.notes:
+            if isinstance(note, RoomLimited):
+                self._ports.recorder.record(_limited(note))
         for unplaced in plan.unplaced:
             occurrence = _occurrence(unplaced)
             if occurrence is not None and self._still_waits(unplaced.pod):
@@ -230,6 +262,13 @@ class Provisioning:
     async def _tell_limits(self, reached: Mapping[str, str]) -> None:
         for pool in self._state.pools():
             await self._actuator.tell_limit(pool, reached.get(pool.name, ""))
+
+
+def _limited(note: RoomLimited) -> events.Occurrence:
+    """The event on a CronJob or a window that has room kept for fewer pods than it asks for."""
+    kind, _, name = note.kept.partition(" ")
+    tell = events.prewarm_unplaced if kind == "CronJob" else events.warm_unplaced
+    return tell(name, cause_text(note))
 
 
 def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:
@@ -265,7 +304,8 @@ def _changed(pool: NodePool, previous: Watched | None) -> bool:
         return True
     # Annotations are no part of the generation.
     stated, before = pool.stated_annotations, previous.stated_annotations
-    return pool.bounds != previous.bounds or stated.get(PREWARM_CRON_JOBS) != before.get(PREWARM_CRON_JOBS)
+    read = (PREWARM_CRON_JOBS, *Use)
+    return pool.bounds != previous.bounds or any(stated.get(key) != before.get(key) for key in read)
 
 
 def _moved(event: Event, pod: Pod, previous: Watched | None) -> bool:

@@ -10,6 +10,7 @@ from functools import partial
 from kerf.config import Settings
 from kerf.controllers.deciding import still_holds
 from kerf.controllers.market import MarketBook
+from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.options import Options
@@ -52,7 +53,7 @@ class ProvisioningRequests:
         """Write the conditions that have changed; again soon while any request waits, else when a booking ends."""
         now_s = self._ports.clock.now_s()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        snapshot = self._state.snapshot(now_s, waiting)
+        snapshot = self._state.snapshot(now_s, Portions(self._state, self._settings).of(waiting).pods)
         found = bookings(snapshot)
         if not found:
             return DONE

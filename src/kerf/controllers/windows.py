@@ -10,6 +10,7 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
+from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
@@ -97,7 +98,8 @@ class CapacityWindows:
 
     async def _warm(self, window: CapacityWindow) -> tuple[int, int]:
         waiting = tuple(pod for pod in self._state.pending() if pod.unschedulable)
-        snapshot = self._state.snapshot(self._ports.clock.now_s(), waiting)
+        part = Portions(self._state, self._settings).of(waiting)
+        snapshot = self._state.snapshot(self._ports.clock.now_s(), part.pods)
         world = World(snapshot, await self._book.market(snapshot))
         options = Options(self._settings.strategy, with_bound=False)
         asked, ready = warm_counts(window, await self._ports.deciding.run(partial(decide, world, options)))

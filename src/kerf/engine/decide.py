@@ -79,7 +79,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
     made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)
     made.planned_for, made.turned_away = shapes, (*waiting.held, *early, *over_quota)
-    made.relabels = changed.relabels
+    made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
     made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
     return made
 

@@ -7,11 +7,11 @@ pods of a namespace are taken in queue order; those beyond the quota are left ou
 from collections.abc import Callable, Mapping, Sequence
 
 from kerf.engine.decision import Refusal
-from kerf.engine.place.devices import demand_of
+from kerf.engine.place.devices import demands, quota_limits
 from kerf.engine.place.shapes import Shape
 from kerf.model.causes import Name, OverResourceQuota
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod, PodDemand
+from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import Family
@@ -30,14 +30,14 @@ def within_quotas(
     if not quotas:
         return (), tuple(shapes)
     used = {(quota.namespace, quota.name): Resources(quota.used) for quota in quotas}
-    limits = {(quota.namespace, quota.name): _limits(quota, families) for quota in quotas}
+    limits = {(quota.namespace, quota.name): quota_limits(quota, families) for quota in quotas}
     refusals: list[Refusal] = []
     left: list[Shape] = []
     sizes: dict[str, int] = {}
     for shape in shapes:
         kept = []
         asked, held = Resources(), Resources()
-        for family, demand in _demands(shape, families):
+        for family, demand in demands(shape, families):
             if family.name not in sizes:
                 sizes[family.name] = most_cards(family)
             asked = asked + family.quota_asked(demand)
@@ -61,18 +61,6 @@ def within_quotas(
 def _is_booked(pod: Pod, families: tuple[Family, ...]) -> bool:
     """Whether its scheduler has counted it already."""
     return any(family.booked_node(pod) for family in families)
-
-
-def _demands(shape: Shape, families: tuple[Family, ...]) -> list[tuple[Family, PodDemand]]:
-    """What one pod of the shape asks of each family."""
-    found = ((family, demand_of(shape, family)) for family in families)
-    return [(family, demand) for family, demand in found if isinstance(demand, PodDemand) and not demand.is_empty]
-
-
-def _limits(quota: ResourceQuota, families: tuple[Family, ...]) -> dict[str, int]:
-    """The quota's limits, each in the units of the family that enforces it, if one does."""
-    enforced = (family.quota_limits(quota) for family in families)
-    return {**quota.hard, **{name: limit for limits in enforced for name, limit in limits.items()}}
 
 
 def _over(

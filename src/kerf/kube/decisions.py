@@ -54,14 +54,14 @@ class AccessRefusal:
 
 
 class Doorkeeper:
-    """Asks the API server who a caller is and whether the caller may; keeps nothing."""
+    """Asks the API server who a caller is and whether the caller may get `path`; keeps nothing."""
 
-    def __init__(self, client: KubeClient) -> None:
-        self._client = client
+    def __init__(self, client: KubeClient, path: str = PATH) -> None:
+        self._client, self._path = client, path
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def refusal(self, authorization: str) -> AccessRefusal | None:
-        """None for the header of a caller who may get `PATH`. Two reviews a caller; never raises ApiError."""
+        """None for the header of a caller who may get the path. Two reviews a caller; never raises ApiError."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip() or len(token) > _MOST_TOKEN:
             return AccessRefusal(401, f"expected a bearer token for the audience {AUDIENCE}")
@@ -73,7 +73,9 @@ class Doorkeeper:
                 user = await self._user(token.strip())
                 if user is None:
                     return AccessRefusal(401, f"the API server does not know this token for the audience {AUDIENCE}")
-                return None if await self._may(user) else AccessRefusal(403, f"{user.username} may not get {PATH}")
+                return (
+                    None if await self._may(user) else AccessRefusal(403, f"{user.username} may not get {self._path}")
+                )
             except ApiError as error:
                 return AccessRefusal(503, f"the API server did not review the token: {error}")
 
@@ -86,7 +88,7 @@ class Doorkeeper:
 
     async def _may(self, user: "_User") -> bool:
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        spec = {**who, "nonResourceAttributes": {"path": PATH, "verb": "get"}}
+        spec = {**who, "nonResourceAttributes": {"path": self._path, "verb": "get"}}
         body = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "spec": spec}
         return _read(await self._client.call(_ASK, body=body), _Asked).status.allowed
 

@@ -70,9 +70,10 @@ def cluster_policy_of(raw: dict[str, Any]) -> ClusterPolicy:
 def quota_of(raw: dict[str, Any]) -> ResourceQuota:
     """The hard limits of a ResourceQuota, in the base unit of what each key counts."""
     meta = Meta.of(raw, is_namespaced=True)
-    hard = raw["spec"].get("hard") or {}
+    spec = raw["spec"]
+    hard, is_scoped = spec.get("hard") or {}, bool(spec.get("scopes") or spec.get("scopeSelector"))
     amounts = {key: quantity_of(key.removeprefix("requests.").removeprefix("limits."), hard[key]) for key in hard}
-    return ResourceQuota(meta.namespace, meta.name, dict(sorted(amounts.items())))
+    return ResourceQuota(meta.namespace, meta.name, dict(sorted(amounts.items())), is_scoped=is_scoped)
 
 
 @dataclass(frozen=True, slots=True)

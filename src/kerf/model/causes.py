@@ -371,6 +371,46 @@ class TemplateInvalid(Cause):
     problem: Quoted
 
 
+# Room that is kept for fewer pods than it was asked for.
+
+
+@dataclass(frozen=True, slots=True)
+class RoomUnbounded(Cause):
+    """No quota of the namespace limits the resource, and no pool names it in its annotation `use`.
+
+    An empty namespace: the room is for pods of any.
+    """
+
+    namespace: Name
+    resource: Name
+    use: Name
+
+
+@dataclass(frozen=True, slots=True)
+class NoPoolNames(Cause):
+    """Each pool names other namespaces in its annotation `use`."""
+
+    namespace: Name
+    use: Name
+
+
+@dataclass(frozen=True, slots=True)
+class MostRoom(Cause):
+    """No run, window or request gets room for more pods than this."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoomLimited(Cause):
+    """What asks for room (`CronJob team/train`) has it kept for `granted` of `wanted` pods; `why` not for more."""
+
+    kept: Name
+    wanted: int
+    granted: int
+    why: Cause
+
+
 # CapacityWindows.
 
 

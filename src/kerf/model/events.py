@@ -52,6 +52,15 @@ def failed_scheduling(pod_key: str, reason: str, cause: Cause) -> Occurrence:
     return Occurrence(("Pod", pod_key), WARNING, "FailedScheduling", message, dedupe, 300)
 
 
+def left_for_later(pod_key: str, others: int, most: int) -> Occurrence:
+    """A pass plans for no more shapes of pods; said once on the first pod of a namespace for all that it leaves."""
+    namespace = pod_key.partition("/")[0]
+    more = f" and {others} more of the namespace wait" if others else " waits"
+    text = f"Pod{more} for a later pass: one pass plans for {most} kinds of pods (--most-shapes), in turn from each "
+    dedupe = ("Namespace", namespace, "LeftForLater")
+    return Occurrence(("Pod", pod_key), NORMAL, "LeftForLater", f"{text}namespace", dedupe, 300)
+
+
 def nominated(pod_key: str, target: str) -> Occurrence:
     """A pod has a place; `target` is `nodeclaim/x` or `node/y`."""
     return _about("Pod", pod_key, NORMAL, NOMINATED, f"Pod should schedule on: {target}")

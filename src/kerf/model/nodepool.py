@@ -15,6 +15,8 @@ LIMITS_REACHED = "LimitsReached"
 """Condition of a pool whose limits keep pods waiting."""
 GPU_SHARING_MISCONFIGURED = "GPUSharingMisconfigured"
 """Condition of a pool some of whose nodes would show no GPU, or whose ConfigMap cannot be read."""
+FIELDS_NOT_SERVED = "FieldsNotServed"
+"""Condition of a pool that states what is accepted and not done."""
 _NOTES = (OBSERVED_DEVICES, LEAD_TIMES)
 """Annotations that Kerf itself keeps on a pool."""
 WHEN_EMPTY, WHEN_EMPTY_OR_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
@@ -49,7 +51,8 @@ class NodePool:
     `labels`, `annotations`, `taints`, `startup_taints` are those of the template. `limits` None means unlimited; a key
     that is absent from it too. `own_labels` and `own_annotations` are those of the pool object itself.
     `chosen_labels` are those of `labels` that Kerf has chosen for one node, where the pool left them open.
-    `expire_after_s` and `termination_grace_period_s` None mean never. `invalid` says what of the spec cannot be carried
+    `expire_after_s` and `termination_grace_period_s` None mean never; `states_expiry` says that a person has chosen the
+    first, as far as that can be known. `invalid` says what of the spec cannot be carried
     out although the API took it, so that the pool takes no nodes; `invalid_schedule` that of a budget, so that no node
     is disrupted.
     """
@@ -78,6 +81,8 @@ class NodePool:
     invalid: str = ""
     invalid_schedule: str = ""
     chosen_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # Not compared: with the default stated or left out the pool is the same.
+    states_expiry: bool = field(default=False, compare=False)
 
     @property
     def node_labels(self) -> Mapping[str, str]:

@@ -54,15 +54,17 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """`hard` of a ResourceQuota, for the keys a sharing family enforces (`limits.nvidia.com/gpumem`).
+    """`hard` of a ResourceQuota: what the API server counts, and keys that a sharing family enforces.
 
-    `used` is what the pods of the namespace hold of them, as the family counts it; the state fills it in.
+    `used` is what the pods of the namespace hold of them, as the family counts it; the state fills it in. `is_scoped`:
+    it counts only pods of a scope.
     """
 
     namespace: str
     name: str
     hard: Mapping[str, int] = field(hash=False)
     used: Mapping[str, int] = field(default_factory=dict, hash=False)
+    is_scoped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

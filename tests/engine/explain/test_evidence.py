@@ -24,6 +24,7 @@ from kerf.model.opportunistic import OPPORTUNISTIC, PRIORITY
 from kerf.model.plan import Plan, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, NODES, Resources
+from kerf.model.uses import Use
 from kerf.model.windows import WINDOW_LABEL, CapacityWindow, WarmCapacity, WindowStatus
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
@@ -45,7 +46,9 @@ def a_window(name: str, **cpu: int) -> CapacityWindow:
 
 def a_world(*pods: Pod, limits: dict[str, str | int] | None = None, **given: Any) -> World:
     """One pool of small and large nodes."""
-    return World(a_snapshot(pods=pods, pools=[a_pool(limits=limits)], **given), MARKET)
+    return World(
+        a_snapshot(pods=pods, pools=[a_pool(limits=limits, own_annotations={Use.WINDOW: "*"})], **given), MARKET
+    )
 
 
 def members(number: int, name: str = "train") -> tuple[Pod, ...]:

@@ -27,6 +27,7 @@ from kerf.model.provisioningrequests import (
     ProvisioningRequest,
 )
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.uses import Use
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
@@ -46,7 +47,7 @@ def booked(age_s: float, **given: Any) -> ProvisioningRequest:
 
 def world(*requests: ProvisioningRequest, pods: Iterable[Pod] = (), up: int = UP, **given: Any) -> ClusterSnapshot:
     """A pool, and nodes that are up and empty but for `pods` that name them."""
-    pools = [a_pool(limits={"nodes": given.pop("most", 9)})]
+    pools = [a_pool(limits={"nodes": given.pop("most", 9)}, own_annotations={Use.BOOKING: "team"})]
     nodes, claims = [a_node(f"n{i}") for i in range(up)], [a_claim(f"c{i}", node_name=f"n{i}") for i in range(up)]
     templates = given.pop("templates", (PodTemplate("team", "big", a_pod("big", namespace="team", cpu=3)),))
     grouped = tuple(pod for pod in pods if pod.node_name)
@@ -134,7 +135,7 @@ def test_a_pace_is_no_failure() -> None:
     """The room comes by itself, so that a request that may not be tried again waits for it."""
     snapshot = world(a_request(parameters={"noRetry": "true"}))
     (pool,) = snapshot.node_pools
-    slow = replace(pool, own_annotations={"kerf.dev/max-launches-per-minute": "1"})
+    slow = replace(pool, own_annotations={**pool.own_annotations, "kerf.dev/max-launches-per-minute": "1"})
     now = [replace(n, claim=n.claim and replace(n.claim, created_s=NOON_S)) for n in snapshot.nodes]
 
     assert "Failed" not in told(replace(snapshot, node_pools=(slow,), nodes=tuple(now)))

@@ -13,9 +13,11 @@ from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, PLANNED_PODS, TRUE, Cond
 from kerf.model.plan import Plan
 from kerf.model.pods import Owner
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.uses import Use
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot
 from tests.engine.worlds import G5
 
+LETS: Any = {Use.PREWARM: "default"}
 AUTO: Any = {PREWARM: "auto"}
 
 
@@ -28,7 +30,7 @@ def a_cron_job(schedule: str = "0 13 * * *", **given: Any) -> CronJob:
 
 def seen(at_s: float, *cron_jobs: CronJob, **given: Any) -> ClusterSnapshot:
     """A cluster so many seconds after noon, with a pool of g5.xlarge."""
-    pools = given.pop("pools", [a_pool()])
+    pools = given.pop("pools", [a_pool(own_annotations=LETS)])
     return a_snapshot(pools=pools, taken_at_s=NOON_S + at_s, cron_jobs=cron_jobs, **given)
 
 

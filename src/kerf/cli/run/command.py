@@ -103,6 +103,7 @@ _OPTIONS = (
     _duration("--leader-elect-retry-period", "retry_s", "2s", "Renew, or try to lead, every so often."),
     _option("--managed-selector", default="", metavar="SELECTOR", help="Only NodePools with these labels."),
     _address("--metrics-address", "127.0.0.1:8080", "/metrics"),
+    _option("--metrics-auth", is_flag=True, help="Serve /metrics only to tokens that may get it."),
     _address("--health-address", "127.0.0.1:8081", "/healthz and /readyz"),
     _duration("--unready-after", "unready_s", "15s", "Not ready once the API server is gone for so long."),
     _option("--log-format", type=_FORMS, default="text", show_default=True, help="Of the lines on standard error."),

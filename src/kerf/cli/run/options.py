@@ -20,6 +20,7 @@ class RunOptions:
     retry_s: float
     managed_selector: str
     metrics_address: str
+    metrics_auth: bool
     health_address: str
     unready_s: float
     log_format: str

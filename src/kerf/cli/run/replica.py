@@ -23,7 +23,7 @@ from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.run.decisions import Decisions, answer
 from kerf.cli.run.gauges import measure_gpus
 from kerf.cli.run.options import RunOptions
-from kerf.cli.run.serving import Asking, Serving
+from kerf.cli.run.serving import METRICS_PATH, Asking, Serving
 from kerf.clouds.kwok.cloud import Catalogue, KwokCloud
 from kerf.config import Settings
 from kerf.controllers.composition import compose
@@ -148,7 +148,8 @@ class Replica:
             ports, settings, assume_node_classes=assumes, is_foreign=is_foreign, book=self._book
         )
         asking = Asking(Doorkeeper(client).refusal, self._last_decisions)
-        self._serving = Serving(self.problems, self._measure, asking)
+        refusing = Doorkeeper(client, METRICS_PATH).refusal if options.metrics_auth else None
+        self._serving = Serving(self.problems, self._measure, asking, refusing)
         self._machines: asyncio.Task[None] | None = None
         self._is_leading = False
         # Who holds Karpenter's Lease; None until that is known.

@@ -20,24 +20,33 @@ _STOP_S = 1.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+METRICS_PATH = "/metrics"
+Refusing = Callable[[str], Awaitable[AccessRefusal | None]]
+"""Why the caller with an Authorization header gets no answer; None for one who does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """How `/debug/decisions` is answered: `refusal` of a caller's header, and the `answer`, None while we follow."""
 
-    refusal: Callable[[str], Awaitable[AccessRefusal | None]]
+    refusal: Refusing
     answer: Callable[[], Mapping[str, Any] | None]
 
 
 class Serving:
     """Two small servers; either address empty: not served. An address is `host:port`, port 0 takes a free one.
 
-    Without `asking` no client reads decisions.
+    Without `asking` no client reads decisions; without `refusing` each one reads metrics.
     """
 
     def __init__(
-        self, problems: Callable[[], Sequence[str]], before_metrics: Callable[[], None], asking: Asking | None = None
+        self,
+        problems: Callable[[], Sequence[str]],
+        before_metrics: Callable[[], None],
+        asking: Asking | None = None,
+        refusing: Refusing | None = None,
     ) -> None:
-        self._problems, self._before_metrics, self._asking = problems, before_metrics, asking
+        self._problems, self._before_metrics, self._asking, self._refusing = problems, before_metrics, asking, refusing
         self._runners: list[web.AppRunner] = []
 
     async def start(self, health_address: str, metrics_address: str) -> tuple[str, str]:
@@ -45,7 +54,7 @@ class Serving:
         health, metrics = web.Application(), web.Application()
         health.router.add_get("/healthz", self._healthz)
         health.router.add_get("/readyz", self._readyz)
-        metrics.router.add_get("/metrics", self._metrics)
+        metrics.router.add_get(METRICS_PATH, self._metrics)
         if self._asking is not None:
             metrics.router.add_get(PATH, self._decisions)
         return (
@@ -86,6 +95,9 @@ class Serving:
         return web.Response(text="ok\n")
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        refusal = None if self._refusing is None else await self._refusing(_authorization(request))
+        if refusal is not None:
+            return web.Response(status=refusal.status, text=f"{refusal.why}\n")
         self._before_metrics()
         return web.Response(body=exposition(), headers={"Content-Type": METRICS_TYPE})
 
@@ -93,12 +105,15 @@ class Serving:
         asking = self._asking
         if asking is None:
             raise web.HTTPNotFound
-        # The API server's proxy takes Authorization away, because it is the caller's own.
-        given = request.headers.get(TOKEN_HEADER) or request.headers.get("Authorization")
-        refusal = await asking.refusal(given or "")
+        refusal = await asking.refusal(_authorization(request))
         if refusal is not None:
             return web.json_response({"message": refusal.why}, status=refusal.status)
         answer = asking.answer()
         if answer is None:
             return web.json_response({"message": "this replica does not lead"}, status=503)
         return web.json_response(answer)
+
+
+def _authorization(request: web.Request) -> str:
+    # The API server's proxy takes Authorization away, because it is the caller's own.
+    return request.headers.get(TOKEN_HEADER) or request.headers.get("Authorization") or ""

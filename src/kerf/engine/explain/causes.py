@@ -242,6 +242,36 @@ def _(cause: causes.TemplateInvalid) -> str:
     return f"PodTemplate {cause.template}: {cause.problem}"
 
 
+@cause_text.register
+def _(cause: causes.RoomLimited) -> str:
+    room = f"{cause.granted} of {counted(cause.wanted, 'pod')}" if cause.granted else counted(cause.wanted, "pod")
+    return f"{cause.kept}: {'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
+
+
+@cause_text.register
+def _(cause: causes.RoomUnbounded) -> str:
+    if not cause.namespace:
+        return (
+            f'it is for pods of any namespace, and no NodePool has the annotation {cause.use}: "*"; state its '
+            "namespaces, or annotate a NodePool"
+        )
+    return (
+        f"no ResourceQuota of namespace {cause.namespace} limits {cause.resource}, and no NodePool names the namespace "
+        f"in {cause.use}; add one of them"
+    )
+
+
+@cause_text.register
+def _(cause: causes.NoPoolNames) -> str:
+    whose = f"namespace {cause.namespace}" if cause.namespace else '"*", as pods of any namespace need'
+    return f"no NodePool names {whose} in {cause.use}; add it there"
+
+
+@cause_text.register
+def _(cause: causes.MostRoom) -> str:
+    return f"room is kept for {cause.most} pods at most"
+
+
 # CapacityWindows: each begins with the code that operators search for.
 
 

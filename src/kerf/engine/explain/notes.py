@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted
+from kerf.engine.explain.unserved import unserved_notes
 from kerf.engine.headroom.prewarm import prewarm_problem, warnings
 from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
@@ -11,6 +12,7 @@ from kerf.model.plan import Launch
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.uses import uses_problems
 from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
 from kerf.sharing.nvidia.choice import label_choices
@@ -51,6 +53,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         found.append(
             f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
         )
+    found.extend(unserved_notes(snapshot.node_pools))
     found.extend(_sharing_notes(snapshot))
     if any(name.startswith(_GPU_RESOURCES) for pod in pending for name in pod.spec.requests):
         found.extend(_label_notes(snapshot))
@@ -90,6 +93,7 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
             found.append(f"NodePool {pool.name}: {pool.bounds.invalid_floor}; none of its nodes is removed until then")
         if prewarm_problem(pool):
             found.append(f"NodePool {pool.name}: {prewarm_problem(pool)}; it counts as absent")
+        found += (f"NodePool {pool.name}: {why}; it lets no namespace in" for _, why in uses_problems(annotations))
         unknown = unknown_sharing(annotations, families)
         if unknown is not None:
             found.append(f"NodePool {pool.name}: {cause_text(unknown)}; it counts as absent")

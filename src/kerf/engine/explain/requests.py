@@ -42,6 +42,8 @@ def verdict(booking: Booking, decision: Decision) -> BookingVerdict:
     ready = sum(placement.pod.pod in keys and placement.node in up for placement in decision.placements)
     refused = next((each for each in decision.refusals if any(pod.key in keys for pod in each.pods)), None)
     places = booking.bound + ready, booking.bound + len(keys)
+    if booking.limited is not None:
+        return BookingVerdict(booking.bound, booking.bound + booking.limited.wanted, cause_text(booking.limited))
     if refused is None:
         return BookingVerdict(*places, "" if booking.problem is None else cause_text(booking.problem))
     return BookingVerdict(*places, Telling().without_group(refused), isinstance(refused.innermost.cause, Paced))

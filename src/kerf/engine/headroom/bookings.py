@@ -7,8 +7,10 @@ request is provisioned only those on nodes do: the others wait with it, since ro
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from kerf.model.causes import Name, Quoted, TemplateInvalid, TemplateMissing
+from kerf.engine.headroom.grants import MOST_PODS, Grants
+from kerf.model.causes import MostRoom, Name, Quoted, RoomLimited, TemplateInvalid, TemplateMissing
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.provisioningrequests import (
@@ -18,6 +20,7 @@ from kerf.model.provisioningrequests import (
     consumed_request,
 )
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.uses import Use
 
 _LAST_RANK = -1
 _KEEPERS = {BEST_EFFORT_ATOMIC: Keeper.REQUEST, CHECK_CAPACITY: Keeper.CHECK}
@@ -27,20 +30,23 @@ _KEEPERS = {BEST_EFFORT_ATOMIC: Keeper.REQUEST, CHECK_CAPACITY: Keeper.CHECK}
 class Booking:
     """A request that is waited for or kept, and the virtual `pods` that stand for what no pod has taken of it yet.
 
-    `bound` pods that take it are on nodes. `problem` is which PodTemplate is missing or makes no sense.
+    `bound` pods that take it are on nodes. `problem` is which PodTemplate is missing or makes no sense, `limited` why
+    its namespace may not have so much room; there are no virtual pods then.
     """
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...]
     bound: int = 0
     problem: TemplateMissing | TemplateInvalid | None = None
+    limited: RoomLimited | None = None
 
 
-def bookings(snapshot: ClusterSnapshot) -> tuple[Booking, ...]:
-    """Requests of our classes that are not over, the oldest first."""
+def bookings(snapshot: ClusterSnapshot, grants: Grants | None = None) -> tuple[Booking, ...]:
+    """Requests of our classes that are not over, the oldest first; room is granted to them in this order."""
     asked = [each for each in snapshot.provisioning_requests if each.is_ours and not each.is_over]
     if not asked:
         return ()
+    grants = grants or Grants(snapshot)
     templates = {(each.namespace, each.name): each.pod for each in snapshot.pod_templates}
     consumers: dict[str, list[Pod]] = {}
     for pod in (*snapshot.grouped, *snapshot.pending):
@@ -48,13 +54,15 @@ def bookings(snapshot: ClusterSnapshot) -> tuple[Booking, ...]:
         if key:
             consumers.setdefault(key, []).append(pod)
     asked.sort(key=lambda each: (each.created_s, each.key))
-    return tuple(_booking(each, templates, consumers.get(each.key, ()), snapshot.taken_at_s) for each in asked)
+    now_s = snapshot.taken_at_s
+    return tuple(_booking(each, templates, consumers.get(each.key, ()), grants, now_s) for each in asked)
 
 
 def _booking(
     request: ProvisioningRequest,
     templates: Mapping[tuple[str, str], Pod],
     consumers: Sequence[Pod],
+    grants: Grants,
     now_s: float,
 ) -> Booking:
     bound = sum(bool(pod.node_name) for pod in consumers)
@@ -67,19 +75,35 @@ def _booking(
     pods = [pod for pod in found if pod is not None]
     taking = [pod for pod in consumers if pod.node_name or request.booked_until_s is not None]
     left = _left([each.count for each in request.pod_sets], pods, taking)
-    virtual = (
-        replace(
-            pod,
-            namespace=_virtual_namespace(request),
-            name=f"{index}-{number}",
-            created_s=request.created_s,
-            queue_priority=_LAST_RANK,
-            uid="",
-        )
-        for index, (pod, count) in enumerate(zip(pods, left, strict=True))
-        for number in range(count)
-    )
-    return Booking(request, tuple(virtual), bound)
+    granted = _granted(request, tuple(zip(pods, left, strict=True)), grants)
+    if isinstance(granted, RoomLimited):
+        return Booking(request, (), bound, limited=granted)
+    return Booking(request, tuple(_virtual(request, granted)), bound)
+
+
+def _granted(
+    request: ProvisioningRequest, wanted: Sequence[tuple[Pod, int]], grants: Grants
+) -> list[tuple[Pod, int]] | RoomLimited:
+    """The templates on the pools that let them, with their numbers; why not all where it is not all."""
+    kept, total = f"ProvisioningRequest {request.key}", sum(number for _, number in wanted)
+    if total > MOST_PODS:
+        return RoomLimited(Name(kept), total, 0, MostRoom(MOST_PODS))
+    use = Use.BOOKING if request.class_name == BEST_EFFORT_ATOMIC else None
+    mark, found = grants.mark(), []
+    for pod, number in wanted:
+        granted = grants.grant(use, kept, pod, number, request.namespace) if number else None
+        if granted is not None and granted.limited is not None:
+            grants.restore(mark)
+            return replace(granted.limited, wanted=total, granted=0)
+        found.append((pod if granted is None else replace(pod, spec=granted.spec), number))
+    return found
+
+
+def _virtual(request: ProvisioningRequest, sets: Iterable[tuple[Pod, int]]) -> Iterator[Pod]:
+    namespace = _virtual_namespace(request)
+    for index, (pod, count) in enumerate(sets):
+        held = replace(pod, namespace=namespace, created_s=request.created_s, queue_priority=_LAST_RANK, uid="")
+        yield from (replace(held, name=f"{index}-{number}") for number in range(count))
 
 
 def _virtual_namespace(request: ProvisioningRequest) -> str:
@@ -87,10 +111,11 @@ def _virtual_namespace(request: ProvisioningRequest) -> str:
 
 
 def unmade(booking: Booking) -> Iterator[Pod]:
-    """The virtual pods that there would be, were it not for the problem of their booking."""
-    for index, pod_set in enumerate(booking.request.pod_sets):
-        for number in range(pod_set.count):
-            yield Pod(_virtual_namespace(booking.request), f"{index}-{number}", PodSpec(()))
+    """The virtual pods that there would be, were it not for their booking's problem; no more than one request gets."""
+    sets = enumerate(booking.request.pod_sets)
+    names = (f"{index}-{number}" for index, pod_set in sets for number in range(pod_set.count))
+    for name in islice(names, MOST_PODS):
+        yield Pod(_virtual_namespace(booking.request), name, PodSpec(()))
 
 
 def _problem(request: ProvisioningRequest, found: Sequence[Pod | None]) -> TemplateMissing | TemplateInvalid | None:

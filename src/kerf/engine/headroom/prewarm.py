@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from kerf.engine.headroom.grants import Grants
 from kerf.engine.headroom.windows.openings import lead_times, learned_lead_s
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
@@ -18,6 +19,7 @@ from kerf.model.pods import Pod
 from kerf.model.promises import pods_under
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.times import duration_text
+from kerf.model.uses import Use
 
 _LAST_RANK = -1
 _OF_A_RUN = f"{Keeper.RUN}{VIRTUAL}"
@@ -132,14 +134,22 @@ def prewarming(snapshot: ClusterSnapshot) -> tuple[Prewarmed, ...]:
     return prewarmed(snapshot.cron_jobs, snapshot.node_pools, claims)
 
 
-def prewarming_pods(snapshot: ClusterSnapshot) -> tuple[Pod, ...]:
-    """The pods of runs that are near, less those that are there already, by CronJob."""
+def prewarming_pods(snapshot: ClusterSnapshot, grants: Grants | None = None) -> tuple[Pod, ...]:
+    """The pods of runs that are near, less those that are there already, by CronJob; no more than is granted."""
     found: list[Pod] = []
     for each in prewarming(snapshot):
         due_s = each.run_at(snapshot.taken_at_s)
-        if due_s is not None:
-            missing = each.cron_job.pods - _there(snapshot, each.cron_job, due_s)
-            found += (_virtual(each, due_s, number) for number in range(missing))
+        missing = 0 if due_s is None else each.cron_job.pods - _there(snapshot, each.cron_job, due_s)
+        if due_s is None or missing <= 0:
+            continue
+        grants = grants or Grants(snapshot)
+        cron_job = each.cron_job
+        kept, whose = f"CronJob {cron_job.key}", cron_job.namespace
+        granted = grants.grant(Use.PREWARM, kept, _pod(each), missing, whose)
+        if granted.limited is not None:
+            grants.limited.append(granted.limited)
+        pod = _virtual(replace(cron_job.pod, spec=granted.spec), cron_job, due_s)
+        found += (replace(pod, name=f"{pod.name}-{number}") for number in range(granted.number))
     return tuple(found)
 
 
@@ -159,14 +169,19 @@ def _all_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
         yield from node.pods
 
 
-def _virtual(each: Prewarmed, due_s: float, number: int) -> Pod:
+def _pod(each: Prewarmed) -> Pod:
+    """One of its pods, on the pools that meet its runs."""
     pod = each.cron_job.pod
-    spec = pod.spec
-    if each.pools:
-        there = Requirements([Requirement.of(NODE_POOL, "In", each.pools)])
-        spec = replace(spec, node_selector=spec.node_selector.intersect(there))
-    namespace, _, run = _run_key(each.cron_job, due_s).partition("/")
-    return replace(pod, namespace=namespace, name=f"{run}-{number}", spec=spec, queue_priority=_LAST_RANK, uid="")
+    if not each.pools:
+        return pod
+    there = Requirements([Requirement.of(NODE_POOL, "In", each.pools)])
+    return replace(pod, spec=replace(pod.spec, node_selector=pod.spec.node_selector.intersect(there)))
+
+
+def _virtual(pod: Pod, cron_job: CronJob, due_s: float) -> Pod:
+    """A placeholder of a run, without its number."""
+    namespace, _, run = _run_key(cron_job, due_s).partition("/")
+    return replace(pod, namespace=namespace, name=run, queue_priority=_LAST_RANK, uid="")
 
 
 def warnings(cron_job: CronJob, pools: Iterable[NodePool], claims: Iterable[NodeClaim]) -> tuple[str, ...]:

@@ -3,10 +3,12 @@
 All code that plans, explains or moves pods asks here, so that all of them keep the same room.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.bookings import awaited_request, bookings, unmade
+from kerf.engine.headroom.grants import Grants, opportunistic_spec
 from kerf.engine.headroom.prewarm import prewarming_pods
 from kerf.engine.headroom.windows.admission import Judged, Shares, judged
 from kerf.engine.headroom.windows.phases import Windows
@@ -16,7 +18,7 @@ from kerf.engine.supply.offered import Supply
 from kerf.model.causes import AwaitsRequest, Name
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -26,7 +28,9 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     Those that are left `out`, by `namespace/name`, are in none of them.
     """
     pods = [pod for pod in snapshot.pending if not pod.is_daemon and pod.key not in out]
-    booked = bookings(snapshot)
+    grants = Grants(snapshot)
+    # First, as `gangs` knows them: what they are granted must not depend on windows and runs.
+    booked = bookings(snapshot, grants)
     awaited = {pod.key: request for pod in pods if (request := awaited_request(pod, booked))}
     awaiting = [pod for pod in pods if pod.key in awaited]
     pods = [pod for pod in pods if pod.key not in awaited]
@@ -36,17 +40,33 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     for pod in (*snapshot.windowed, *found.pods):
         for window in windows.of(pod):
             own.setdefault(window.name, []).append(pod)
-    found.opportunistic = [_opened(pod) for pod in found.pods if pod.is_opportunistic]
+    found.opportunistic = _idle(found.pods, snapshot)
     found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
-    found.pods += virtual_pods(windows, own, supply.families)
-    found.pods += prewarming_pods(snapshot)
+    found.pods += virtual_pods(windows, own, supply.families, grants)
+    found.pods += prewarming_pods(snapshot, grants)
+    found.notes += grants.limited
     found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
     found.held += (Refusal(tuple(unmade(each)), Stage.INVALID, each.problem) for each in booked if each.problem)
+    found.held += (Refusal(tuple(unmade(each)), Stage.HELD, each.limited) for each in booked if each.limited)
     # Planned for by itself a pod would take the room, and its request would never have it all.
     found.held += (Refusal((pod,), Stage.HELD, AwaitsRequest(Name(awaited[pod.key]))) for pod in awaiting)
     return found
 
 
-def _opened(pod: Pod) -> Pod:
-    gates = tuple(gate for gate in pod.spec.scheduling_gates if gate != OPPORTUNISTIC)
-    return pod if gates == pod.spec.scheduling_gates else replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
+def _idle(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> list[Pod]:
+    """The opportunistic ones, on the pools that let them, without the gate that is ours."""
+    # Equal pods share a spec, and must share the changed one: shapes are compared by it.
+    specs: dict[tuple[int, str], PodSpec] = {}
+    found = []
+    for pod in pods:
+        if pod.is_opportunistic:
+            key = id(pod.spec), pod.namespace
+            if key not in specs:
+                specs[key] = opportunistic_spec(_opened(pod.spec), pod.namespace, snapshot.node_pools)
+            found.append(pod if specs[key] == pod.spec else replace(pod, spec=specs[key]))
+    return found
+
+
+def _opened(spec: PodSpec) -> PodSpec:
+    gates = tuple(gate for gate in spec.scheduling_gates if gate != OPPORTUNISTIC)
+    return spec if gates == spec.scheduling_gates else replace(spec, scheduling_gates=gates)

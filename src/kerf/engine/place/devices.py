@@ -9,7 +9,8 @@ from kerf.model.causes import Cause, ForeignFamily, Name
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import PodDemand
-from kerf.model.quantities import Resources
+from kerf.model.quantities import NOTHING, Resources
+from kerf.model.snapshot import ResourceQuota
 from kerf.sharing import registry
 from kerf.sharing.family import Family, NoFit, Refused
 
@@ -25,6 +26,26 @@ def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:
 def rightful_family(shape: Shape, families: tuple[Family, ...]) -> Family | None:
     """The only family that can serve the pods (they ask for its own resources); None when any may."""
     return next((family for family in families if family.claims(shape.pod)), None)
+
+
+def demands(shape: Shape, families: tuple[Family, ...]) -> list[tuple[Family, PodDemand]]:
+    """What one pod of the shape asks of each family that it asks anything."""
+    found = ((family, demand_of(shape, family)) for family in families)
+    return [(family, demand) for family, demand in found if isinstance(demand, PodDemand) and not demand.is_empty]
+
+
+def quota_asked(shape: Shape, families: tuple[Family, ...]) -> Resources:
+    """What one pod of the shape asks of the keys of ResourceQuotas that families enforce."""
+    asked = NOTHING
+    for family, demand in demands(shape, families):
+        asked = asked + family.quota_asked(demand)
+    return asked
+
+
+def quota_limits(quota: ResourceQuota, families: tuple[Family, ...]) -> dict[str, int]:
+    """The quota's limits, each in the units of the family that enforces it, if one does."""
+    enforced = (family.quota_limits(quota) for family in families)
+    return {**quota.hard, **{name: limit for limits in enforced for name, limit in limits.items()}}
 
 
 def asks_cards(shape: Shape, families: tuple[Family, ...]) -> bool:

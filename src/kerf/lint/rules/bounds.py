@@ -14,6 +14,7 @@ from kerf.model.cronjobs import PREWARM_CRON_JOBS
 from kerf.model.instancetypes import InstanceType, Offering, price_text
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import NODES, NOTHING
+from kerf.model.uses import uses_problems
 
 
 @rule("KL059", "unreadable-annotation", Severity.ERROR, ("NodePool",))
@@ -21,9 +22,11 @@ def unreadable_annotation(subject: Subject, context: LintContext) -> Notes:
     """An annotation of a pool has not the form that Kerf reads.
 
     `kerf.dev/max-price-per-hour` and `kerf.dev/max-price-per-gpu-hour` are prices such as `0.90`, `kerf.dev/min-nodes`
-    and `kerf.dev/max-launches-per-minute` are whole numbers, `kerf.dev/prewarm-cronjobs` is `auto` or a duration. A cap
-    or a pace that cannot be read stops the pool, and a floor that cannot be read keeps all of its nodes: what was meant
-    is not known.
+    and `kerf.dev/max-launches-per-minute` are whole numbers, `kerf.dev/prewarm-cronjobs` is `auto` or a duration, and
+    `kerf.dev/prewarm-namespaces`, `kerf.dev/booking-namespaces`, `kerf.dev/window-namespaces` and
+    `kerf.dev/opportunistic-namespaces` are names of namespaces. A cap or a pace that cannot be read stops the pool, a
+    floor that cannot be read keeps all of its nodes, and a list that cannot be read lets no namespace in: what was
+    meant is not known.
     """
     del context
     pool = subject.value
@@ -91,3 +94,4 @@ def _problems(pool: NodePool) -> Iterator[tuple[str, str]]:
                 yield key, alone.invalid or alone.invalid_floor
     if prewarm := prewarm_problem(pool):
         yield PREWARM_CRON_JOBS, prewarm
+    yield from uses_problems(stated)

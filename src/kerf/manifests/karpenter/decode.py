@@ -17,6 +17,8 @@ from kerf.model.nodepool import WHEN_EMPTY_OR_UNDERUTILIZED, Budget, Disruption,
 from kerf.model.quantities import Resources
 from kerf.model.times import duration_s
 
+_EXPIRY = "720h"
+"""The default of `expireAfter`."""
 _LARGE_COUNT = 10**9
 _PRICE_DIGITS = 15
 """Of a price before the point, and after it."""
@@ -48,6 +50,11 @@ def _duration(text: str | None, default: str) -> int | None:
     return duration_s(default if text is None else text)
 
 
+def _states_expiry(text: str | None, meta: Meta) -> bool:
+    # An API server writes the default into every pool, so it need not have been chosen there.
+    return text is not None and not (meta.uid and text == _EXPIRY)
+
+
 def node_pool_of(raw: dict[str, Any]) -> NodePool:
     """A NodePool with the defaults of its CRD."""
     meta, spec, status = Meta.of(raw), raw["spec"], raw.get("status") or {}
@@ -65,7 +72,8 @@ def node_pool_of(raw: dict[str, Any]) -> NodePool:
         weight=int(spec.get("weight") or 0),
         replicas=spec.get("replicas"),
         disruption=_disruption(spec.get("disruption") or {}, is_closed=bool(invalid_schedule)),
-        expire_after_s=_duration(template.get("expireAfter"), "720h"),
+        expire_after_s=_duration(template.get("expireAfter"), _EXPIRY),
+        states_expiry=_states_expiry(template.get("expireAfter"), meta),
         termination_grace_period_s=_duration(template.get("terminationGracePeriod"), "Never"),
         own_labels=meta.labels,
         own_annotations=meta.annotations,
@@ -113,7 +121,7 @@ def node_claim_of(raw: dict[str, Any]) -> NodeClaim:
         startup_taints=taints_of(spec.get("startupTaints")),
         labels=meta.labels,
         annotations=meta.annotations,
-        expire_after_s=_duration(spec.get("expireAfter"), "720h"),
+        expire_after_s=_duration(spec.get("expireAfter"), _EXPIRY),
         termination_grace_period_s=_duration(spec.get("terminationGracePeriod"), "Never"),
         uid=meta.uid,
         resource_version=meta.resource_version,

@@ -14,6 +14,7 @@ from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode
+from kerf.model.uses import Use
 from kerf.model.windows import (
     ALLOW,
     CLOSED,
@@ -33,6 +34,7 @@ from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_po
 
 HOUR = 3600
 GPU_HOUR = 10_000 * HOUR
+LETS: Any = {Use.WINDOW: "*"}
 MARKET = a_market(an_instance_type("gpu", devices=cards(1), cpu=4))
 
 
@@ -54,7 +56,7 @@ def held(name: str, window: str = "day", **given: Any) -> Pod:
 
 def planned(*windows: CapacityWindow, pods: tuple[Pod, ...] = (), **given: Any) -> Plan:
     """The plan at noon, with one pool of one-card nodes."""
-    made = {"pools": [a_pool("gpu")], **given}
+    made = {"pools": [a_pool("gpu", own_annotations=LETS)], **given}
     windowed = tuple(pod for pod in pods if pod.node_name)
     snapshot = a_snapshot(pods=pods, windows=tuple(sorted(windows, key=lambda w: w.name)), windowed=windowed, **made)
     return plan(snapshot, MARKET, Options(with_bound=False))
@@ -339,7 +341,7 @@ def test_an_exclusive_node_that_is_there_is_used() -> None:
 
 def test_places_that_nothing_holds_are_said() -> None:
     """With the reason of any pod."""
-    made = planned(a_window(warm=warm(2)), pools=[a_pool("gpu", limits={"nodes": 1})])
+    made = planned(a_window(warm=warm(2)), pools=[a_pool("gpu", limits={"nodes": 1}, own_annotations=LETS)])
 
     assert (1, ["limits"]) == (len(made.launches), [each.stage.value for each in made.unplaced])
 

@@ -36,6 +36,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice("no node would help: raise the quota, or wait until pods have ended")
         case causes.NoRoomOfRequest(is_there=False):
             return Advice("apply the request, or take the annotation that names it off the pod")
+        case causes.RoomLimited():
+            return Advice("")
         case causes.NoRoomOfRequest(request):
             return Advice("nothing is bought for pods that take the room of a request" if request else "")
         case causes.NoIdleCapacity():

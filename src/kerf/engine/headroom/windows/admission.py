@@ -15,6 +15,7 @@ from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import Supply
+from kerf.model.causes import RoomLimited
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Admission, Misfit
@@ -31,20 +32,24 @@ Place = tuple[tuple[Slice, ...], Sequence[DeviceState]]
 class Judged:
     """What became of the pods of a snapshot: those to plan for, those that are held, and by whom each was let in.
 
-    `opportunistic` are those for which nothing is bought.
+    `opportunistic` are those for which nothing is bought, `notes` what is granted less room than it asks for.
     """
 
     pods: list[Pod] = field(default_factory=list)
     held: list[Refusal] = field(default_factory=list)
     passed: dict[str, tuple[CapacityWindow, Turn]] = field(default_factory=dict)
     opportunistic: list[Pod] = field(default_factory=list)
+    notes: list[RoomLimited] = field(default_factory=list)
 
 
 def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float) -> Judged:
-    """Held pods are asked in the order of the queue; of pods that are not held only the order changes."""
+    """Held pods are asked in the order of the queue; of pods that are not held only the order changes.
+
+    A window's quota binds its pods also where they came without its gate: a user may create one so.
+    """
     found, waiting = Judged(), []
     for pod in pods:
-        if is_held(pod):
+        if is_held(pod) or windows.charges(pod):
             waiting.append(windows.opened(pod))
         else:
             found.pods.append(windows.ranked(pod))
@@ -164,7 +169,7 @@ def admissions(
     found = []
     for pod in sorted((*waiting.pods, *waiting.opportunistic), key=queue_order):
         gates = tuple(gate for gate in GATES if gate in pending[pod.key].spec.scheduling_gates) if pod.uid else ()
-        if pod.key not in places or not gates:
+        if pod.key not in places or not (gates or (pod.uid and pod.key in waiting.passed)):
             continue
         if pod.key not in waiting.passed:
             found.append(Admission(pod.key, gates))

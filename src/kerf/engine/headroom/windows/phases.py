@@ -121,6 +121,11 @@ class Windows:
             self._found[key] = tuple(sorted(found, key=lambda w: (-w.queue_priority, w.name)))
         return self._found[key]
 
+    def charges(self, pod: Pod) -> bool:
+        """Whether a quota binds a pod that has no gate, and none has let it in yet."""
+        mine = [window for window in self.of(pod) if window.quota is not None] if pod.uid else []
+        return bool(mine) and not any(held.uid == pod.uid for window in mine for held in window.status.reservations)
+
     def open_for(self, pod: Pod) -> tuple[CapacityWindow, ...]:
         """Those of them that are open."""
         return tuple(window for window in self.of(pod) if self.turns[window.name].phase == OPEN)

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kerf.engine.decision import Decision
+from kerf.engine.headroom.grants import Grants
 from kerf.engine.headroom.windows.phases import Windows
 from kerf.engine.place.devices import demand_of
 from kerf.engine.place.shapes import Shape
+from kerf.model.causes import RoomLimited
 from kerf.model.placeholders import Keeper, Placeholder
-from kerf.model.pods import Pod, PodDemand
+from kerf.model.pods import Pod, PodDemand, PodSpec
 from kerf.model.quantities import CPU, MEMORY
+from kerf.model.uses import Use
 from kerf.model.windows import OPEN, WARMING, CapacityWindow, WarmCapacity
 from kerf.sharing.family import Family
 
@@ -22,8 +25,10 @@ _ROUNDING = 1e-9
 """Thirds that are taken one after the other leave nothing."""
 
 
-def virtual_pods(windows: Windows, own: Mapping[str, list[Pod]], families: tuple[Family, ...]) -> tuple[Pod, ...]:
-    """The places that warming and open windows still need, by window, in the order of their manifests.
+def virtual_pods(
+    windows: Windows, own: Mapping[str, list[Pod]], families: tuple[Family, ...], grants: Grants
+) -> tuple[Pod, ...]:
+    """The places that warming and open windows still need and are granted, by window, in the order of their manifests.
 
     `own` are the pods of each window that are on nodes or may come now.
     """
@@ -33,14 +38,36 @@ def virtual_pods(windows: Windows, own: Mapping[str, list[Pod]], families: tuple
             needed = still_needed(window, own.get(window.name, ()), families)
             for index, (warm, replicas) in enumerate(zip(window.warm, needed, strict=True)):
                 kept = Placeholder(Keeper.WINDOW, window.name, warm.is_exclusive)
-                found += (_virtual(window, warm, kept, kept.pod_name(index, number)) for number in range(replicas))
+                specs = _granted(window, warm, replicas, grants)
+                found += (_virtual(window, warm, kept, index, number, spec) for number, spec in enumerate(specs))
     return tuple(found)
 
 
-def _virtual(window: CapacityWindow, warm: WarmCapacity, kept: Placeholder, name: str) -> Pod:
-    return replace(
-        warm.pod, namespace=kept.namespace, name=name, created_s=window.created_s, queue_priority=_LAST_RANK, uid=""
-    )
+def _granted(window: CapacityWindow, warm: WarmCapacity, replicas: int, grants: Grants) -> list[PodSpec]:
+    """One spec for each replica that is granted: the namespaces of the window are charged one after the other."""
+    specs: list[PodSpec] = []
+    limited = None
+    for namespace in window.namespaces or ("",):
+        left = replicas - len(specs)
+        if left > 0:
+            granted = grants.grant(Use.WINDOW, _of_window(window), warm.pod, left, namespace)
+            specs += [granted.spec] * granted.number
+            limited = limited or granted.limited
+    if limited is not None and len(specs) < replicas:
+        grants.limited.append(replace(limited, wanted=replicas, granted=len(specs)))
+    return specs
+
+
+def _of_window(window: CapacityWindow) -> str:
+    return f"CapacityWindow {window.name}"
+
+
+def _virtual(
+    window: CapacityWindow, warm: WarmCapacity, kept: Placeholder, index: int, number: int, spec: PodSpec
+) -> Pod:
+    name = kept.pod_name(index, number)
+    held = replace(warm.pod, namespace=kept.namespace, name=name, spec=spec, created_s=window.created_s)
+    return replace(held, queue_priority=_LAST_RANK, uid="")
 
 
 def still_needed(window: CapacityWindow, own: Iterable[Pod], families: tuple[Family, ...]) -> list[int]:
@@ -101,6 +128,8 @@ def warm_counts(window: CapacityWindow, decision: Decision) -> tuple[int, int]:
     missing = sum(is_kept_by(window, each.pod) for launch in decision.launches for each in launch.pods)
     missing += sum(is_kept_by(window, pod.key) for refusal in decision.refusals for pod in refusal.pods)
     missing += sum(placement.node not in up for placement in placed)
+    limited = (note for note in decision.notes if isinstance(note, RoomLimited) and note.kept == _of_window(window))
+    missing += sum(note.wanted - note.granted for note in limited)
     return asked, asked - missing
 
 

@@ -1,0 +1,115 @@
+"""Which of the pods that wait one pass plans for, where they have more shapes than a pass can work through.
+
+A plan costs by shapes, and any tenant can make each pod a shape of its own. So a pass takes shapes in turn from each
+namespace. What was bought for before stays in: its node is on its way, and left out it would be given to others.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from kerf.engine.place.shapes import Kinds, queue_order
+from kerf.model.groups import group_of
+from kerf.model.pods import Pod
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The `pods` to plan for, in their order, and those that are `left` for a later pass."""
+
+    pods: tuple[Pod, ...]
+    left: tuple[Pod, ...] = ()
+
+
+@dataclass
+class _Unit:
+    """Pods of one namespace that are planned for together: equal ones, or a group."""
+
+    pods: list[Pod] = field(default_factory=list)
+    shapes: set[Hashable] = field(default_factory=set)
+    is_promised: bool = False
+    is_tried: bool = True
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        return (self.is_tried, *min(map(queue_order, self.pods)))
+
+
+@dataclass
+class _Turns:
+    """The shapes taken so far, in all and by namespace."""
+
+    most: int
+    fair: int
+    shapes: set[Hashable] = field(default_factory=set)
+    used: dict[str, int] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+
+    def take(self, namespace: str, unit: _Unit, *, is_promised: bool = False) -> bool:
+        """Take a unit where there is room for it, or where its namespace has had less than its share."""
+        more, used = len(unit.shapes - self.shapes), self.used.get(namespace, 0)
+        if not is_promised and len(self.shapes) + more > self.most and used + more > self.fair:
+            return False
+        self.shapes |= unit.shapes
+        self.used[namespace] = used + more
+        self.taken.update(pod.key for pod in unit.pods)
+        return True
+
+
+def portion(
+    pods: Sequence[Pod],
+    most: int,
+    is_promised: Callable[[Pod], bool] = lambda _: False,
+    tried: Collection[str] = (),
+    quota_namespaces: frozenset[str] = frozenset(),
+) -> Portion:
+    """Pods of at most `most` shapes, in turn from each namespace, the oldest first; all where they have no more.
+
+    `is_promised` says that a node was bought for a pod: such pods come on top, and count as turns of their namespace.
+    Pods whose uids are among `tried` come after the others, so what an earlier pass left comes first. A group is
+    taken whole or not at all. Cost: linear in the pods, and n log n in units.
+    """
+    if len(pods) <= most:
+        return Portion(tuple(pods))
+    kinds = Kinds(quota_namespaces)
+    shapes = {pod.key: kinds.of(pod) for pod in pods}
+    if len(set(shapes.values())) <= most:
+        return Portion(tuple(pods))
+    queues = _queues(pods, shapes, is_promised, frozenset(tried))
+    turns = _Turns(most, most // len(queues))
+    for namespace, units in queues.items():
+        for unit in units:
+            if unit.is_promised:
+                turns.take(namespace, unit, is_promised=True)
+    _take_in_turn(queues, turns)
+    return Portion(
+        tuple(pod for pod in pods if pod.key in turns.taken),
+        tuple(pod for pod in pods if pod.key not in turns.taken),
+    )
+
+
+def _queues(
+    pods: Iterable[Pod], shapes: dict[str, Hashable], is_promised: Callable[[Pod], bool], tried: frozenset[str]
+) -> dict[str, list[_Unit]]:
+    """The units of each namespace in their order; the namespaces in that of their first units."""
+    found: dict[str, dict[Hashable, _Unit]] = {}
+    for pod in pods:
+        unit = found.setdefault(pod.namespace, {}).setdefault(group_of(pod) or shapes[pod.key], _Unit())
+        unit.pods.append(pod)
+        unit.shapes.add(shapes[pod.key])
+        unit.is_promised |= is_promised(pod)
+        unit.is_tried &= pod.uid in tried
+    ordered = {name: sorted(units.values(), key=lambda unit: unit.order) for name, units in found.items()}
+    return dict(sorted(ordered.items(), key=lambda item: item[1][0].order))
+
+
+def _take_in_turn(queues: dict[str, list[_Unit]], turns: _Turns) -> None:
+    left = {name: [unit for unit in units if not unit.is_promised][::-1] for name, units in queues.items()}
+    for turn in count(1):
+        left = {name: units for name, units in left.items() if units}
+        if not left:
+            return
+        for name, units in left.items():
+            # What costs nothing is no turn; a group that is too large lets the next one have it.
+            while units and turns.used.get(name, 0) < turn:
+                turns.take(name, units.pop())
