@@ -7,6 +7,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
+from kerf.engine.lastword import heeded
 from kerf.engine.place.shapes import Kinds, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.world import World
@@ -32,7 +33,8 @@ class Relocation:
         # A group that is not there, or makes no sense, needs no room.
         out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
         waiting = waiting_pods(staying, world.supply, self._trial, out)
-        self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(waiting.pods)]
+        _, pods = heeded(waiting.pods, staying)
+        self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(pods)]
         quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
         self._kinds = Kinds(quota_namespaces)
         self._standing: dict[Hashable, Course] = {}

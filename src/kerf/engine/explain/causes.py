@@ -14,6 +14,7 @@ from kerf.model.causes import Cause, Lack
 from kerf.model.gpu import NVIDIA_MEMORY
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import money_text, quantity_text
+from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
@@ -198,6 +199,17 @@ def _(cause: causes.Gated) -> str:
     if cause.by_kueue:
         return f"held by Kueue, which has not admitted it: {gates}"
     return f"held back by scheduling gates: {gates}"
+
+
+@cause_text.register
+def _(cause: RejectedByScheduler) -> str:
+    where = f"node {cause.nodes[0]}" if len(cause.nodes) == 1 else f"nodes {', '.join(cause.nodes)}"
+    return f'{cause.scheduler} refuses it on {where}, where the plan has room for it: "{cause.said}"'
+
+
+@cause_text.register
+def _(cause: AnotherIsTried) -> str:
+    return f'{cause.scheduler} refused it before, and pod {cause.pod} of its workload is tried first: "{cause.said}"'
 
 
 @cause_text.register
