@@ -42,7 +42,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     chosen = whole(groups, partial(place_and_buy, world, options))
     made = chosen.outcome
     floors, unmet = floor_launches(world.snapshot, world.supply, made.ledger, made.launches)
-    now = paced((*made.launches, *floors), made.bought, world.snapshot)
+    now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
     idle = _idle(world, made)
     decision = Decision(
         world,

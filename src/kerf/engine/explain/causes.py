@@ -12,6 +12,7 @@ from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
 from kerf.model.gpu import NVIDIA_MEMORY
+from kerf.model.market import TriedAlone
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import money_text, quantity_text
 from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
@@ -235,6 +236,11 @@ def _(cause: causes.Paced) -> str:
     launches = counted(cause.per_minute, "launch") if cause.per_minute == 1 else f"{cause.per_minute} launches"
     wait = duration_text(cause.wait_s)
     return f"paced: NodePool {cause.pool} makes {launches} a minute; next in {wait}"
+
+
+@cause_text.register
+def _(cause: TriedAlone) -> str:
+    return f"the last nodes of {cause.instance_type} failed in NodePool {cause.pool}, so one is tried first"
 
 
 @cause_text.register
