@@ -11,7 +11,6 @@ from kerf.model.rejections import REJECTED, Rejection, asked_by, written
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 
-
 def rejected(name: str = "p", again_s: float = 400, owner: Owner | None = None) -> Pod:
     """A pod that its scheduler refused on node-1."""
     pod = a_pod(name, uid=name, owner=owner, cpu=1, unschedulable="0/1 nodes are available.")
@@ -32,7 +31,9 @@ def test_nothing_is_planned_for_a_rejected_pod_and_it_is_told_why() -> None:
 
     assert ((), ()) == (decision.placements, decision.launches)
     assert Stage.SCHEDULER == unplaced.stage
-    assert 'default-scheduler refuses it on node node-1, where the plan has room for it: "it "says" no"' == unplaced.reason
+    assert (
+        'default-scheduler refuses it on node node-1, where the plan has room for it: "it "says" no"' == unplaced.reason
+    )
     assert unplaced.hint.endswith("or until 1970-01-01T00:06:40Z")
 
 

@@ -51,6 +51,8 @@ def test_a_missing_claim_that_is_named_no_more_ends_it() -> None:
     """What the scheduler says of the pod alone has changed; what it says of nodes changes with every node."""
     assert is_in_force(replace(rejected(MISSING), unschedulable=MISSING.replace("0/3", "0/2")))
     assert not is_in_force(replace(rejected(MISSING), unschedulable=APART))
+    assert is_in_force(rejected(MISSING), now_s=10_000)
+    assert not is_in_force(rejected(MISSING, times=5), now_s=10_000)
     assert is_in_force(replace(rejected(), unschedulable="0/2 nodes are available: 2 Insufficient nvidia.com/gpu."))
 
 

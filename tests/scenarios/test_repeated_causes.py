@@ -1,5 +1,5 @@
-"""F9: a cause that repeats backs off. A day of each beside a healthy workload: at most twenty launches of it, what waits
-says when the next try is, and the healthy pods are served as if they were alone. The long tier plays a week."""
+"""F9: a cause that repeats backs off. A day of each beside a healthy workload: at most twenty launches of it, what
+waits says when the next try is, and the healthy pods are served as if they were alone. The long tier plays a week."""
 
 from collections import Counter
 from pathlib import Path
@@ -85,8 +85,8 @@ def flapping(days: int) -> tuple[str, list[str]]:
 
 
 def rejected(days: int) -> tuple[str, list[str]]:
-    """No scheduler ever binds the pods: their claim of a volume is missing."""
-    return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2, part=PARTS["a missing claim"]), []
+    """No scheduler ever binds the pods: they want to be beside a pod that is not there."""
+    return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2, part=PARTS["affinity to nobody"]), []
 
 
 CAUSES = [never_joins, never_registers, flapping, rejected]
@@ -147,6 +147,8 @@ def test_the_claim_says_from_when_it_may_be_replaced_for_its_price(tmp_path: Pat
 
 def without_replies(directory: Path, days: int) -> SimulationReport:
     """From the twentieth minute on no launch is answered; what runs before that stays."""
+    objects = pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=0)
+    objects += pool("well", "g4dn.xlarge") + selecting("good", "well")
     timeline = "[{at: 20m, lostReply: {launches: 1000000}}, {at: 21m, scale: {deployment: web, replicas: 3}}]"
     text = f"""\
 apiVersion: kerf.dev/v1alpha1
@@ -156,7 +158,7 @@ spec:
   duration: {days * 24}h
   timeline: {timeline}
   objects:
-{pool("ill", "g5.xlarge")}{selecting("web", "ill", replicas=0)}{pool("well", "g4dn.xlarge")}{selecting("good", "well")}"""
+{objects}"""
     path = directory / "s.yaml"
     path.write_text(text, encoding="utf-8")
     return run(read_scenario(str(path)))

@@ -3,10 +3,11 @@
 "Twice" is what the API shows of attempts, and that is little. kube-scheduler writes the condition `PodScheduled` when
 its message changes, and nothing when it says the same again: neither `lastTransitionTime` (the status stays False) nor
 `lastProbeTime` (never set). Events of type FailedScheduling are counted up at most once in some minutes, dropped under
-load, and may be Kerf's own. So two things are relied on. A message that changes is an attempt. And kube-scheduler tries
-each pod again at least every five minutes, looked at each thirty seconds (`podMaxInUnschedulablePodsDuration`), whatever
-happens: after twice that time it has tried twice. While no scheduler runs at all this is wrong. Then the pod waits
-longer for its next node by one pause, and its scheduler binds it to the one that is there as soon as it is back.
+load, and may be Kerf's own. So two things are relied on. A message that changes is an attempt. And kube-scheduler
+tries each pod again at least every five minutes, which it looks at each thirty seconds, whatever happens
+(`podMaxInUnschedulablePodsDuration`): after twice that time it has tried twice. While no scheduler runs at all this is
+wrong. Then the pod waits longer for its next node by one pause, and its scheduler binds it to the one that is there as
+soon as it is back.
 
 Kerf writes no condition of a pod, so its own words are never taken for the scheduler's.
 """
@@ -22,7 +23,16 @@ from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 from kerf.model.promises import read
-from kerf.model.rejections import REJECTED, Rejection, Workload, asked_by, rejection_of, workload_of, written
+from kerf.model.rejections import (
+    FREE_TRIES,
+    REJECTED,
+    Rejection,
+    Workload,
+    asked_by,
+    rejection_of,
+    workload_of,
+    written,
+)
 from kerf.model.snapshot import ClusterNode, Deleted, Event, Synced, Watched
 from kerf.ports import Conflict, NotFound
 from kerf.state import ClusterState
@@ -30,8 +40,6 @@ from kerf.state import ClusterState
 _TWO_ATTEMPTS_S = 2 * (300 + 30)
 """After so long any pod was tried twice."""
 _AGAIN_S = 30.0
-_FREE_TRIES = 4
-"""A pod that is made again is tried at once, until its workload was rejected so often."""
 _FORGOTTEN_S = 86_400.0
 _ALL = "pods"
 
@@ -111,12 +119,12 @@ class LastWord:
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Pods that a scheduler refuses anew, and those that have come to a node with our note."""
         if isinstance(event, Synced):
-            return (_ALL, *(pod.key for pod in self._state.pods() if REJECTED in pod.annotations and pod.node_name))
+            return (_ALL,)
         pod = event.value
         if not isinstance(pod, Pod) or isinstance(event, Deleted):
             return ()
         if pod.node_name:
-            return (pod.key,) if REJECTED in pod.annotations else ()
+            return (pod.key,) if REJECTED in pod.annotations and workload_of(pod) in self._tries else ()
         said = previous.unschedulable if isinstance(previous, Pod) and previous.uid == pod.uid else ""
         if not pod.unschedulable or pod.unschedulable == said:
             return ()
@@ -124,16 +132,18 @@ class LastWord:
         return (_ALL,)
 
     async def reconcile(self, key: str) -> Result:
-        """Note what has been refused long enough; take the note from a pod that has its place."""
+        """Note what has been refused long enough; forget how often once a pod has its place."""
         if key != _ALL:
-            return await self._tidy(key)
+            return self._bound(key)
         now_s = self._ports.clock.now_s()
         waiting = [pod for pod in self._state.pending() if pod.unschedulable]
         for pod in waiting:
             expected = self._expectations.of(pod)
             if expected is not None and self._is_refused(expected, now_s):
                 await self._reject(pod, expected, now_s)
-            elif self._tries and rejection_of(pod) is None:
+            elif REJECTED in pod.annotations and (held := rejection_of(pod)) is not None:
+                await self._renew(pod, held, now_s)
+            elif self._tries:
                 await self._inherit(pod, now_s)
         return Result(_AGAIN_S) if waiting else DONE
 
@@ -156,8 +166,7 @@ class LastWord:
             # Of one wave: each of a hundred equal pods must not double the pause.
             times, again_s = tries.times, tries.last.again_s
         else:
-            pause_s = self._settings.back_off_s * 2 ** min(known, 30)
-            times, again_s = known + 1, now_s + min(pause_s, self._settings.back_off_most_s)
+            times, again_s = known + 1, now_s + self._pause_s(known)
         pools = {node.claim.node_pool} if node.claim is not None else set()
         generations = tuple((p.name, p.generation) for p in self._state.pools() if p.name in pools)
         nodes = tuple(dict.fromkeys((*(before.nodes if before is not None else ()), node.name)))
@@ -165,7 +174,9 @@ class LastWord:
         made = Rejection(pod.uid, asked_by(pod), said, nodes, generations, times, int(now_s), int(again_s))
         self._tries[workload] = _Tries(times, made)
         if await self._note(pod, made):
-            self._ports.recorder.record(events.rejected(pod.key, pod.spec.scheduler_name, node.name, said, again_s))
+            self._ports.recorder.record(
+                events.rejected(pod.key, pod.spec.scheduler_name, node.name, said, made.retry_s(pod))
+            )
             if node.claim is not None:
                 self._ports.recorder.record(events.not_used(node.claim.name, pod.key, pod.spec.scheduler_name, said))
         await self._extend(workload, made)
@@ -178,10 +189,28 @@ class LastWord:
                 continue
             await self._note(pod, replace(held, times=made.times, again_s=made.again_s))
 
+    async def _renew(self, pod: Pod, held: Rejection, now_s: float) -> None:
+        """The pause is over, and the scheduler still says that the pod itself lacks something.
+
+        It counts as another rejection where a node was bought meanwhile. That is so in a cluster without nodes, whose
+        scheduler looks at a pod only once there is one.
+        """
+        if now_s < held.again_s or not held.is_named(pod):
+            return
+        times = held.times + bool(self._state.claims_for(pod.key))
+        again_s = int(now_s + self._pause_s(times - 1))
+        made = replace(held, said=pod.unschedulable, times=times, at_s=int(now_s), again_s=again_s)
+        self._tries[workload_of(pod)] = _Tries(times, made)
+        await self._note(pod, made)
+
+    def _pause_s(self, known: int) -> float:
+        """How long nothing is planned after so many earlier rejections."""
+        return min(self._settings.back_off_s * 2 ** min(known, 30), self._settings.back_off_most_s)
+
     async def _inherit(self, pod: Pod, now_s: float) -> None:
-        """A workload that was rejected many times gets no further try by making its pods again."""
+        """A workload that was rejected many times gets no further try by making its pods again, or changing them."""
         tries = self._tries.get(workload_of(pod))
-        if tries is None or tries.times < _FREE_TRIES or now_s >= tries.last.again_s or pod.uid == tries.last.uid:
+        if tries is None or tries.times < FREE_TRIES or now_s >= tries.last.again_s:
             return
         await self._note(pod, replace(tries.last, uid=pod.uid, asked=asked_by(pod)))
 
@@ -193,9 +222,9 @@ class LastWord:
             return False
         return True
 
-    async def _tidy(self, key: str) -> Result:
+    def _bound(self, key: str) -> Result:
+        """A pod has its place after all: its workload begins anew. The note stays, for whoever would move the pod."""
         pod = self._state.pod(key)
         if pod is not None and pod.node_name and REJECTED in pod.annotations:
             self._tries.pop(workload_of(pod), None)
-            await self._ports.writer.annotate_pod(pod, {REJECTED: None})
         return DONE

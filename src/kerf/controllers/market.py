@@ -88,7 +88,9 @@ class MarketBook:
     def _on_trial(self, snapshot: ClusterSnapshot) -> tuple[frozenset[tuple[str, str]], tuple[BackOff, ...]]:
         """Types that may be launched one at a time, and those of which that one is on its way, so no other may."""
         now = self.clock.now_s()
-        failed = {key: held for key, held in self._back_offs.items() if held.until_s <= now < held.until_s + _FORGOTTEN_S}
+        failed = {
+            key: held for key, held in self._back_offs.items() if held.until_s <= now < held.until_s + _FORGOTTEN_S
+        }
         if not failed:
             return frozenset(), ()
         latest_s = sum((self.settings.launch_deadline_s, 2 * self.settings.registration_deadline_s))
@@ -181,6 +183,4 @@ def _is_same(market: Market, last: Market) -> bool:
 
 def _active(held: Mapping[tuple[str, str], _Refusal], now_s: float) -> tuple[BackOff, ...]:
     """What is left alone just now."""
-    return tuple(
-        BackOff(*key, each.until_s, each.reason) for key, each in sorted(held.items()) if each.until_s > now_s
-    )
+    return tuple(BackOff(*key, each.until_s, each.reason) for key, each in sorted(held.items()) if each.until_s > now_s)

@@ -40,7 +40,7 @@ def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusa
             planned.append(pod)
         elif found.is_in_force(pod, generations, snapshot.taken_at_s):
             refusals.append(Refusal((pod,), Stage.SCHEDULER, _cause(pod, found)))
-        elif snapshot.taken_at_s < found.again_s:
+        elif snapshot.taken_at_s < found.again_s or found.retry_s(pod) is None:
             planned.append(_elsewhere(pod, found, snapshot))
         else:
             resumed.append((pod, found))
@@ -57,13 +57,23 @@ def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusa
 
 def resumed_at(pods: Iterable[Pod], now_s: float) -> tuple[str, ...]:
     """The pods whose pause is over: with each of them a plan may differ, though nothing else has changed."""
-    held = ((pod, rejection_of(pod)) for pod in pods if REJECTED in pod.annotations)
-    return tuple(pod.key for pod, found in held if found is not None and now_s >= found.again_s)
+    found = ((pod, rejection_of(pod)) for pod in pods if REJECTED in pod.annotations)
+    return tuple(pod.key for pod, held in found if held is not None and now_s >= held.again_s)
+
+
+def unmovable(snapshot: ClusterSnapshot) -> frozenset[Workload]:
+    """Workloads of which a pod was rejected: where the plan sees room for their pods, their scheduler may see none.
+
+    Moved, they would be rejected again, and their node bought anew. Cost: linear in the pods.
+    """
+    bound = (pod for node in snapshot.nodes for pod in node.pods)
+    noted = (pod for pods in (bound, snapshot.pending) for pod in pods if REJECTED in pod.annotations)
+    return frozenset(workload_of(pod) for pod in noted if rejection_of(pod) is not None)
 
 
 def _cause(pod: Pod, found: Rejection) -> RejectedByScheduler:
     nodes = tuple(map(Name, found.nodes))
-    return RejectedByScheduler(Name(pod.spec.scheduler_name), nodes, Quoted(found.said), found.again_s)
+    return RejectedByScheduler(Name(pod.spec.scheduler_name), nodes, Quoted(found.said), found.retry_s(pod))
 
 
 def _elsewhere(pod: Pod, found: Rejection, snapshot: ClusterSnapshot) -> Pod:

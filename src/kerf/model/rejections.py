@@ -16,6 +16,8 @@ from kerf.model.printable import printable
 
 REJECTED = "kerf.dev/rejected"
 """Annotation of a pod: what its scheduler said of the node that was planned for it, and when Kerf tries again; JSON."""
+FREE_TRIES = 4
+"""So often a workload is tried again for a change alone; after that each try waits for the pause."""
 _MOST_SAID, _MOST_NODES = 300, 50
 _COUNT = re.compile(r"0/[0-9]+ nodes are available: ", re.ASCII)
 _NUMBERED = re.compile(r"[0-9]+ ", re.ASCII)
@@ -50,25 +52,40 @@ class Rejection:
     def is_in_force(self, pod: Pod, generations: Mapping[str, int], now_s: float) -> bool:
         """Whether nothing may be planned for the pod now; `generations` are those of the pools that there are.
 
-        It ends with time, and with each change that the API shows of what was refused: the pod's, a pool's, or that the
-        scheduler names something else that the pod itself lacks, such as a claim of a volume.
+        It ends with each change that the API shows of what was refused: the pod's or a pool's. Where the scheduler
+        names what the pod itself lacks, such as a claim of a volume, no node helps: it ends once that is named no more.
+        Else it ends with time.
         """
-        if now_s >= self.again_s or not self.is_of(pod):
+        if not self.is_of(pod) or any(generations.get(name) != generation for name, generation in self.pools):
             return False
-        if any(generations.get(name) != generation for name, generation in self.pools):
-            return False
-        own = _own_reasons(self.said)
-        return not own or not pod.unschedulable or not own.isdisjoint(_own_reasons(pod.unschedulable))
+        if self._goes_by_words(pod):
+            return self.is_named(pod)
+        return now_s < self.again_s
+
+    def retry_s(self, pod: Pod) -> float | None:
+        """When a node is planned for the pod whatever is said; None where only a change ends it."""
+        return None if self._goes_by_words(pod) else self.again_s
+
+    def is_named(self, pod: Pod) -> bool:
+        """Whether the scheduler still says that the pod itself lacks what it lacked then."""
+        return not _own_reasons(self.said).isdisjoint(_own_reasons(pod.unschedulable))
+
+    def _goes_by_words(self, pod: Pod) -> bool:
+        """Whether what the scheduler says now decides. Without any node it says nothing else, and looks at no pod.
+
+        After a few times it is time alone: a scheduler could word what the pod lacks anew each time.
+        """
+        return bool(_own_reasons(self.said) and _COUNT.match(pod.unschedulable)) and self.times <= FREE_TRIES
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedByScheduler(Cause):
-    """The scheduler refused the pod on nodes that have room for it; tried again at `again_s`, on other nodes."""
+    """The scheduler refused the pod on nodes that have room for it; tried again at `retry_s`, on other nodes."""
 
     scheduler: Name
     nodes: tuple[Name, ...]
     said: Quoted
-    again_s: float
+    retry_s: float | None
 
 
 @dataclass(frozen=True, slots=True)

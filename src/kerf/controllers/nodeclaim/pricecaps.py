@@ -58,7 +58,9 @@ class PriceCaps:
         """From when the node may be replaced, where its price went to and fro; empty where that is now."""
         mine = (claim.node_pool, planned_type(claim))
         until = next((p.until_s for p in self._book.pauses() if (p.node_pool, p.instance_type) == mine), None)
-        return "" if until is None else f"; its price goes to and fro, replaced at {instant_text(until)} at the earliest"
+        return (
+            "" if until is None else f"; its price goes to and fro, replaced at {instant_text(until)} at the earliest"
+        )
 
     async def _mark(self, claim: NodeClaim, text: str) -> None:
         held = claim.condition(PRICE_CAP_EXCEEDED)

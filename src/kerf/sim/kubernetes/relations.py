@@ -1,7 +1,7 @@
-"""What a pod asks of other pods and of volumes: kube-scheduler's InterPodAffinity and VolumeBinding, required terms only.
+"""What a pod asks of other pods and of volumes: kube-scheduler's InterPodAffinity and VolumeBinding, required terms.
 
-Kerf plans without them, so these are where its plan and the scheduler differ. Namespace selectors and
-`matchLabelKeys` are left out; a claim of a volume is missing, or bound to a volume, and never waits for its provisioner.
+Kerf plans without them, so these are where its plan and the scheduler differ. Namespace selectors and `matchLabelKeys`
+are left out; a claim of a volume is missing, or bound to a volume, and never waits for its provisioner.
 """
 
 from collections.abc import Iterable, Mapping

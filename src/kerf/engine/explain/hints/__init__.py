@@ -41,10 +41,11 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice(
                 "it comes when others leave room; without its label kerf.dev/opportunistic a node would be bought"
             )
-        case RejectedByScheduler(again_s=again_s):
+        case RejectedByScheduler(retry_s=retry_s):
+            until = "" if retry_s is None else f", or until {instant_text(retry_s)}"
             return Advice(
-                "Kerf plans no other node for it until the pod, its NodePool or what the scheduler names has changed, "
-                f"or until {instant_text(again_s)}"
+                "Kerf plans no other node for it until the pod, its NodePool or what the scheduler names has changed"
+                f"{until}"
             )
         case causes.Paced(pool):
             return Advice(f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {pool} lets it come sooner")
