@@ -19,8 +19,8 @@ from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decision import Decision
 from kerf.model import events
+from kerf.model.groups import group_of
 from kerf.model.nodeclaim import INITIALIZED
-from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 from kerf.model.promises import read
 from kerf.model.rejections import (
@@ -35,6 +35,7 @@ from kerf.model.rejections import (
 )
 from kerf.model.snapshot import ClusterNode, Deleted, Event, Synced, Watched
 from kerf.ports import Conflict, NotFound
+from kerf.sharing.hami.pinning import is_pinned
 from kerf.state import ClusterState
 
 _TWO_ATTEMPTS_S = 2 * (300 + 30)
@@ -73,15 +74,19 @@ class Expectations:
         self._held: dict[str, _Expected] = {}
 
     def expect(self, decision: Decision, now_s: float) -> None:
-        """Take note of a decision. A node from which others must go first takes nobody yet."""
+        """Take note of a decision.
+
+        A node from which others must go first takes nobody yet, and a group waits for the last node of its pods.
+        """
         busy = {eviction.node for eviction in decision.evictions}
         snapshot, held = decision.world.snapshot, self._held
+        there = {each.pod.pod: node for each in decision.placements if (node := snapshot.node(each.node)) is not None}
+        up = {key: node for key, node in there.items() if _is_up(node) and node.name not in busy}
+        late = {group_of(pod) for pod in decision.pending if pod.key not in up} - {None}
         self._held = {}
-        for placement in decision.placements:
-            pod, node = self._state.pod(placement.pod.pod), snapshot.node(placement.node)
-            if pod is None or is_virtual(pod.key) or pod.is_opportunistic or node is None or node.name in busy:
-                continue
-            if node.node is None or not node.is_initialized:
+        for pod in decision.pending:
+            node = up.get(pod.key)
+            if node is None or not _is_free(pod) or group_of(pod) in late:
                 continue
             before = held.get(pod.uid)
             is_same = before is not None and before.node == node.name
@@ -96,6 +101,15 @@ class Expectations:
     def of(self, pod: Pod) -> _Expected | None:
         """What is expected of a pod; None for nothing."""
         return self._held.get(pod.uid)
+
+
+def _is_up(node: ClusterNode) -> bool:
+    return node.node is not None and node.is_initialized
+
+
+def _is_free(pod: Pod) -> bool:
+    """Whether nothing of ours keeps the pod from its node: no gate, no pin on a card; it has a right to its place."""
+    return not pod.is_opportunistic and not pod.spec.scheduling_gates and not is_pinned(pod)
 
 
 def _since_s(pod: Pod, node: ClusterNode, now_s: float) -> float:
