@@ -1,6 +1,7 @@
 """What a scheduler said of a pod is noted on the pod, and holds until pod, pool or what is named has changed."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ MISSING = '0/3 nodes are available: persistentvolumeclaim "data" not found. pree
 APART = "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 Insufficient nvidia.com/gpu."
 
 
-def rejected(said: str = APART, **given: object) -> Pod:
+def rejected(said: str = APART, **given: Any) -> Pod:
     """A pod with a note of the instant 100, in force until 400."""
     pod = a_pod(uid="u", unschedulable=said)
     held = Rejection("u", asked_by(pod), said, ("node-1",), (("gpu", 3),), 1, 100, 400)
@@ -35,7 +36,7 @@ def test_it_holds_while_nothing_changes() -> None:
     [{"uid": "v"}, {"labels": {"app": "other"}}, {"annotations": {}}, {"annotations": {REJECTED: "{"}}],
     ids=["made again", "labelled", "taken away", "broken"],
 )
-def test_it_ends_when_the_pod_has_changed(change: dict[str, object]) -> None:
+def test_it_ends_when_the_pod_has_changed(change: dict[str, Any]) -> None:
     """Another pod of the name, another label, or no note that can be read."""
     assert not is_in_force(replace(rejected(), **change))
 

@@ -219,7 +219,7 @@ class LastWord:
 
     def _pause_s(self, known: int) -> float:
         """How long nothing is planned after so many earlier rejections."""
-        return min(self._settings.back_off_s * 2 ** min(known, 30), self._settings.back_off_most_s)
+        return min(self._settings.back_off_s * float(2 ** min(known, 30)), self._settings.back_off_most_s)
 
     async def _inherit(self, pod: Pod, now_s: float) -> None:
         """A workload that was rejected many times gets no further try by making its pods again, or changing them."""

@@ -98,8 +98,6 @@ class Scheduler:
                 self._queue.neighbours_changed()
         elif pod.node_name:
             self._queue.drop(pod.key)
-            if self._place.get(pod.key) != pod.node_name:
-                self._queue.neighbours_changed()
             self._put(pod)
         elif pod.deleted_s is not None or pod.spec.scheduler_name not in (DEFAULT_SCHEDULER, HAMI_SCHEDULER):
             self._queue.drop(pod.key)
@@ -109,6 +107,8 @@ class Scheduler:
             self._queue.take(pod, _only_nodes(obj["spec"]))
 
     def _put(self, pod: Pod) -> None:
+        if self._place.get(pod.key) != pod.node_name:
+            self._queue.neighbours_changed()
         self._unplace(pod.key)
         self._place[pod.key] = pod.node_name
         if is_averse(pod):
