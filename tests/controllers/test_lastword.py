@@ -42,7 +42,7 @@ def note(cluster: Cluster, name: str = "p") -> dict[str, Any]:
 
 
 def test_eleven_minutes_are_two_attempts_whatever_the_api_shows(cluster: Cluster) -> None:
-    """kube-scheduler writes nothing when it says the same again; the pod and the claim are told."""
+    """kube-scheduler writes nothing when it says the same again; events on pod and claim say it."""
     with_a_node(cluster, pod())
     cluster.at(655)
     assert {} == note(cluster)
@@ -155,7 +155,7 @@ def test_a_pod_of_a_group_is_not_rejected_while_the_others_nodes_are_on_their_wa
 
 
 def test_workloads_of_two_namespaces_have_two_counts(cluster: Cluster) -> None:
-    """A tenant's rejections lengthen nobody else's pause, though the workloads have one name."""
+    """A tenant's rejections lengthen no other tenant's pause, though the workloads have one name."""
     other = pod("o", owner="ReplicaSet", limits={"cpu": "100m"})
     other["metadata"]["namespace"] = "other"
     mine = pod(owner="ReplicaSet", limits={"cpu": "100m"})

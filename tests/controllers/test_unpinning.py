@@ -62,7 +62,7 @@ def test_a_pin_goes_once_its_pod_has_its_cards(cluster: Cluster, phase: str, is_
 
 
 def test_a_users_own_card_stays_on_a_bound_pod(cluster: Cluster) -> None:
-    """It is no pin of ours."""
+    """Kerf did not set it."""
     cluster.put(pod(node="node-1", annotations={USE: "GPU-a", "hami.io/bind-phase": "success"}))
     cluster.start(Pins(cluster.state, cluster.ports, cluster.settings))
 

@@ -24,7 +24,7 @@ def world(*pods: Pod, now_s: float = 200) -> World:
     return World(snapshot, a_market(an_instance_type()))
 
 
-def test_nothing_is_planned_for_a_rejected_pod_and_it_is_told_why() -> None:
+def test_nothing_is_planned_for_a_rejected_pod_and_it_says_why() -> None:
     """Neither the node that has room nor another; the hint names the instant."""
     decision = decide(world(rejected()))
     (unplaced,) = explain(decision).unplaced

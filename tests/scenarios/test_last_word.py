@@ -1,4 +1,4 @@
-"""The scheduler has the last word: what it refuses twice on a node that was bought is given back, told, and not bought
+"""The scheduler has the last word: what it refuses twice on a node that was bought is given back, said, and not bought
 again until something changes. Whole lives in virtual time, with the real controllers."""
 
 from pathlib import Path
@@ -24,9 +24,9 @@ POOL = """\
               - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
 """
 PARTS = {
-    "affinity to nobody": """\
+    "affinity to no pod": """\
               affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
-                {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: nobody}}}]}}
+                {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: absent}}}]}}
 """,
     "a missing claim": """\
               volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
@@ -41,7 +41,7 @@ PARTS = {
 """,
 }
 SAID = {
-    "affinity to nobody": "didn't match pod affinity rules",
+    "affinity to no pod": "didn't match pod affinity rules",
     "a missing claim": 'persistentvolumeclaim "data" not found',
     "matchFields": "didn't match Pod's node affinity/selector",
 }
@@ -92,11 +92,11 @@ def whys(report: SimulationReport, what: str, about: str = "") -> list[str]:
 
 @only_unusable
 def test_a_node_that_its_pod_cannot_use_is_given_back_with_the_schedulers_words(tmp_path: Path, why: str) -> None:
-    """G3: bought once, refused twice, given back; the pod is told what the scheduler said, and nothing is bought."""
+    """G3: bought once, refused twice, given back; the pod's event says what the scheduler said; nothing is bought."""
     report = simulated(tmp_path, "17m", deployment("web", PARTS[why]))
 
-    (told,) = whys(report, "RejectedByScheduler", "pod/")
-    assert SAID[why] in told
+    (message,) = whys(report, "RejectedByScheduler", "pod/")
+    assert SAID[why] in message
     assert (1, 1) == (report.totals.launches, report.totals.deletions)
     assert 0 == report.samples[-1].nodes
 
@@ -129,15 +129,15 @@ def test_the_second_replica_that_keeps_apart_gets_a_node_of_its_own(tmp_path: Pa
 
     assert 2 == len(times(report, "bound", "web"))
     assert 2 == report.samples[-1].nodes
-    (told,) = whys(report, "RejectedByScheduler", "pod/")
-    assert "didn't match pod anti-affinity rules" in told
+    (message,) = whys(report, "RejectedByScheduler", "pod/")
+    assert "didn't match pod anti-affinity rules" in message
 
 
 def test_a_pod_made_again_without_the_affinity_is_served(tmp_path: Path) -> None:
     """The pause is the old pod's, not the workload's."""
     (tmp_path / "good.yaml").write_text(dedent(deployment("web").replace("    - api", "      api", 1)))
     timeline = "[{at: 16m, apply: good.yaml}]"
-    report = simulated(tmp_path, "30m", deployment("web", PARTS["affinity to nobody"]), timeline=timeline)
+    report = simulated(tmp_path, "30m", deployment("web", PARTS["affinity to no pod"]), timeline=timeline)
 
     assert len(times(report, "bound", "web")) == 1
     assert times(report, "bound", "web")[0] <= 16 * 60 + 126 + 10

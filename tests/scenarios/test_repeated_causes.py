@@ -86,7 +86,7 @@ def flapping(days: int) -> tuple[str, list[str]]:
 
 def rejected(days: int) -> tuple[str, list[str]]:
     """No scheduler ever binds the pods: they want to be beside a pod that is not there."""
-    return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2, part=PARTS["affinity to nobody"]), []
+    return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2, part=PARTS["affinity to no pod"]), []
 
 
 CAUSES = [never_joins, never_registers, flapping, rejected]

@@ -66,7 +66,7 @@ class Expectations:
     """Where the last decision puts pods on nodes that are up, and since when it does.
 
     Lost at a restart. Of a node that was bought for the pod the claim says since when it is up; for others the time
-    begins anew.
+    begins again.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -76,7 +76,7 @@ class Expectations:
     def expect(self, decision: Decision, now_s: float) -> None:
         """Take note of a decision.
 
-        A node from which others must go first takes nobody yet, and a group waits for the last node of its pods.
+        A node from which others must go first takes no pod yet, and a group waits for the last node of its pods.
         """
         busy = {eviction.node for eviction in decision.evictions}
         snapshot, held = decision.world.snapshot, self._held
@@ -108,7 +108,7 @@ def _is_up(node: ClusterNode) -> bool:
 
 
 def _is_free(pod: Pod) -> bool:
-    """Whether nothing of ours keeps the pod from its node: no gate, no pin on a card; it has a right to its place."""
+    """Whether Kerf itself does not keep the pod off: no gate, no pin on a card; it has a right to its place."""
     return not pod.is_opportunistic and not pod.spec.scheduling_gates and not is_pinned(pod)
 
 
@@ -131,7 +131,7 @@ class LastWord:
         self._tries: dict[Workload, _Tries] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Pods that a scheduler refuses anew, and those that have come to a node with our note."""
+        """Pods of which a scheduler says something new, and those that have come to a node with our note."""
         if isinstance(event, Synced):
             return (_ALL,)
         pod = event.value
@@ -237,7 +237,7 @@ class LastWord:
         return True
 
     def _bound(self, key: str) -> Result:
-        """A pod has its place after all: its workload begins anew. The note stays, for whoever would move the pod."""
+        """A pod has its place after all: its workload begins again. The note stays: consolidation reads it."""
         pod = self._state.pod(key)
         if pod is not None and pod.node_name and REJECTED in pod.annotations:
             self._tries.pop(workload_of(pod), None)

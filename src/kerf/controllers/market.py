@@ -45,7 +45,7 @@ class MarketBook:
     _sold_out: dict[OfferingKey, _Refusal] = field(default_factory=dict)
     _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     _crossings: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
-    _dear: frozenset[tuple[str, str]] = frozenset()
+    _over_cap: frozenset[tuple[str, str]] = frozenset()
     _last: Market | None = None
     _offers: Sequence[Sequence[InstanceType]] = ()
     _types: tuple[InstanceType, ...] = ()
@@ -115,19 +115,19 @@ class MarketBook:
         The first rise is answered at once. One that comes again within a day is answered when it has lasted 5 minutes,
         then 10, doubling to 2 hours: a price that goes to and fro moves no pods.
         """
-        snapshot, dear = world.snapshot, dict[tuple[str, str], str]()
+        snapshot, over_cap = world.snapshot, dict[tuple[str, str], str]()
         for node in snapshot.nodes:
             claim = node.claim
             if claim is None or node.is_deleting:
                 continue
             over = excess(node, snapshot.pool(claim.node_pool), world.supply)
             if over is not None:
-                dear[claim.node_pool, planned_type(claim)] = cause_text(over)
+                over_cap[claim.node_pool, planned_type(claim)] = cause_text(over)
         limits = (self.settings.back_off_s, self.settings.back_off_most_s)
-        for key, text in sorted(dear.items()):
-            if key not in self._dear:
+        for key, text in sorted(over_cap.items()):
+            if key not in self._over_cap:
                 self._cross(key, text, limits)
-        self._dear = frozenset(dear)
+        self._over_cap = frozenset(over_cap)
 
     def _cross(self, key: tuple[str, str], text: str, limits: tuple[float, float]) -> None:
         now, before = self.clock.now_s(), self._crossings.get(key)

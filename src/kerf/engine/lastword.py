@@ -1,6 +1,6 @@
 """The scheduler has the last word: for a pod that it refused on its planned node nothing is planned for a while.
 
-So the node is held for nobody and goes by the ordinary rules, and no other is bought meanwhile. After that the pod may
+So the node is held for no pod and goes by the ordinary rules, and no other is bought meanwhile. After that the pod may
 go to any node but those that were refused. Of a workload one pod is tried at a time: a wrong guess costs one node.
 """
 
@@ -64,7 +64,7 @@ def resumed_at(pods: Iterable[Pod], now_s: float) -> tuple[str, ...]:
 def unmovable(snapshot: ClusterSnapshot) -> frozenset[Workload]:
     """Workloads of which a pod was rejected: where the plan sees room for their pods, their scheduler may see none.
 
-    Moved, they would be rejected again, and their node bought anew. Cost: linear in the pods.
+    Moved, they would be rejected again, and their node bought again. Cost: linear in the pods.
     """
     bound = (pod for node in snapshot.nodes for pod in node.pods)
     noted = (pod for pods in (bound, snapshot.pending) for pod in pods if REJECTED in pod.annotations)

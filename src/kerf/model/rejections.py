@@ -73,7 +73,7 @@ class Rejection:
     def _goes_by_words(self, pod: Pod) -> bool:
         """Whether what the scheduler says now decides. Without any node it says nothing else, and looks at no pod.
 
-        After a few times it is time alone: a scheduler could word what the pod lacks anew each time.
+        After a few times it is time alone: a scheduler could word what the pod lacks differently each time.
         """
         return bool(_own_reasons(self.said) and _COUNT.match(pod.unschedulable)) and self.times <= FREE_TRIES
 

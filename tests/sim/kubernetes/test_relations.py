@@ -49,7 +49,7 @@ def test_pods_that_keep_apart_take_a_node_each_and_the_third_waits(cluster: Clus
     assert "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules." == said(cluster, waiting)
 
 
-def test_who_is_kept_off_by_others_is_told_so(cluster: Cluster) -> None:
+def test_what_others_keep_off_learns_it(cluster: Cluster) -> None:
     """It asks for nothing itself."""
     cluster.create(*(related(f"web-{number}", "podAntiAffinity") for number in range(2)))
     plain = cpu_pod("plain")
