@@ -2,7 +2,10 @@
 waits says when the next try is, and the healthy pods are served as if they were alone. The long tier plays a week."""
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -89,7 +92,8 @@ def rejected(days: int) -> tuple[str, list[str]]:
     return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2, part=PARTS["affinity to no pod"]), []
 
 
-CAUSES = [never_joins, never_registers, flapping, rejected]
+Cause = Callable[[int], tuple[str, list[str]]]
+CAUSES: list[Cause] = [never_joins, never_registers, flapping, rejected]
 every_cause = pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.__name__)
 
 
@@ -105,44 +109,53 @@ def is_served(report: SimulationReport, days: int) -> bool:
     return len(bound) == len(due) and all(0 <= at - begin <= 150 for at, begin in zip(bound, due, strict=True))
 
 
-def check(directory: Path, cause: object, days: int) -> SimulationReport:
-    """Play it and look at what must hold."""
-    assert callable(cause)
-    report = lived(directory, days, *cause(days))
+def played(cause: Cause, days: int) -> SimulationReport:
+    """The pool of that cause, beside the healthy one."""
+    with TemporaryDirectory() as directory:
+        return lived(Path(directory), days, *cause(days))
+
+
+@cache
+def first_day(cause: Cause) -> SimulationReport:
+    """Played once for all tests that look at it."""
+    return played(cause, 1)
+
+
+def check(report: SimulationReport, days: int) -> None:
+    """What must hold on each day."""
     found = launches_a_day(report)
 
     assert found
     assert {} == {day: number for day, number in found.items() if number > MOST}
     assert is_served(report, days)
-    return report
 
 
 @every_cause
-def test_a_day_of_a_repeated_cause_costs_at_most_twenty_launches(tmp_path: Path, cause: object) -> None:
+def test_a_day_of_a_repeated_cause_costs_at_most_twenty_launches(cause: Cause) -> None:
     """Each cause by itself."""
-    check(tmp_path, cause, 1)
+    check(first_day(cause), 1)
 
 
 @pytest.mark.long
 @every_cause
-def test_a_week_of_a_repeated_cause_costs_at_most_twenty_launches_a_day(tmp_path: Path, cause: object) -> None:
-    """And no day is worse than the first."""
-    check(tmp_path, cause, 7)
+def test_a_week_of_a_repeated_cause_costs_at_most_twenty_launches_a_day(cause: Cause) -> None:
+    """Of seven days none costs more."""
+    check(played(cause, 7), 7)
 
 
 @pytest.mark.parametrize("cause", [never_joins, never_registers], ids=lambda cause: cause.__name__)
-def test_the_pod_says_until_when_the_type_backs_off(tmp_path: Path, cause: object) -> None:
+def test_the_pod_says_until_when_the_type_backs_off(cause: Cause) -> None:
     """The instant of the next try, in its event."""
-    report = check(tmp_path, cause, 1)
+    said = whys(first_day(cause), "FailedScheduling", "web")
 
-    assert any("backs off in NodePool ill until 2026-01-05T" in why for why in whys(report, "FailedScheduling", "web"))
+    assert any("backs off in NodePool ill until 2026-01-05T" in why for why in said)
 
 
-def test_the_claim_says_from_when_it_may_be_replaced_for_its_price(tmp_path: Path) -> None:
+def test_the_claim_says_from_when_it_may_be_replaced_for_its_price() -> None:
     """Once the price has gone to and fro."""
-    report = check(tmp_path, flapping, 1)
+    said = whys(first_day(flapping), "PriceCapExceeded")
 
-    assert any("its price goes to and fro, replaced at 2026-01-05T" in why for why in whys(report, "PriceCapExceeded"))
+    assert any("its price goes to and fro, replaced at 2026-01-05T" in why for why in said)
 
 
 def without_replies(directory: Path, days: int) -> SimulationReport:
