@@ -50,7 +50,7 @@ class Settings:
     sold_out_s: float = _setting(3 * 60, "Leave a sold-out offering alone at first.")
     sold_out_most_s: float = _setting(30 * 60, "Leave a sold-out offering alone at most.")
     back_off_s: float = _setting(5 * 60, "Leave a type that failed alone at first.")
-    back_off_most_s: float = _setting(30 * 60, "Leave a type that failed alone at most.")
+    back_off_most_s: float = _setting(2 * 3600, "Leave a type that failed alone at most.")
     most_shapes: int = _setting(400, "Plan for pods of so many kinds at a time; the others come in a later pass.")
     plugin_namespaces: tuple[str, ...] = _setting(
         PLUGIN_NAMESPACES, "Read how GPUs are shared from ConfigMaps of these namespaces alone."

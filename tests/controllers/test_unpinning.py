@@ -50,3 +50,20 @@ def test_a_pod_that_is_held_for_no_node_is_let_go_at_once(cluster: Cluster) -> N
     cluster.start(Pins(cluster.state, cluster.ports, cluster.settings))
 
     assert {} == dict(cluster.pod().annotations)
+
+
+@pytest.mark.parametrize("phase, is_kept", [("allocating", True), ("success", False)])
+def test_a_pin_goes_once_its_pod_has_its_cards(cluster: Cluster, phase: str, is_kept: bool) -> None:
+    """G8: HAMi reads it while it chooses, and never again."""
+    cluster.put(pod(node="node-1", annotations={USE: "GPU-a", PINNED: str(START_S), "hami.io/bind-phase": phase}))
+    cluster.start(Pins(cluster.state, cluster.ports, cluster.settings))
+
+    assert is_kept == (USE in cluster.pod().annotations) == (PINNED in cluster.pod().annotations)
+
+
+def test_a_users_own_card_stays_on_a_bound_pod(cluster: Cluster) -> None:
+    """Kerf did not set it."""
+    cluster.put(pod(node="node-1", annotations={USE: "GPU-a", "hami.io/bind-phase": "success"}))
+    cluster.start(Pins(cluster.state, cluster.ports, cluster.settings))
+
+    assert USE in cluster.pod().annotations

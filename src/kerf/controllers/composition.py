@@ -7,6 +7,7 @@ from kerf.config import Settings
 from kerf.controllers.actuator import Actuator, Shadow, ShadowRecorder
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import DisruptionController
+from kerf.controllers.lastword import LastWord
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Followed
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
@@ -46,6 +47,7 @@ def compose(
     usage = UsageBook()
 
     def controllers() -> tuple[Controller, ...]:
+        provisioning = Provisioning(state, ports, book, actuator, settings)
         return (
             PodEvents(state, ports),
             Lifecycle(state, ports, book, settings),
@@ -56,7 +58,8 @@ def compose(
             SharingStatus(state, ports, book),
             PriceCaps(state, ports, book, settings),
             Prewarm(state, ports),
-            Provisioning(state, ports, book, actuator, settings),
+            provisioning,
+            LastWord(state, ports, provisioning.expectations, settings),
             ProvisioningRequests(state, ports, book, settings),
             DisruptionController(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),

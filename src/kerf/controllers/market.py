@@ -4,19 +4,25 @@ What is remembered here (sold-out offerings, types that failed) only saves tries
 again. What must survive a restart, the memory that cards really registered, is an annotation on the NodePool.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kerf.cloudprovider import CloudProvider
 from kerf.config import Settings
+from kerf.engine.explain.causes import cause_text
+from kerf.engine.supply.caps import excess
+from kerf.engine.world import World
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
+from kerf.model.promises import planned_type
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.state import observed_memory
 
 _Key = TypeVar("_Key")
+_FORGOTTEN_S = 86_400.0
+"""A failure counts for so long, unless a node of its type comes up."""
 
 
 @dataclass
@@ -26,6 +32,7 @@ class _Refusal:
     times: int
     until_s: float
     reason: str
+    at_s: float = 0
 
 
 @dataclass
@@ -37,6 +44,8 @@ class MarketBook:
     settings: Settings
     _sold_out: dict[OfferingKey, _Refusal] = field(default_factory=dict)
     _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
+    _crossings: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
+    _over_cap: frozenset[tuple[str, str]] = frozenset()
     _last: Market | None = None
     _offers: Sequence[Sequence[InstanceType]] = ()
     _types: tuple[InstanceType, ...] = ()
@@ -47,43 +56,110 @@ class MarketBook:
             self._refuse(self._sold_out, key, reason, (self.settings.sold_out_s, self.settings.sold_out_most_s))
 
     def back_off(self, node_pool: str, instance_type: str, reason: str) -> None:
-        """Do not launch a type in a pool for a while: 5 minutes at first, doubling to 30."""
-        limits = (self.settings.back_off_s, self.settings.back_off_most_s)
-        self._refuse(self._back_offs, (node_pool, instance_type), reason, limits)
+        """Do not launch a type in a pool for a while: 5 minutes at first, doubling to 2 hours.
 
-    def _refuse(self, held: dict[_Key, _Refusal], key: _Key, reason: str, limits: tuple[float, float]) -> None:
+        After that one node of it is launched at a time, until one has `succeeded` or a day has passed.
+        """
+        limits = (self.settings.back_off_s, self.settings.back_off_most_s)
+        self._refuse(self._back_offs, (node_pool, instance_type), reason, limits, _FORGOTTEN_S)
+
+    def succeeded(self, node_pool: str, instance_type: str) -> None:
+        """A node of the type has initialised in the pool: what failed before is forgotten."""
+        self._back_offs.pop((node_pool, instance_type), None)
+
+    def _refuse(
+        self, held: dict[_Key, _Refusal], key: _Key, reason: str, limits: tuple[float, float], forgotten_s: float = 0
+    ) -> None:
         now, (first, most) = self.clock.now_s(), limits
         before = held.get(key)
         if before is not None and before.until_s > now:
             return
         # A refusal long after the last one starts over.
-        times = before.times + 1 if before is not None and now < before.until_s + most else 0
-        held[key] = _Refusal(times, now + min(most, first * 2**times), reason)
+        is_again = before is not None and now < before.until_s + max(most, forgotten_s)
+        times = before.times + 1 if before is not None and is_again else 0
+        held[key] = _Refusal(times, now + min(most, first * 2 ** min(times, 30)), reason)
 
     def refused(self) -> tuple[tuple[SoldOut, ...], tuple[BackOff, ...]]:
         """What is left alone just now, by offering and by pool and type."""
         now = self.clock.now_s()
         sold_out = (SoldOut(key, r.until_s, r.reason) for key, r in sorted(self._sold_out.items()) if r.until_s > now)
-        back_offs = (
-            BackOff(pool, name, r.until_s, r.reason)
-            for (pool, name), r in sorted(self._back_offs.items())
-            if r.until_s > now
-        )
-        return tuple(sold_out), tuple(back_offs)
+        return tuple(sold_out), _active(self._back_offs, now)
+
+    def _on_trial(self, snapshot: ClusterSnapshot) -> tuple[frozenset[tuple[str, str]], tuple[BackOff, ...]]:
+        """Types that may be launched one at a time, and those of which that one is on its way, so no other may."""
+        now = self.clock.now_s()
+        failed = {
+            key: held for key, held in self._back_offs.items() if held.until_s <= now < held.until_s + _FORGOTTEN_S
+        }
+        if not failed:
+            return frozenset(), ()
+        latest_s = sum((self.settings.launch_deadline_s, 2 * self.settings.registration_deadline_s))
+        tried: dict[tuple[str, str], BackOff] = {}
+        for node in snapshot.nodes:
+            claim = node.claim
+            if claim is None or node.is_initialized:
+                continue
+            key = (claim.node_pool, planned_type(claim))
+            if key in failed:
+                why = f"one node is tried at a time: {failed[key].reason}"
+                tried.setdefault(key, BackOff(*key, claim.created_s + latest_s, why))
+        return frozenset(failed.keys() - tried.keys()), tuple(tried[key] for key in sorted(tried))
+
+    def pauses(self) -> tuple[BackOff, ...]:
+        """Until when no node is replaced for its price, by pool and type."""
+        return _active(self._crossings, self.clock.now_s())
+
+    def _note_prices(self, world: World) -> None:
+        """Count how often the price of a type has risen above a cap of its pool; from the second time on it pauses.
+
+        The first rise is answered at once. One that comes again within a day is answered when it has lasted 5 minutes,
+        then 10, doubling to 2 hours: a price that goes to and fro moves no pods.
+        """
+        snapshot, over_cap = world.snapshot, dict[tuple[str, str], str]()
+        for node in snapshot.nodes:
+            claim = node.claim
+            if claim is None or node.is_deleting:
+                continue
+            over = excess(node, snapshot.pool(claim.node_pool), world.supply)
+            if over is not None:
+                over_cap[claim.node_pool, planned_type(claim)] = cause_text(over)
+        limits = (self.settings.back_off_s, self.settings.back_off_most_s)
+        for key, text in sorted(over_cap.items()):
+            if key not in self._over_cap:
+                self._cross(key, text, limits)
+        self._over_cap = frozenset(over_cap)
+
+    def _cross(self, key: tuple[str, str], text: str, limits: tuple[float, float]) -> None:
+        now, before = self.clock.now_s(), self._crossings.get(key)
+        if before is None or now >= before.at_s + _FORGOTTEN_S:
+            self._crossings[key] = _Refusal(0, now, text, now)
+            return
+        until_s = now + min(limits[1], limits[0] * 2 ** min(before.times, 30))
+        self._crossings[key] = _Refusal(before.times + 1, until_s, text, now)
 
     async def market(self, snapshot: ClusterSnapshot) -> Market:
         """What can be bought now, for all pools. Raises CloudError."""
         sold_out, back_offs = self.refused()
+        probed, tried = self._on_trial(snapshot)
         offers = [await self.cloud.instance_types(pool) for pool in snapshot.node_pools]
         market = Market(
             types=self._merged(offers),
             currency=self.cloud.currency,
             provider=self.cloud.name,
             sold_out=sold_out,
-            back_offs=back_offs,
+            back_offs=tuple(sorted((*back_offs, *tried), key=lambda each: (each.node_pool, each.instance_type))),
+            probed=probed,
+            price_pauses=self.pauses(),
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
         )
-        # The same market as before is the same object: what was derived from it can be used again.
+        market = self._same(market)
+        if any(pool.bounds.has_cap for pool in snapshot.node_pools):
+            self._note_prices(World(snapshot, market))
+            market = self._same(replace(market, price_pauses=self.pauses()))
+        return market
+
+    def _same(self, market: Market) -> Market:
+        """The market of last time where nothing has changed: what was derived from it can be used again."""
         if self._last is None or not _is_same(market, self._last):
             self._last = market
         return self._last
@@ -98,5 +174,13 @@ class MarketBook:
 
 
 def _is_same(market: Market, last: Market) -> bool:
-    known = (market.sold_out, market.back_offs, market.observed_memory_mib)
-    return market.types is last.types and known == (last.sold_out, last.back_offs, last.observed_memory_mib)
+    known, before = (
+        (each.sold_out, each.back_offs, each.probed, each.price_pauses, each.observed_memory_mib)
+        for each in (market, last)
+    )
+    return market.types is last.types and known == before
+
+
+def _active(held: Mapping[tuple[str, str], _Refusal], now_s: float) -> tuple[BackOff, ...]:
+    """What is left alone just now."""
+    return tuple(BackOff(*key, each.until_s, each.reason) for key, each in sorted(held.items()) if each.until_s > now_s)

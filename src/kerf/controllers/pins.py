@@ -1,6 +1,7 @@
 """Takes pins away where they no longer help.
 
-A pin whose card is gone, or whose pod still waits after two minutes, keeps the pod from every other card.
+A pin whose card is gone, or whose pod still waits after two minutes, keeps the pod from every other card. On a pod that
+has its cards a pin says what is no longer so for a person, and for a copy of the pod.
 """
 
 from collections.abc import Iterable
@@ -12,12 +13,12 @@ from kerf.model.plan import PIN
 from kerf.model.pods import Pod
 from kerf.model.promises import read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
-from kerf.sharing.hami.pinning import is_held, is_pinned, pinned_since, unpinned
+from kerf.sharing.hami.pinning import is_held, is_past, is_pinned, pinned_since, unpinned
 from kerf.state import ClusterState
 
 
 class Pins:
-    """One pending pod at a time."""
+    """One pod at a time."""
 
     name = "pins"
 
@@ -25,20 +26,23 @@ class Pins:
         self._state, self._ports, self._settings = state, ports, settings
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Pending pods that we have pinned, and those that a claim no longer pins when its node is there or goes."""
+        """Pods that we have pinned and that wait or have their cards, and those that a claim no longer pins."""
         if isinstance(event, Synced):
-            return tuple(pod.key for pod in self._state.pending() if is_pinned(pod))
+            return tuple(pod.key for pod in self._state.pods() if is_pinned(pod) and (pod.is_pending or is_past(pod)))
         value = event.value
         if isinstance(value, NodeClaim):
             is_over = isinstance(event, Deleted) or value.is_deleting or value.is_true(INITIALIZED)
             return tuple(read(value.annotations).pods) if is_over and value.annotations.get(FOLLOW) == PIN else ()
         if not isinstance(value, Pod) or isinstance(event, Deleted):
             return ()
-        return (value.key,) if value.is_pending and is_pinned(value) else ()
+        return (value.key,) if is_pinned(value) and (value.is_pending or is_past(value)) else ()
 
     async def reconcile(self, key: str) -> Result:
         """Take the pin away when its time is over."""
         pod = self._state.pod(key)
+        if pod is not None and is_past(pod) and not pod.is_ended:
+            await self._ports.writer.annotate_pod(pod, unpinned())
+            return DONE
         if pod is None or not pod.is_pending or not is_pinned(pod):
             return DONE
         if is_held(pod) and self._is_awaited(pod):

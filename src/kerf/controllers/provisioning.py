@@ -12,6 +12,7 @@ from functools import partial
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
+from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
 from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
@@ -24,6 +25,7 @@ from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
 from kerf.engine.headroom.prewarm import prewarmed
+from kerf.engine.lastword import resumed_at
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.portion import Portion
 from kerf.engine.world import World
@@ -66,9 +68,10 @@ class Provisioning:
 
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Acts, settings: Settings) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
+        self.expectations = Expectations(state)
         self._window = _Window()
         # What the last plan was made from: while that is unchanged, so is the plan.
-        self._planned: tuple[int, Market, Runs] | None = None
+        self._planned: tuple[int, Market, Runs, tuple[str, ...]] | None = None
         # When the pods of a CronJob's run begin or cease to count next.
         self._turns_s: float | None = None
         self._waits_for_windows = self._seeks_room = False
@@ -123,7 +126,8 @@ class Provisioning:
         snapshot = self._state.snapshot(now, part.pods)
         version = self._state.version
         market = await self._book.market(snapshot)
-        if self._planned == (version, market, runs):
+        made_from = (version, market, runs, resumed_at(waiting, now))
+        if self._planned == made_from:
             self._window = _Window()
             return self._at_turn(self._again(), now)
         options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
@@ -139,10 +143,11 @@ class Provisioning:
         await self._actuator.open(decision)
         # Only now: a decision that could not be carried out is to be made again.
         # What waits for its pool's pace comes with time alone.
-        self._planned = None if decision.is_paced or part.left else (version, market, runs)
+        self._planned = None if decision.is_paced or part.left else made_from
         self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors
         self._seeks_room = decision.seeks_room
         self._decision = decision
+        self.expectations.expect(decision, now)
         again = Result(self._settings.batch_idle_s) if is_going_on else self._again()
         return replace(self._at_turn(again, now), then=(_EXPLAINING,))
 

@@ -17,6 +17,7 @@ from kerf.engine.eligible import refused_early
 from kerf.engine.gangs import gangs, whole
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.headroom.windows.admission import Place, admissions
+from kerf.engine.lastword import heeded
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.shapes import Shape, group
@@ -41,7 +42,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     chosen = whole(groups, partial(place_and_buy, world, options))
     made = chosen.outcome
     floors, unmet = floor_launches(world.snapshot, world.supply, made.ledger, made.launches)
-    now = paced((*made.launches, *floors), made.bought, world.snapshot)
+    now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
     idle = _idle(world, made)
     decision = Decision(
         world,
@@ -69,7 +70,8 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     trial = Trial(snapshot, world.market)
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
-    early, shapes = refused_early(group(waiting.pods, _quota_namespaces(snapshot)), supply.families)
+    rejected, pods = heeded(waiting.pods, snapshot)
+    early, shapes = refused_early(group(pods, _quota_namespaces(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
     changed = relabelled(places.left, trial, world)
@@ -78,7 +80,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     places.found.update({placement.pod.pod: placement for placement in changed.placements})
     buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
     made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)
-    made.planned_for, made.turned_away = shapes, (*waiting.held, *early, *over_quota)
+    made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *early, *over_quota)
     made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
     made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
     return made

@@ -19,6 +19,7 @@ from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
 from kerf.model.large import Large
+from kerf.model.market import TriedAlone
 from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Repartition, Stage
 from kerf.model.pods import Pod
 
@@ -95,7 +96,7 @@ class Decision(Large):
     evictions: tuple[Eviction, ...] = ()
     admissions: tuple[Admission, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    unmet_floors: tuple[FloorUnmet | Paced, ...] = ()
+    unmet_floors: tuple[FloorUnmet | Paced | TriedAlone, ...] = ()
     everyone: tuple[Refusal, ...] = ()
     pending: tuple[Pod, ...] = ()
     notes: tuple[Cause, ...] = ()

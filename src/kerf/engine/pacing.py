@@ -1,10 +1,11 @@
-"""How many nodes a pool may launch at once (`kerf.dev/max-launches-per-minute`): a bucket that refills with time.
+"""How many nodes may be launched at once: by a pool (`kerf.dev/max-launches-per-minute`), a bucket that refills with
+time; and of a type whose last node failed in the pool, one.
 
 What is left of it follows from when the claims that are there were created, so that a restart forgets nothing. A plan
 is made as if there were no pace, and then cut: with fewer nodes to choose from it would buy other ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.following import Bought
@@ -12,6 +13,7 @@ from kerf.engine.decision import Refusal
 from kerf.engine.place.shapes import queue_order
 from kerf.model.causes import Name, Paced
 from kerf.model.groups import GroupKey, group_of
+from kerf.model.market import TriedAlone
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Launch, Stage
 from kerf.model.snapshot import ClusterSnapshot
@@ -48,36 +50,45 @@ class Pacing:
     launches: tuple[Launch, ...]
     bought: tuple[Bought, ...]
     refusals: tuple[Refusal, ...] = ()
-    floors: tuple[Paced, ...] = ()
+    floors: tuple[Paced | TriedAlone, ...] = ()
 
 
-def paced(launches: tuple[Launch, ...], bought: Sequence[Bought], snapshot: ClusterSnapshot) -> Pacing:
+def paced(
+    launches: tuple[Launch, ...],
+    bought: Sequence[Bought],
+    snapshot: ClusterSnapshot,
+    probed: Collection[tuple[str, str]] = (),
+) -> Pacing:
     """The launches that may go now: first those whose first pod is first in the queue, last those without pods.
 
     What holds pods of one group goes whole or not at all, and may overdraw the bucket: it waits for the first launch
-    that it takes, not for the last.
+    that it takes, not for the last. Of each (pool, type) that is `probed` one unit goes.
     """
     levels = _levels(snapshot, {launch.node_pool for launch in launches})
-    if not levels:
+    kinds = [(launch.node_pool, launch.offering.instance_type) for launch in launches]
+    if not levels and not any(kind in probed for kind in kinds):
         return Pacing(launches, tuple(bought))
     refusals: list[Refusal] = []
-    floors: dict[str, Paced] = {}
+    floors: dict[str, Paced | TriedAlone] = {}
     going: list[int] = []
+    tried: set[tuple[str, str]] = set()
     for unit in _units(bought, len(launches)):
         pools = [launches[number].node_pool for number in unit]
         late = next((pool for pool in pools if pool in levels and levels[pool][0] < _MINUTE_MS), None)
-        if late is None:
+        twice = next((kinds[number] for number in unit if kinds[number] in tried), None)
+        if late is None and twice is None:
             going += unit
+            tried.update(kinds[number] for number in unit if kinds[number] in probed)
             for pool in pools:
                 if pool in levels:
                     levels[pool] = (levels[pool][0] - _MINUTE_MS, levels[pool][1])
             continue
-        cause = _paced(late, *levels[late])
+        cause = _paced(late, *levels[late]) if late is not None else _alone(*(twice or ("", "")))
         waiting = tuple(pod for number in unit if number < len(bought) for pod in bought[number].pods)
         if waiting:
             refusals.append(Refusal(waiting, Stage.LIMITS, cause))
         else:
-            floors.setdefault(late, cause)
+            floors.setdefault(cause.pool, cause)
     going.sort()
     kept = tuple(replace(launches[at], name=f"launch-{number}") for number, at in enumerate(going))
     nodes = tuple(bought[at] for at in going if at < len(bought))
@@ -121,6 +132,10 @@ def _units(bought: Sequence[Bought], launches: int) -> list[list[int]]:
         units.values(), key=lambda unit: min(queue_order(p) for number in unit for p in bought[number].pods)
     )
     return [*in_turn, *([number] for number in range(len(bought), launches))]
+
+
+def _alone(pool: str, instance_type: str) -> TriedAlone:
+    return TriedAlone(Name(pool), Name(instance_type))
 
 
 def _paced(pool: str, level: int, pace: int) -> Paced:

@@ -12,6 +12,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.printable import printable
 from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.model.schedules import local_text
+from kerf.model.times import instant_text
 from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
 
 NORMAL, WARNING = "Normal", "Warning"
@@ -69,6 +70,23 @@ def nominated(pod_key: str, target: str) -> Occurrence:
 def not_reserved(pod_key: str, claim: str, why: str) -> Occurrence:
     """A pod may not have the toleration of the node that was bought for it, so that others may come before it."""
     return _about("Pod", pod_key, WARNING, "NotReserved", f"The node of {claim} cannot be reserved for this pod: {why}")
+
+
+def rejected(pod_key: str, scheduler: str, node: str, said: str, retry_s: float | None) -> Occurrence:
+    """A scheduler refuses a pod on the node that the plan has for it."""
+    until = "what is refused has changed"
+    when = f"until {until}" if retry_s is None else f"before {instant_text(retry_s)}, unless {until}"
+    message = (
+        f'{scheduler} refuses this pod on node {node}, where Kerf\'s plan has room for it: "{said}"; '
+        f"Kerf plans no other node for it {when}"
+    )
+    return Occurrence(("Pod", pod_key), WARNING, "RejectedByScheduler", message, ("Pod", pod_key, node, "rejected"))
+
+
+def not_used(claim: str, pod_key: str, scheduler: str, said: str) -> Occurrence:
+    """The node of a claim is held for a pod no more, because its scheduler does not want it there."""
+    message = f'{scheduler} refuses pod {pod_key} here: "{said}"; the node is held for it no more'
+    return _about("NodeClaim", claim, WARNING, "RejectedByScheduler", message)
 
 
 def triggered_scale_up(pod_key: str, claim: str, pool: NodePool, before: int, after: int) -> Occurrence:

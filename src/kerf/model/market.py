@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kerf.model.causes import Cause, Name
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.large import Large
 
@@ -27,13 +28,23 @@ class BackOff:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TriedAlone(Cause):
+    """The last nodes of a type failed in a pool; one is launched, and the others wait for what comes of it."""
+
+    pool: Name
+    instance_type: Name
+
+
 @dataclass(frozen=True, repr=False)
 class Market(Large):
     """Instance types with offerings and prices, in name order, and what is known to be out of reach.
 
     One currency: prices of two currencies are never compared. `provider` and `region` say where from.
     `observed_memory_mib` is the least memory in MiB that a card of a type has registered, by (pool, type).
-    `not_sold` has instance types that are known and cannot be bought here, with why.
+    `not_sold` has instance types that are known and cannot be bought here, with why. Of each (pool, type) in `probed`
+    one node is launched at a time, since the last one failed. `price_pauses` say until when no node of a type is
+    replaced for its price, which goes to and fro.
     """
 
     types: tuple[InstanceType, ...]
@@ -42,6 +53,8 @@ class Market(Large):
     region: str = ""
     sold_out: tuple[SoldOut, ...] = ()
     back_offs: tuple[BackOff, ...] = ()
+    probed: frozenset[tuple[str, str]] = frozenset()
+    price_pauses: tuple[BackOff, ...] = ()
     observed_memory_mib: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
     not_sold: Mapping[str, str] = field(default_factory=dict, hash=False)
     notes: tuple[str, ...] = ()

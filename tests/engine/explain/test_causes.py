@@ -110,7 +110,8 @@ def test_model_and_engine_declare_causes() -> None:
     """The search finds those of each module that has some."""
     found = {kind.__module__.removeprefix("kerf.") for kind in causes()}
 
-    assert {"model.causes", "engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"} == found
+    of_engine = {"engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"}
+    assert {"model.causes", "model.market", "model.rejections"} | of_engine == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 
 

@@ -35,7 +35,7 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodes import Node
-from kerf.model.promises import read
+from kerf.model.promises import planned_type, read
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
@@ -205,6 +205,7 @@ class Lifecycle:
         done = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, "", self._now()))
         done = done.with_condition(Condition(READY, TRUE, READY, "", self._now()))
         await self._save(claim, done)
+        self._book.succeeded(claim.node_pool, planned_type(claim))
         self._ports.recorder.record(events.stage_reached(claim.name, INITIALIZED, f"node {node.name} can take pods"))
         return DONE
 
@@ -217,7 +218,7 @@ class Lifecycle:
     async def _give_up(self, claim: NodeClaim, stage: str, why: str, *, learnt: bool = False) -> Result:
         """A stage has missed its deadline: the claim goes, and its type backs off unless the next plan knows better."""
         if not learnt or self._is_contradicted(claim):
-            self._book.back_off(claim.node_pool, claim.labels.get(INSTANCE_TYPE, ""), why)
+            self._book.back_off(claim.node_pool, planned_type(claim), why)
         await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", why, self._now())))
         self._ports.recorder.record(events.stage_overdue(claim.name, stage, why))
         await self._writer_delete(claim)

@@ -16,7 +16,9 @@ from kerf.model import events
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import FALSE, PRICE_CAP_EXCEEDED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.promises import planned_type
 from kerf.model.snapshot import Event, Synced, Watched
+from kerf.model.times import instant_text
 from kerf.state import ClusterState
 
 
@@ -49,8 +51,16 @@ class PriceCaps:
         for node in snapshot.nodes:
             if node.claim is not None and not node.is_deleting:
                 over = excess(node, snapshot.pool(node.claim.node_pool), world.supply)
-                await self._mark(node.claim, "" if over is None else cause_text(over))
+                await self._mark(node.claim, "" if over is None else cause_text(over) + self._pause(node.claim))
         return Result(self._settings.instance_poll_s) if pools else DONE
+
+    def _pause(self, claim: NodeClaim) -> str:
+        """From when the node may be replaced, where its price went to and fro; empty where that is now."""
+        mine = (claim.node_pool, planned_type(claim))
+        until = next((p.until_s for p in self._book.pauses() if (p.node_pool, p.instance_type) == mine), None)
+        return (
+            "" if until is None else f"; its price goes to and fro, replaced at {instant_text(until)} at the earliest"
+        )
 
     async def _mark(self, claim: NodeClaim, text: str) -> None:
         held = claim.condition(PRICE_CAP_EXCEEDED)

@@ -22,6 +22,7 @@ from kerf.model.causes import Name
 from kerf.model.nodeclaim import INITIALIZED, REPLACES, NodeClaim
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.plan import Cost, Launch
+from kerf.model.promises import planned_type
 
 _MOST_TRIED = 20
 """Nodes for which a plan is made in one pass; the dearest."""
@@ -38,11 +39,14 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
         if node.claim is not None and not node.is_deleting and _is_awaited(node.claim, snapshot.taken_at_s)
     }
     allowance = Allowance(snapshot, UNDERUTILIZED)
+    # A price that went to and fro must stay above the cap for a while before a node is bought for it.
+    paused = {(each.node_pool, each.instance_type) for each in world.market.price_pauses}
     dear = [
         (candidate, over)
         for candidate in candidates
         if candidate.pods
         and candidate.claim.name not in replaced
+        and (candidate.pool.name, planned_type(candidate.claim)) not in paused
         and candidate.pool.disruption.policy != WHEN_EMPTY
         and allowance.is_open(candidate.pool.name)
         and (over := excess(candidate.cluster_node, candidate.pool, world.supply)) is not None

@@ -7,6 +7,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
+from kerf.engine.lastword import heeded, unmovable
 from kerf.engine.place.shapes import Kinds, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.world import World
@@ -14,6 +15,7 @@ from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import PENDING, Pod
 from kerf.model.quantities import Resources
+from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
@@ -32,14 +34,18 @@ class Relocation:
         # A group that is not there, or makes no sense, needs no room.
         out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
         waiting = waiting_pods(staying, world.supply, self._trial, out)
-        self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(waiting.pods)]
+        _, pods = heeded(waiting.pods, staying)
+        self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(pods)]
         quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
         self._kinds = Kinds(quota_namespaces)
+        self._unmovable = unmovable(snapshot)
         self._standing: dict[Hashable, Course] = {}
         self._has_room: dict[Resources, bool] = {}
 
     def of(self, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
         """The places of its pods by name of the pod; None when some would find no place."""
+        if self._unmovable and not self._unmovable.isdisjoint(map(workload_of, candidate.pods)):
+            return None
         closed = self._numbers.get(candidate.node.name, -1)
         rooms = self._without(closed)
         # With all rooms as they stand, a look at cpu and memory settles most cases: most nodes are full.

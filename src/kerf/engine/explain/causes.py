@@ -12,8 +12,10 @@ from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
 from kerf.model.gpu import NVIDIA_MEMORY
+from kerf.model.market import TriedAlone
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import money_text, quantity_text
+from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
@@ -201,6 +203,17 @@ def _(cause: causes.Gated) -> str:
 
 
 @cause_text.register
+def _(cause: RejectedByScheduler) -> str:
+    where = f"node {cause.nodes[0]}" if len(cause.nodes) == 1 else f"nodes {', '.join(cause.nodes)}"
+    return f'{cause.scheduler} refuses it on {where}, where the plan has room for it: "{cause.said}"'
+
+
+@cause_text.register
+def _(cause: AnotherIsTried) -> str:
+    return f'{cause.scheduler} refused it before, and pod {cause.pod} of its workload is tried first: "{cause.said}"'
+
+
+@cause_text.register
 def _(cause: causes.OverResourceQuota) -> str:
     return (
         f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {cause.hard}, "
@@ -225,6 +238,11 @@ def _(cause: causes.Paced) -> str:
     launches = counted(cause.per_minute, "launch") if cause.per_minute == 1 else f"{cause.per_minute} launches"
     wait = duration_text(cause.wait_s)
     return f"paced: NodePool {cause.pool} makes {launches} a minute; next in {wait}"
+
+
+@cause_text.register
+def _(cause: TriedAlone) -> str:
+    return f"the last nodes of {cause.instance_type} failed in NodePool {cause.pool}, so one is tried first"
 
 
 @cause_text.register

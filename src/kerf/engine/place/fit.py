@@ -63,7 +63,9 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
             return room.requirements
         clash = _clash(target, room, alternative)
         if clash is None:
-            agreed = room.requirements.intersect(alternative) if target.is_open else room.requirements
+            # A node to be has a name of its own: which names it must not have is no requirement of a claim.
+            asked = alternative.without((HOSTNAME,)) if HOSTNAME in alternative else alternative
+            agreed = room.requirements.intersect(asked) if target.is_open else room.requirements
             if _is_sold(target, agreed):
                 return agreed
             unsold = agreed if unsold is None else unsold

@@ -24,6 +24,7 @@ _OWN_OF_A_POD = (
     "kerf.dev/run-for",
     "kerf.dev/admitted-by",
     "kerf.dev/pod-group",
+    "kerf.dev/rejected",
     "scheduling.k8s.io/group-name",
     "kueue.x-k8s.io/",
 )

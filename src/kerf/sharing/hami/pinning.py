@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from kerf.model.pods import Pod
 from kerf.sharing.hami.options import PINNED, USE_UUID
+from kerf.sharing.hami.records import BIND_PHASE
 
 _NO_CARD = "kerf-card-on-its-way"
 
@@ -46,6 +47,15 @@ def is_pinned(pod: Pod) -> bool:
 def is_free(pod: Pod) -> bool:
     """Whether nobody has bound the pod to cards, neither we nor its user."""
     return USE_UUID not in pod.annotations and PINNED not in pod.annotations
+
+
+def is_past(pod: Pod) -> bool:
+    """Whether our pin on the pod has done its work: the pod is bound, and HAMi's device plugin has its cards.
+
+    HAMi's scheduler alone reads a pin, once. What a bound pod holds stands in HAMi's own annotations; a container that
+    starts again on its node is given the same devices by kubelet.
+    """
+    return is_pinned(pod) and bool(pod.node_name) and pod.annotations.get(BIND_PHASE) == "success"
 
 
 def pinned_since(pod: Pod) -> float:

@@ -14,6 +14,7 @@ from kerf.model.quantities import CPU, MEMORY, MIB, NOTHING, PODS, Resources
 
 UNSCHEDULABLE, TAINTS, AFFINITY = "NodeUnschedulable", "TaintToleration", "NodeAffinity"
 NODE_PORTS, RESOURCES, EXTENDER = "NodePorts", "NodeResourcesFit", "extender"
+POD_AFFINITY, VOLUMES = "InterPodAffinity", "VolumeBinding"
 """Who refuses a pod: plugins of kube-scheduler, or an extender."""
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
@@ -52,12 +53,13 @@ class Attempt:
     """One pod to be placed.
 
     `only_nodes` are the node names its affinity fixes by field (a DaemonSet's pods); None when it fixes none. `ignored`
-    are resources that somebody else counts.
+    are resources that somebody else counts. `related` says why other pods or volumes keep it off a node.
     """
 
     pod: Pod
     only_nodes: frozenset[str] | None = None
     ignored: frozenset[str] = frozenset()
+    related: "Callable[[NodePods], FilterRefusal | None] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ def refusal(attempt: Attempt, room: NodePods, nominated: Iterable[Pod] = ()) -> 
     for other in promised:
         used = used + other.spec.requests
     short = _short(attempt, node.allocatable, used)
-    return FilterRefusal(RESOURCES, short) if short else None
+    if short:
+        return FilterRefusal(RESOURCES, short)
+    return attempt.related(room) if attempt.related is not None else None
 
 
 def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, new: Node) -> bool:
@@ -95,7 +99,7 @@ def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, ne
     """
     pod = attempt.pod
     has_opened = old is not None and (old.taints, old.is_unschedulable) != (new.taints, new.is_unschedulable)
-    if has_opened and not {AFFINITY, NODE_PORTS, RESOURCES}.isdisjoint(refused_by):
+    if has_opened and not {AFFINITY, NODE_PORTS, RESOURCES, POD_AFFINITY, VOLUMES}.isdisjoint(refused_by):
         return True
     is_new = old is None
     hints: dict[str, Callable[[], bool]] = {
@@ -104,6 +108,8 @@ def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, ne
         TAINTS: lambda: _is_tolerated(pod, new) and (old is None or not _is_tolerated(pod, old)),
         AFFINITY: lambda: _is_wanted(attempt, new) and (old is None or not _is_wanted(attempt, old)),
         NODE_PORTS: lambda: is_new,
+        VOLUMES: lambda: is_new,
+        POD_AFFINITY: lambda: old is None or old.labels != new.labels,
         RESOURCES: lambda: (
             not _short(attempt, new.allocatable, NOTHING) and (old is None or _has_more(pod, old.allocatable, new))
         ),

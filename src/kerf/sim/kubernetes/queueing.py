@@ -15,9 +15,11 @@ from kerf.ports import Clock
 from kerf.sim.kubernetes.filters import (
     EXTENDER,
     NODE_PORTS,
+    POD_AFFINITY,
     RESOURCES,
     TAINTS,
     UNSCHEDULABLE,
+    VOLUMES,
     Attempt,
     bears_cordons,
     has_common_port,
@@ -125,11 +127,22 @@ class SchedulingQueue:
             if has_port or waiting.refused_by & {RESOURCES, EXTENDER}:
                 self._activate(waiting)
 
+    def neighbours_changed(self) -> None:
+        """A pod has come to a node or left it: try those whom other pods have kept off."""
+        self._try_refused_by(POD_AFFINITY)
+
+    def volumes_changed(self) -> None:
+        """A claim of a volume is there, or a volume."""
+        self._try_refused_by(VOLUMES)
+
+    def _try_refused_by(self, plugin: str) -> None:
+        for waiting in self._waiting.values():
+            if plugin in waiting.refused_by:
+                self._activate(waiting)
+
     def extender_changed(self) -> None:
         """Something changed that only an extender knows how to value."""
-        for waiting in self._waiting.values():
-            if EXTENDER in waiting.refused_by:
-                self._activate(waiting)
+        self._try_refused_by(EXTENDER)
 
     def _unreserved(self, pod: Pod) -> None:
         """The room that was promised to a pod is free for its equals and lower ones.

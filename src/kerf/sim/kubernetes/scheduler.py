@@ -21,9 +21,10 @@ from kerf.sharing.hami.records import NODE
 from kerf.sim.hami import verdicts as hami
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
 from kerf.sim.kubernetes.decoding import decoded
-from kerf.sim.kubernetes.filters import EXTENDER, Attempt, NodePods, best, refusal
+from kerf.sim.kubernetes.filters import EXTENDER, VOLUMES, Attempt, NodePods, best, refusal
 from kerf.sim.kubernetes.preemption import preemption
 from kerf.sim.kubernetes.queueing import SchedulingQueue, Waiting
+from kerf.sim.kubernetes.relations import Relations, is_averse, is_related
 from kerf.sim.kubernetes.webhook import family_of
 from kerf.sim.objects import Json, key_of, with_condition
 
@@ -48,6 +49,7 @@ class Scheduler:
         self._queue = SchedulingQueue(clock, self._soon)
         self._place: dict[str, str] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
+        self._averse: dict[str, Pod] = {}
         self._nominees: list[Pod] = []
         self._booked: list[Pod] = []
         self._is_due = False
@@ -65,6 +67,8 @@ class Scheduler:
             self._on_pod(what, obj)
         elif obj["kind"] in ("ResourceQuota", "ConfigMap"):
             self._queue.extender_changed()
+        elif obj["kind"] in ("PersistentVolumeClaim", "PersistentVolume"):
+            self._queue.volumes_changed()
 
     def _on_node(self, what: str, obj: Json) -> None:
         name = obj["metadata"]["name"]
@@ -91,6 +95,7 @@ class Scheduler:
             self._queue.drop(pod.key)
             if self._unplace(pod.key):
                 self._queue.pod_left(pod)
+                self._queue.neighbours_changed()
         elif pod.node_name:
             self._queue.drop(pod.key)
             self._put(pod)
@@ -102,8 +107,12 @@ class Scheduler:
             self._queue.take(pod, _only_nodes(obj["spec"]))
 
     def _put(self, pod: Pod) -> None:
+        if self._place.get(pod.key) != pod.node_name:
+            self._queue.neighbours_changed()
         self._unplace(pod.key)
         self._place[pod.key] = pod.node_name
+        if is_averse(pod):
+            self._averse[pod.key] = pod
         room = self._rooms.get(pod.node_name)
         if room is not None:
             room.put(pod)
@@ -114,6 +123,7 @@ class Scheduler:
         name = self._place.pop(key, None)
         if name is None:
             return False
+        self._averse.pop(key, None)
         self._homeless.get(name, {}).pop(key, None)
         room = self._rooms.get(name)
         if room is not None:
@@ -147,12 +157,14 @@ class Scheduler:
     def _try(self, waiting: Waiting) -> _Failure | None:
         """Bind the pod, or say why not; None when it is bound, or gone."""
         pod = waiting.pod
-        if self._api.get("Pod", pod.namespace, pod.name) is None:
+        raw = self._api.get("Pod", pod.namespace, pod.name)
+        if raw is None:
             return None
         is_hami = pod.spec.scheduler_name == HAMI_SCHEDULER
         config = family_of(self._api).config if is_hami else None
         ignored = frozenset() if config is None else config.slice_resources | {config.count}
-        attempt = Attempt(pod, waiting.only_nodes, ignored)
+        relations = Relations(pod, raw, self._rooms, self._averse, self._api)
+        attempt = Attempt(pod, waiting.only_nodes, ignored, relations.refusal if relations.is_any else None)
         reasons: Counter[str] = Counter()
         refused_by: set[str] = set()
         feasible: list[NodePods] = []
@@ -164,6 +176,11 @@ class Scheduler:
             else:
                 reasons.update(refused.reasons)
                 refused_by.add(refused.plugin)
+        missing = relations.missing_claim()
+        if missing:
+            # The scheduler says so of the pod, not of nodes.
+            said = self._message(Counter(), f'persistentvolumeclaim "{missing}" not found')
+            return _Failure(said, frozenset({VOLUMES}))
         if is_hami and feasible:
             verdict = self._ask_hami(pod, [room.node for room in feasible])
             if verdict.node:
@@ -236,10 +253,10 @@ class Scheduler:
         self._booked = [other for other in self._booked if other.key != pod.key]
         self._put(replace(pod, node_name=node, nominated_node=""))
 
-    def _message(self, reasons: Counter[str]) -> str:
+    def _message(self, reasons: Counter[str], of_pod: str = "") -> str:
         if not self._rooms:
             return "no nodes available to schedule pods"
-        listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+        listed = of_pod or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
         return f"0/{len(self._rooms)} nodes are available: {listed}."
 
     def _fail(self, waiting: Waiting, failure: _Failure) -> None:
@@ -263,7 +280,9 @@ def _alike(waiting: Waiting) -> object:
     """Pods of one value fail alike within one cycle, since binding others only takes room away."""
     pod = waiting.pod
     marks = (tuple(sorted(pod.annotations.items())), pod.nominated_node, pod.reserved_for)
-    return id(pod.spec), pod.namespace, waiting.only_nodes, marks
+    # Interned specs leave out what a pod asks of others; where it asks anything, its labels speak for it.
+    related = tuple(sorted(pod.labels.items())) if is_related(pod) else ()
+    return id(pod.spec), pod.namespace, waiting.only_nodes, marks, related
 
 
 def _only_nodes(spec: Json) -> frozenset[str] | None:

@@ -17,7 +17,8 @@ from kerf.model.constraints import NODE_POOL
 from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
-from kerf.model.times import duration_text
+from kerf.model.rejections import RejectedByScheduler
+from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import WINDOW_LABEL
 
 __all__ = ["Advice", "Situation", "advise", "hint_of"]
@@ -43,6 +44,12 @@ def hint_of(refusal: Refusal) -> Advice | None:
         case causes.NoIdleCapacity():
             return Advice(
                 "it comes when others leave room; without its label kerf.dev/opportunistic a node would be bought"
+            )
+        case RejectedByScheduler(retry_s=retry_s):
+            until = "" if retry_s is None else f", or until {instant_text(retry_s)}"
+            return Advice(
+                "Kerf plans no other node for it until the pod, its NodePool or what the scheduler names has changed"
+                f"{until}"
             )
         case causes.Paced(pool):
             return Advice(f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {pool} lets it come sooner")

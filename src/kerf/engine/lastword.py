@@ -1,0 +1,86 @@
+"""The scheduler has the last word: for a pod that it refused on its planned node nothing is planned for a while.
+
+So the node is held for no pod and goes by the ordinary rules, and no other is bought meanwhile. After that the pod may
+go to any node but those that were refused. Of a workload one pod is tried at a time: a wrong guess costs one node.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kerf.engine.decision import Refusal
+from kerf.engine.place.shapes import queue_order
+from kerf.model.causes import Name, Quoted
+from kerf.model.constraints import HOSTNAME, Requirement, Requirements
+from kerf.model.plan import Stage
+from kerf.model.pods import Pod
+from kerf.model.rejections import (
+    REJECTED,
+    AnotherIsTried,
+    RejectedByScheduler,
+    Rejection,
+    Workload,
+    rejection_of,
+    workload_of,
+)
+from kerf.model.snapshot import ClusterSnapshot
+
+
+def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusal, ...], list[Pod]]:
+    """Refusals of the pods that a scheduler has rejected, and the pods to plan for, without the nodes they may not use.
+
+    Cost: linear in the pods; the annotation is parsed of those that have it.
+    """
+    generations = {pool.name: pool.generation for pool in snapshot.node_pools}
+    refusals: list[Refusal] = []
+    planned: list[Pod] = []
+    resumed: list[tuple[Pod, Rejection]] = []
+    for pod in pods:
+        found = rejection_of(pod) if REJECTED in pod.annotations else None
+        if found is None:
+            planned.append(pod)
+        elif found.is_in_force(pod, generations, snapshot.taken_at_s):
+            refusals.append(Refusal((pod,), Stage.SCHEDULER, _cause(pod, found)))
+        elif snapshot.taken_at_s < found.again_s or found.retry_s(pod) is None:
+            planned.append(_elsewhere(pod, found, snapshot))
+        else:
+            resumed.append((pod, found))
+    first: dict[Workload, Pod] = {}
+    for pod, found in sorted(resumed, key=lambda each: queue_order(each[0])):
+        tried = first.setdefault(workload_of(pod), pod)
+        if tried is pod:
+            planned.append(_elsewhere(pod, found, snapshot))
+        else:
+            cause = AnotherIsTried(Name(pod.spec.scheduler_name), Name(tried.key), Quoted(found.said))
+            refusals.append(Refusal((pod,), Stage.SCHEDULER, cause))
+    return tuple(refusals), planned
+
+
+def resumed_at(pods: Iterable[Pod], now_s: float) -> tuple[str, ...]:
+    """The pods whose pause is over: with each of them a plan may differ, though nothing else has changed."""
+    found = ((pod, rejection_of(pod)) for pod in pods if REJECTED in pod.annotations)
+    return tuple(pod.key for pod, held in found if held is not None and now_s >= held.again_s)
+
+
+def unmovable(snapshot: ClusterSnapshot) -> frozenset[Workload]:
+    """Workloads of which a pod was rejected: where the plan sees room for their pods, their scheduler may see none.
+
+    Moved, they would be rejected again, and their node bought again. Cost: linear in the pods.
+    """
+    bound = (pod for node in snapshot.nodes for pod in node.pods)
+    noted = (pod for pods in (bound, snapshot.pending) for pod in pods if REJECTED in pod.annotations)
+    return frozenset(workload_of(pod) for pod in noted if rejection_of(pod) is not None)
+
+
+def _cause(pod: Pod, found: Rejection) -> RejectedByScheduler:
+    nodes = tuple(map(Name, found.nodes))
+    return RejectedByScheduler(Name(pod.spec.scheduler_name), nodes, Quoted(found.said), found.retry_s(pod))
+
+
+def _elsewhere(pod: Pod, found: Rejection, snapshot: ClusterSnapshot) -> Pod:
+    """The pod, to be placed on none of the nodes that were refused and are still there."""
+    held = (snapshot.node(name) for name in found.nodes)
+    names = sorted({node.labels.get(HOSTNAME, node.name) for node in held if node is not None})
+    if not names:
+        return pod
+    others = Requirements([Requirement.of(HOSTNAME, "NotIn", names)])
+    return replace(pod, spec=replace(pod.spec, node_selector=pod.spec.node_selector.intersect(others)))
