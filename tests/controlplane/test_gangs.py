@@ -28,6 +28,7 @@ def lives(binaries: Binaries) -> Iterator[Lives]:
 def limited(nodes: int) -> Json:
     """The pool, of so many nodes at most."""
     made = short_lived("batch", "c5.xlarge", {})
+    made["metadata"]["annotations"] = {"kerf.dev/booking-namespaces": "default"}
     made["spec"]["limits"] = {"nodes": nodes}
     return made
 
