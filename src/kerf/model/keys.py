@@ -5,10 +5,11 @@ A key in it that Kerf does not know does nothing, so a typing error is silent un
 
 DOMAIN = "kerf.dev/"
 _NAMES = (
-    "admitted-by assumed-claim cordoned cost-per-hour device-plugin-configs follow gpu-sharing hami-mode interrupt"
-    " kwok-instance lead-times lint-ignore max-launches-per-minute max-price-per-gpu-hour max-price-per-hour"
-    " mig-configs min-nodes observed-devices opportunistic pinned planned-offering planned-pods pod-group pod-group-min"
-    " pods-seen predicted-devices prewarm prewarm-cronjobs relabelled replaces reserved-for run-for usage-history"
-    " window"
+    "admitted-by assumed-claim booking-namespaces cordoned cost-per-hour device-plugin-configs eviction follow"
+    " gpu-sharing hami-mode interrupt kwok-instance lead-times lint-ignore max-launches-per-minute"
+    " max-price-per-gpu-hour max-price-per-hour mig-configs min-nodes observed-devices opportunistic"
+    " opportunistic-namespaces pinned planned-offering planned-pods pod-group pod-group-min pods-seen"
+    " predicted-devices prewarm prewarm-cronjobs prewarm-namespaces rejected relabelled replaces reserved-for"
+    " run-for usage-history window window-namespaces"
 )
 KNOWN_KEYS = frozenset(f"{DOMAIN}{name}" for name in _NAMES.split())
