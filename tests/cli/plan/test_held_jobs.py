@@ -21,7 +21,7 @@ spec:
     metadata: {labels: {kerf.dev/window: nightly}}
     spec: {restartPolicy: Never, containers: [{name: main, image: x, resources: {requests: {cpu: "1"}}}]}
 """
-SAID = "its activeDeadlineSeconds ends it in 1h, and window nightly opens in 5h: a Job's clock runs while its pods are held"
+SAID = "its activeDeadlineSeconds ends it in 1h, and window nightly opens in 5h: a Job's clock runs"
 
 
 @pytest.mark.parametrize("deadline_s, is_said", [(3600, True), (6 * 3600, False)])
