@@ -95,3 +95,27 @@ def test_what_cards_registered_is_read_from_the_pool(
     cluster.put(pool(annotations={"kerf.dev/observed-devices": noted}))
 
     assert observed == market(cluster).observed_memory_mib
+
+
+def failed_and_rested(cluster: Cluster) -> None:
+    """A type has failed in the pool, and its back-off is over."""
+    cluster.book.back_off("gpu", "g5.xlarge", "it never registered")
+    cluster.at(cluster.now_s + 301)
+
+
+def test_after_a_failure_one_node_of_a_type_is_launched_at_a_time(cluster: Cluster) -> None:
+    """F9: while that one is on its way the type backs off, and the reason says why."""
+    failed_and_rested(cluster)
+    assert ({("gpu", "g5.xlarge")}, ()) == (set(market(cluster).probed), market(cluster).back_offs)
+
+    cluster.claimed(reached=())
+    (held,) = market(cluster).back_offs
+    assert (set(), "one node is tried at a time: it never registered") == (set(market(cluster).probed), held.reason)
+
+
+def test_a_node_that_comes_up_ends_what_failed_before(cluster: Cluster) -> None:
+    """Its type is launched as any other again."""
+    failed_and_rested(cluster)
+    cluster.book.succeeded("gpu", "g5.xlarge")
+
+    assert (frozenset(), ()) == (market(cluster).probed, market(cluster).back_offs)

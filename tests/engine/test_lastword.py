@@ -62,3 +62,15 @@ def test_workloads_do_not_wait_for_each_other() -> None:
     decision = decide(world(rejected("b", owner=Owner("Job", "b")), rejected("a", owner=Owner("Job", "a")), now_s=400))
 
     assert ["default/a", "default/b"] == sorted(placed.pod for launch in decision.launches for placed in launch.pods)
+
+
+def test_of_a_type_whose_last_node_failed_one_is_launched() -> None:
+    """F9: the pods of the others wait, and say why."""
+    pods = [a_pod(name, uid=name, cpu=4) for name in "ab"]
+    snapshot = a_snapshot(pools=(a_pool(),), pods=pods, taken_at_s=200)
+    market = a_market(an_instance_type(), probed=frozenset({("pool", "m5.xlarge")}))
+    decision = decide(World(snapshot, market))
+    (waiting,) = explain(decision).unplaced
+
+    assert ["default/a"] == [placed.pod for launch in decision.launches for placed in launch.pods]
+    assert "the last nodes of m5.xlarge failed in NodePool pool, so one is tried first" == waiting.reason
