@@ -104,7 +104,7 @@ class Situation:
 
 
 def with_pool(pool: NodePool, situation: Situation) -> World:
-    """The world with the pool as given; the same one for equal pools, because what it sells is dear to work out."""
+    """The world with the pool as given; the same one for equal pools, because what it sells costs much to work out."""
     base = situation.evidence.world
     for before, changed, after in situation.worlds:
         if before is base and changed == pool:
