@@ -79,7 +79,7 @@ class DevicePlugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class PluginEvidence:
     """All of a cluster. `plugins` are those of the namespaces of plugins, each once, what a policy says first.
 
     `has_register`: some node bears HAMi's register. `asked` are resources that only one family counts and that pods
@@ -95,4 +95,4 @@ class Evidence:
         return tuple(each for each in self.plugins if each.project is project)
 
 
-NO_EVIDENCE = Evidence()
+NO_EVIDENCE = PluginEvidence()

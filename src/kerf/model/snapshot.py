@@ -6,7 +6,7 @@ from functools import cached_property
 
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
-from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, Evidence
+from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, PluginEvidence
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
@@ -68,7 +68,7 @@ class ResourceQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class PluginContainer:
     """A container of a DaemonSet: what `evidence` says is read of its image, arguments and environment."""
 
     image: str
@@ -83,7 +83,7 @@ class DaemonSet:
     namespace: str
     name: str
     pod: Pod
-    programs: tuple[Program, ...] = field(default=(), repr=False)
+    programs: tuple[PluginContainer, ...] = field(default=(), repr=False)
 
 
 Watched = (
@@ -210,7 +210,7 @@ class ClusterSnapshot(Large):
     pod_templates: tuple[PodTemplate, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     assume_node_classes: bool = True
-    evidence: Evidence = NO_EVIDENCE
+    evidence: PluginEvidence = NO_EVIDENCE
     version: int = field(default=0, compare=False)
 
     def pool(self, name: str) -> NodePool | None:

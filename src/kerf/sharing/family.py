@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kerf.model.causes import Cause, Lack, Quoted
-from kerf.model.evidence import Evidence
+from kerf.model.evidence import PluginEvidence
 from kerf.model.gpu import DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Stage
@@ -107,7 +107,7 @@ class Family(Protocol):
         """
         ...
 
-    def installed(self, evidence: Evidence) -> "Family":
+    def installed(self, evidence: PluginEvidence) -> "Family":
         """The family as what is installed in the cluster says; itself where that says nothing of it."""
         ...
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from kerf.model.evidence import ClusterPolicy, DevicePlugin, Evidence
+from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginEvidence
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import PLUGIN_NAMESPACES, DaemonSet
@@ -58,10 +58,12 @@ class Gathered:
             self._plugins[key] = plugin
         return held != plugin
 
-    def evidence(self, resources: Iterable[str]) -> Evidence:
+    def evidence(self, resources: Iterable[str]) -> PluginEvidence:
         """All of it; of what pods ask for only these resources."""
         plugins = tuple(sorted(set(self._plugins.values()), key=lambda each: (not each.of_operator, each)))
-        return Evidence(plugins, self._registered > 0, frozenset(name for name in resources if name in self._asking))
+        return PluginEvidence(
+            plugins, self._registered > 0, frozenset(name for name in resources if name in self._asking)
+        )
 
 
 def _asked(value: Witness | None) -> frozenset[str]:

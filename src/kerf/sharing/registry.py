@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.evidence import NO_EVIDENCE, Evidence
+from kerf.model.evidence import NO_EVIDENCE, PluginEvidence
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import PLUGIN_NAMESPACES, ClusterSnapshot, ConfigMap
 from kerf.sharing.family import SHARING, Family, Refused, Unreadable
@@ -46,7 +46,7 @@ def of_plugins(config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap, ...]:
     return tuple(m for m in held if m.namespace in PLUGIN_NAMESPACES) or held
 
 
-def configured(config_maps: Iterable[ConfigMap], evidence: Evidence = NO_EVIDENCE) -> tuple[Family, ...]:
+def configured(config_maps: Iterable[ConfigMap], evidence: PluginEvidence = NO_EVIDENCE) -> tuple[Family, ...]:
     """The families as the cluster configures them, and as what is installed says.
 
     Raises DecodeError when a ConfigMap cannot be read.
@@ -59,7 +59,7 @@ def families_of(snapshot: ClusterSnapshot) -> tuple[Family, ...]:
     return configured(snapshot.config_maps, snapshot.evidence)
 
 
-def judged(config_maps: Iterable[ConfigMap], gathered: Gathered) -> tuple[tuple[Family, ...], Evidence]:
+def judged(config_maps: Iterable[ConfigMap], gathered: Gathered) -> tuple[tuple[Family, ...], PluginEvidence]:
     """The families of a cluster with these maps, in which that was gathered, and the evidence that they rest on.
 
     Raises DecodeError when a ConfigMap cannot be read.
@@ -79,7 +79,7 @@ def configures(config_map: ConfigMap) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _configured(config_maps: tuple[ConfigMap, ...], evidence: Evidence) -> tuple[Family, ...]:
+def _configured(config_maps: tuple[ConfigMap, ...], evidence: PluginEvidence) -> tuple[Family, ...]:
     return tuple(_configured_one(family, config_maps).installed(evidence) for family in FAMILIES)
 
 

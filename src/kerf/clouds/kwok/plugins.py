@@ -29,7 +29,7 @@ from kerf.clouds.kwok.records import PLUGIN_STARTED, REGISTERED, InstanceRecord,
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.constraints import Taint, untolerated
-from kerf.model.evidence import NO_EVIDENCE, Evidence
+from kerf.model.evidence import NO_EVIDENCE, PluginEvidence
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import quantity, quantity_text
@@ -57,7 +57,7 @@ class _Installed:
 
     read_s: float
     config_maps: tuple[ConfigMap, ...] = ()
-    evidence: Evidence = NO_EVIDENCE
+    evidence: PluginEvidence = NO_EVIDENCE
     hami: tuple[Json, ...] = ()
     mock: tuple[Json, ...] = ()
 
@@ -238,7 +238,7 @@ def _config_map(obj: Json) -> ConfigMap:
     return ConfigMap(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], obj.get("data") or {})
 
 
-def _evidence(daemons: Iterable[Json]) -> Evidence:
+def _evidence(daemons: Iterable[Json]) -> PluginEvidence:
     """What the DaemonSets say of device plugins. Nodes say it of themselves; what pods ask is not looked at."""
     gathered = Gathered()
     for daemon in daemons:

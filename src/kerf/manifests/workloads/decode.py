@@ -13,7 +13,7 @@ from kerf.model.cronjobs import CronJob
 from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.groups import KUEUE_QUEUE
 from kerf.model.pods import Owner, Pod
-from kerf.model.snapshot import DaemonSet, Program
+from kerf.model.snapshot import DaemonSet, PluginContainer
 
 # The DaemonSet controller adds these (kubernetes pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations).
 _DAEMON_TOLERATIONS = (
@@ -58,13 +58,13 @@ def daemon_set_of(raw: dict[str, Any], report: Report, admission: AdmissionDefau
     return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec), tuple(map(_program, containers)))
 
 
-def _program(container: dict[str, Any]) -> Program:
+def _program(container: dict[str, Any]) -> PluginContainer:
     variables = (each for each in container.get("env") or () if isinstance(each, dict))
     environment = (
         (each["name"], str(each.get("value") or "")) for each in variables if each.get("name") in READ_VARIABLES
     )
     arguments = read_arguments((*(container.get("command") or ()), *(container.get("args") or ())))
-    return Program(read_image(container.get("image")), arguments, tuple(environment))
+    return PluginContainer(read_image(container.get("image")), arguments, tuple(environment))
 
 
 def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Workload:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.evidence import NO_EVIDENCE, DevicePlugin, Evidence, Project
+from kerf.model.evidence import NO_EVIDENCE, DevicePlugin, PluginEvidence, Project
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Stage
@@ -99,7 +99,7 @@ class Hami:
         held = replace(self, config=config or self.config, has_config=config is not None, has_rival_config=is_rival)
         return held.installed(NO_EVIDENCE)
 
-    def installed(self, evidence: Evidence) -> "Hami":
+    def installed(self, evidence: PluginEvidence) -> "Hami":
         """With the label by which its DaemonSet chooses nodes, and what of the cluster beats that label."""
         own, rivals = evidence.of(Project.HAMI), evidence.of(Project.NVIDIA)
         basis = Basis.ASKED if evidence.asked & self.resources else Basis.LABEL

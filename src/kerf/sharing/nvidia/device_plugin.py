@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.model.causes import Cause
-from kerf.model.evidence import DevicePlugin, Evidence, PluginSettings, Project
+from kerf.model.evidence import DevicePlugin, PluginEvidence, PluginSettings, Project
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, documents
@@ -66,7 +66,7 @@ class PluginConfigs:
     held: tuple[tuple[str, PluginConfig], ...] = ()
     plugins: tuple[DevicePlugin, ...] = ()
 
-    def installed(self, evidence: Evidence) -> "PluginConfigs":
+    def installed(self, evidence: PluginEvidence) -> "PluginConfigs":
         """Those of the ConfigMap that the operator names, where it names one, and how the plugin was started."""
         plugins = evidence.of(Project.NVIDIA)
         map_name = next((each.settings.config_map for each in plugins if each.settings.config_map), "")

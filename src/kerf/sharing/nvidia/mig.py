@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.model.causes import Cause, Name
-from kerf.model.evidence import Evidence
+from kerf.model.evidence import PluginEvidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition, Profile
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
@@ -110,7 +110,7 @@ class Mig(Partitioned):
         """With the configurations of the cluster's ConfigMaps. Raises DecodeError for one that cannot be read."""
         return replace(self, plugin=plugin_configs(config_maps), mig=find_mig_configs(config_maps))
 
-    def installed(self, evidence: Evidence) -> "Mig":
+    def installed(self, evidence: PluginEvidence) -> "Mig":
         """With how the device plugin was started."""
         return replace(self, plugin=self.plugin.installed(evidence))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kerf.model.causes import Cause, Name
-from kerf.model.evidence import Evidence
+from kerf.model.evidence import PluginEvidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -41,7 +41,7 @@ class Replicated(Partitioned):
         """With the configurations of the cluster's ConfigMaps. Raises DecodeError for one that cannot be read."""
         return replace(self, plugin=find_plugin_configs(config_maps), mig=find_mig_configs(config_maps))
 
-    def installed(self, evidence: Evidence) -> Self:
+    def installed(self, evidence: PluginEvidence) -> Self:
         """With how the device plugin was started."""
         return replace(self, plugin=self.plugin.installed(evidence))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.model.causes import Cause, Lack, Name
-from kerf.model.evidence import Evidence
+from kerf.model.evidence import PluginEvidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -48,7 +48,7 @@ class Whole(KubeletCounted):
         """With the configurations of the plugin. Raises DecodeError for one that cannot be read."""
         return replace(self, plugin=find_plugin_configs(config_maps))
 
-    def installed(self, evidence: Evidence) -> "Whole":
+    def installed(self, evidence: PluginEvidence) -> "Whole":
         """With how the device plugin was started."""
         return replace(self, plugin=self.plugin.installed(evidence))
 
