@@ -61,6 +61,10 @@ class Line(NamedTuple):
         return "/".join(filter(None, (".".join(filter(None, (plural, self.group))), subresource)))
 
 
+UNSERVED = {Line(verb, "scheduling.k8s.io", "workloads", "", "") for verb in ("list", "watch")}
+"""Groups of Kubernetes 1.35, behind a feature gate; the server of this tier has another version of them."""
+
+
 def granted(chart: Chart) -> set[Line]:
     """Every line of the chart's roles."""
     return {
@@ -228,12 +232,13 @@ def _orphan(site: Cluster) -> Object:
 
 
 def turn(site: Cluster) -> None:
-    """A window, whose phase is written."""
+    """An open window that evicts at its end: its phase is written, and the finalizer that holds it until then."""
     selector = {"matchLabels": {"kerf.dev/window": "w"}}
-    spec = {"schedule": "0 8 * * *", "duration": "1h", "pods": {"selector": selector}}
+    spec = {"schedule": "0 0 1 1 *", "duration": "8759h", "atEnd": "Evict", "pods": {"selector": selector}}
     version = "kerf.dev/v1alpha1"
     site.plane.apply([{"apiVersion": version, "kind": "CapacityWindow", "metadata": {"name": "w"}, "spec": spec}])
     site.until(lambda: (site.plane.get("cwin", "w") or {}).get("status", {}).get("phase"), "it has a phase")
+    site.until(lambda: "finalizers" in (site.plane.get("cwin", "w") or {})["metadata"], "it is held")
 
 
 def ask(site: Cluster) -> None:
@@ -307,7 +312,7 @@ def test_what_is_granted_is_what_is_asked(releases: dict[str, Release], name: st
     """Line by line: nothing is granted that Kerf never needs, in no more namespaces and for no more names."""
     release = releases[name]
 
-    assert sorted(granted(release.chart)) == sorted(used(release))
+    assert sorted(granted(release.chart) - UNSERVED) == sorted(used(release) - UNSERVED)
 
 
 @pytest.mark.parametrize("name", ["acting", "dry run"])
