@@ -69,10 +69,11 @@ spec: {{limits: [{{type: Container, {bounds}}}]}}
 
 
 def test_a_misspelt_instance_type_is_mended_by_a_patch() -> None:
-    """The nearest known name, tried before it is printed."""
+    """The nearest known name, tried before it is printed; five such nodes are more than the limit allows."""
     (pod, *_) = planned(manifests(GPU_POOLS, ('"g5.2xlarge"', '"g5.2xlarg"'))).plan["unplaced"]
 
-    assert "write g5.2xlarge instead of g5.2xlarg in NodePool gpu-pool-1" == pod["hint"]
+    limit = "40 is the smallest cpu limit of NodePool gpu-pool-1 that places all 5 pods"
+    assert f"write g5.2xlarge instead of g5.2xlarg in NodePool gpu-pool-1; and {limit}" == pod["hint"]
     assert '"g5.2xlarge"' in pod["patch"]["patch"]
 
 

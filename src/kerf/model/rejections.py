@@ -137,9 +137,9 @@ def written(rejection: Rejection) -> Mapping[str, str | None]:
 def asked_by(pod: Pod) -> str:
     """A digest of what a pod asks and may still change while it waits: labels, tolerations, resources, gates."""
     spec = pod.spec
-    tolerations = sorted(repr(each) for each in spec.tolerations)
+    tolerations = sorted((each.key, each.operator, each.value, each.effect) for each in spec.tolerations)
     parts = (sorted(pod.labels.items()), sorted(spec.requests.items()), tolerations, spec.scheduling_gates)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
 def workload_of(pod: Pod) -> Workload:
