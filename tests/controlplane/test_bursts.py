@@ -69,7 +69,8 @@ def test_they_are_bought_for_once(burst: Burst) -> None:
 
 
 def test_the_requests_are_few(burst: Burst) -> None:
-    """Of each pod one event or two, that it made us buy and where it will be; none is read or written by itself.
+    """Of each pod two events or three: that it made us buy, on which claim it will be, and on which node, where it still
+    waits once that has a name. None is read or written by itself.
 
     Of each claim, with its events, reads and writes of its steps: created, launched, registered, initialized, and what
     was seen of its pods. It is read again where a write met another's, which is the more often the slower all is.
@@ -77,7 +78,7 @@ def test_the_requests_are_few(burst: Burst) -> None:
     counted = asked(burst.site)
     of_claims = sum(number for (_, resource), number in counted.items() if resource.startswith("nodeclaims"))
 
-    assert burst.pods <= counted["create", "events"] <= 2 * burst.pods + 30 * burst.nodes
+    assert burst.pods <= counted["create", "events"] <= 3 * burst.pods + 30 * burst.nodes
     assert burst.nodes < of_claims <= 80 * burst.nodes
     assert {"list", "watch"} == {verb for verb, resource in counted if resource.startswith("pods")}
-    assert 4 * burst.pods > sum(counted.values())
+    assert 5 * burst.pods > sum(counted.values())

@@ -52,6 +52,7 @@ GROUPS = {
         "patch pods: hami.io/bind-phase",
     ),
     "watching": (
+        "patch pods: kerf.dev/pinned=null nvidia.com/use-gpuuuid=null",
         "patch nodeclaims/status: status.lastPodEventTime",
         "patch nodeclaims: kerf.dev/pods-seen",
         "patch nodeclaims/status: Consolidatable=True",

@@ -309,6 +309,7 @@ def test_every_access_is_used_and_nothing_else_is_granted(site: Site) -> None:
         await writer.update_node_pool_status(site.name, Resources({"nodes": 1}), [READY])
         await writer.update_node_overlay_status(site.name, [READY])
         await writer.update_window_status(replace(window, status=replace(window.status, phase="Closed")))
+        await writer.update_window_finalizers(replace(window, finalizers=("kerf.dev/eviction",)))
         await writer.update_provisioning_request_status(replace(request, conditions=(READY,)))
         await writer.annotate_node_pool(site.name, {"a": "1"})
         await writer.annotate_pod(pod, PIN)
