@@ -69,7 +69,7 @@ def test_they_are_bought_for_once(burst: Burst) -> None:
 
 
 def test_the_requests_are_few(burst: Burst) -> None:
-    """Of each pod two events or three: that it made us buy, on which claim it will be, and on which node, where it still
+    """Of each pod two events or three: that it made us buy, on which claim it will be, and on which node where it still
     waits once that has a name. None is read or written by itself.
 
     Of each claim, with its events, reads and writes of its steps: created, launched, registered, initialized, and what
