@@ -1,4 +1,4 @@
-"""Control planes that serve one test after the other, because an API server takes four seconds of CPU to start.
+"""Control planes that serve one test after the other, because one takes four seconds of CPU to start.
 
 What a test leaves is deleted, and the audit log begins again. A control plane of which a test has changed what was
 there before (a role, a definition, a program), or that knows further kinds by now, is not kept: nothing is put back.
@@ -19,7 +19,7 @@ __all__ = ["Kept"]
 Json = dict[str, Any]
 _WITHIN_S, _POLL_S = 20.0, 0.2
 _MOST_LEFT = 300
-"""Objects whose deletion, one by one, takes no longer than a new start."""
+"""Objects that are deleted one by one; a new control plane is quicker where a test has left more."""
 _TRANSIENT = ("events", "endpoints", "endpointslices", "ipaddresses", "flowschemas", "prioritylevelconfigurations")
 """What Kubernetes itself writes all the time, and no test looks for what another has left of it."""
 _IN_PLACE = ("namespaces", "serviceaccounts", "leases")
@@ -68,7 +68,7 @@ class Kept:
         return False
 
     def _delete(self, path: str) -> None:
-        """At once, whoever wanted to be asked first."""
+        """At once, without its finalizers where it is of the whole cluster."""
         merge = "application/merge-patch+json"
         if "/namespaces/" not in path:
             self.plane.request("PATCH", path, {"metadata": {"finalizers": None}}, content_type=merge)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kerf.manifests.karpenter.ec2 import EC2_NODE_CLASS
+from kerf.manifests.schema import Report
 from tests.cli.program import kerf
 from tests.controlplane.definitions import definitions
 from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
@@ -24,6 +26,23 @@ def plane(binaries: Binaries) -> Iterator[ControlPlane]:
     with ControlPlane(binaries, options) as made:
         made.install_crds(crds)
         yield made
+
+
+def test_the_form_of_a_node_class_knows_each_field_of_the_definition() -> None:
+    """What lint calls unknown would else be a field that the server takes."""
+    (crd,) = definitions("karpenter.k8s.aws_ec2nodeclasses")
+    (version,) = [each for each in crd["spec"]["versions"] if each["name"] == "v1"]
+    report = Report()
+    EC2_NODE_CLASS.check({"spec": filled(version["schema"]["openAPIV3Schema"]["properties"]["spec"])}, (), report)
+
+    assert [] == [unknown.path for unknown in report.unknown]
+
+
+def filled(schema: Any) -> Any:
+    """A value with every field that a schema names."""
+    if schema["type"] == "object":
+        return {name: filled(each) for name, each in schema.get("properties", {}).items()}
+    return [filled(schema["items"])] if schema["type"] == "array" else "text"
 
 
 def piped(plane: ControlPlane, *paths: str) -> subprocess.CompletedProcess[str]:

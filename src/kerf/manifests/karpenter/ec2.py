@@ -1,7 +1,8 @@
-"""The form of Karpenter's AWS NodeClass, `karpenter.k8s.aws/v1` EC2NodeClass, as its CRD states it (1.14).
+"""The form of Karpenter's AWS NodeClass, EC2NodeClass of `karpenter.k8s.aws/v1`: all its fields, most of its rules.
 
+The CRD is the one that `controlplane/definitions.json` locks; the control plane tier compares the fields.
 Kerf reads nothing of its spec, so a plan does not ask for this form: lint does, and `kerf migrate` of what it writes.
-Fields of newer versions pass unlooked at.
+A field that the form only names is not looked into.
 """
 
 import re
@@ -63,7 +64,8 @@ _VOLUME = Record(
         "volumeSize": Scalar("a size such as 100Gi", lambda v: isinstance(v, str) and bool(_SIZE.fullmatch(v))),
         "volumeType": one_of("standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"),
         **dict.fromkeys(("deleteOnTermination", "encrypted"), BOOLEAN),
-        **dict.fromkeys(("iops", "throughput", "volumeInitializationRate"), WHOLE),
+        **dict.fromkeys(("iops", "throughput"), WHOLE),
+        "volumeInitializationRate": whole(100, 300),
         **dict.fromkeys(("kmsKeyID", "snapshotID"), TEXT),
     }
 )
@@ -110,7 +112,8 @@ EC2_NODE_CLASS = Record(
                 **dict.fromkeys(("associatePublicIPAddress", "detailedMonitoring"), BOOLEAN),
                 **dict.fromkeys(("context", "userData"), TEXT),
                 "tags": TEXTS,
-                **known("capacityReservationSelectorTerms ipPrefixCount placementGroupSelector cpuOptions"),
+                **known("capacityReservationSelectorTerms connectionTracking cpuOptions ipPrefixCount"),
+                **known("networkInterfaces placementGroupSelector"),
             },
             ("amiSelectorTerms", "subnetSelectorTerms", "securityGroupSelectorTerms"),
         ),
@@ -145,7 +148,7 @@ def check_ec2_node_class(raw: Object, report: Report) -> None:
 def _check_images(spec: Object, report: Report) -> None:
     terms = spec["amiSelectorTerms"]
     for index, term in enumerate(terms):
-        _check_term(term, ("id", "alias", "ssmParameter"), ("spec", "amiSelectorTerms", index), report)
+        _check_term(term, ("id", "alias"), ("spec", "amiSelectorTerms", index), report)
     aliases = [term["alias"] for term in terms if term.get("alias")]
     if aliases and len(terms) > 1:
         report.problem(("spec", "amiSelectorTerms"), "an alias alone, or terms without one", len(terms))
@@ -157,10 +160,11 @@ def _check_images(spec: Object, report: Report) -> None:
 
 
 def _check_term(term: Object, alone: tuple[str, ...], path: Path, report: Report) -> None:
-    """A term selects by something, and identifiers stand by themselves."""
+    """A term selects by something, and identifiers stand by themselves; the CRD lets an SSM parameter stand beside."""
     given = [name for name, value in term.items() if value]
     if not set(given) - {"owner"}:
         report.problem(path, f"{', '.join(alone)}, tags or a name", None)
     for name in alone:
-        if name in given and len(given) > 1:
-            report.problem((*path, name), f"{name} alone", f"<beside {', '.join(n for n in given if n != name)}>")
+        beside = [other for other in given if other not in (name, "ssmParameter")]
+        if name in given and beside:
+            report.problem((*path, name), f"{name} alone", f"<beside {', '.join(beside)}>")
