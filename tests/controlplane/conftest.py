@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from tests.conftest import LEFT_OUT
 from tests.controlplane.cluster import end_all
@@ -20,30 +21,40 @@ from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOption
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
 FIRST = (
+    "test_guide.py",
     "test_live_commands.py",
     "test_crashes.py",
-    "test_bad_input.py",
-    "test_cluster_rules.py",
-    "test_bursts.py",
-    "test_gangs.py",
-    "test_guide.py",
     "test_roles.py",
-    "test_cordon.py",
+    "test_cluster_rules.py",
+    "test_gangs.py",
+    "test_bad_input.py",
+    "test_window_crashes.py",
+    "test_usage.py",
+    "test_bursts.py",
+    "test_document_002.py",
     "test_playground.py",
+    "test_cordon.py",
 )
-"""Files that take longest, begun first, so that no worker is left alone with one at the end."""
+"""Files that take longest, begun first."""
 APART = (
+    "test_hostile.py",
+    "test_replicas.py",
     "test_same_as_simulated.py",
     "test_outages.py",
-    "test_replicas.py",
-    "test_documents.py",
-    "test_dry_run.py",
-    "test_hostile.py",
     "test_following_plans.py",
+    "test_dry_run.py",
+    "test_documents.py",
     "test_long_plans.py",
     "test_sharing_modes.py",
 )
-"""Files in which each test has a cluster of its own, so that any worker may take any of them."""
+"""Files in which each test has a cluster of its own, so that any worker may take any of them; they come next.
+
+The many short files end the run: then no worker is left alone with a long one.
+"""
+
+
+AHEAD = 2
+"""Tests that a worker holds: the one that runs, and the next."""
 
 
 class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
@@ -56,6 +67,11 @@ class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
         path = nodeid.partition("::")[0]
         return nodeid if path.rpartition("/")[2] in APART else path
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """One test ahead, which xdist needs to begin the one before it, and no more: what waits cannot change hands."""
+        if self._pending_of(self.assigned_work[node]) < AHEAD:
+            super()._reschedule(node)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCluster | None:
@@ -64,10 +80,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCluster
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, what can be spread last."""
+    """What takes longest comes first, the many short files last."""
     mine = [item for item in items if Path(__file__).parent in item.path.parents]
-    order = {name: number for number, name in enumerate(FIRST)}
-    mine.sort(key=lambda item: (order.get(item.path.name, len(FIRST)), item.path.name in APART))
+    order = {name: number for number, name in enumerate((*FIRST, *APART))}
+    mine.sort(key=lambda item: order.get(item.path.name, len(order)))
     items[:] = [*(item for item in items if item not in set(mine)), *mine]
 
 
