@@ -183,3 +183,26 @@ def test_a_request_over_the_limit_fails_with_its_figures(lives: Lives) -> None:
     assert ("False", "CapacityIsNotFound", text) == conditions(site, "patient")["Provisioned"]
     assert (0, 0) == lives.bought()
     ended(lives)
+
+
+def test_a_pod_that_kueue_holds_buys_nothing_until_it_is_let_go(lives: Lives) -> None:
+    """Kueue holds pods of its own by a scheduling gate; what is asked of the cloud is asked when it takes it away."""
+    site = lives.site
+    site.plane.apply([limited(2)])
+    lives.begin()
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    metadata = {"name": "held", "namespace": "default"}
+    site.plane.apply(
+        [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(schedulingGates=gates)}]
+    )
+    site.plane.apply([service("free", 1, {})])
+    lives.until(lambda: 1 == len(site.pods("Running")), "the other runs")
+    assert (1, 1) == lives.bought()
+
+    opened = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+    path = "/api/v1/namespaces/default/pods/held"
+    site.plane.request("PATCH", path, opened, content_type="application/json-patch+json").good("open the gate")
+    lives.until(lambda: 2 == len(site.pods("Running")), "it runs")
+    assert (2, 2) == lives.bought()
+    site.plane.delete("Pod", "held", "default")
+    ended(lives)
