@@ -54,6 +54,21 @@ def test_a_launch_takes_its_time_and_the_instance_is_there_at_once(world: KwokWo
     assert ("kwok:///us-east-1a/uid-1", 40) == (instance.provider_id, world.now_s)
 
 
+def test_launches_with_jitter_take_unlike_times_and_the_same_again(world: KwokWorld) -> None:
+    """Between the latency and that and the jitter, by the claim's uid: a restart in the middle changes nothing."""
+    world.control(settings="{launch: 40s, jitter: 30s}")
+    world.ask(G5)
+    world.stop()
+    world.start()
+
+    world.done(world.cloud.create(G5))
+    assert 40 < world.now_s < 70
+    first_s = world.now_s
+    world.done(world.cloud.create(claim("gpu-2", "uid-2", types=("g5.xlarge",))))
+    assert 40 < world.now_s - first_s < 70
+    assert first_s != world.now_s - first_s
+
+
 def test_a_launch_is_taken_up_by_the_next_process(world: KwokWorld) -> None:
     """Killed in the middle of a launch and started again: the same instance, and no second wait."""
     world.ask(G5)

@@ -118,7 +118,7 @@ class KwokCloud:
                 await self._launch(claim, controls)
                 record = await self._find(claim)
             if record is not None:
-                await reached(self._clock, record.instance.launched_s + controls.latencies.launch_s)
+                await reached(self._clock, record.up_s(controls.latencies))
                 record = await self._find(claim)
         if record is None or record.terminating_s is not None:
             raise LaunchFailed(f"the instance of {claim.name} has ended")

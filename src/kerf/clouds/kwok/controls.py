@@ -36,6 +36,7 @@ _SETTINGS = {
     "terminate": "terminate_s",
     "interruptionNotice": "notice_s",
     "startupTaints": "startup_s",
+    "jitter": "jitter_s",
 }
 _LONGEST = 32 * 1024
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|h|m|s))+", re.ASCII)

@@ -177,7 +177,7 @@ class Machines:
         if record.node_name or record.terminating_s is not None:
             return None
         now, latencies = self._clock.now_s(), controls.latencies
-        joins_s = record.instance.launched_s + latencies.launch_s + latencies.register_s
+        joins_s = record.up_s(latencies) + latencies.register_s
         if now < joins_s:
             return joins_s
         if await self._controls.strike(NEVER_JOINS, record, now, is_new=True):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
+from zlib import crc32
 
 import msgspec
 
@@ -83,6 +84,7 @@ class KwokLatencies:
 
     From the launch to the reply, from there to the Node, from the start of a device plugin to registered cards, from
     the request to terminate to the end, from an interruption's notice to the end, from a startup taint to its removal.
+    `jitter_s` is the most that is added to a launch; how much follows from the claim's uid, so a restart changes nothing.
     `poll_s` is how often anything is looked at again that the API does not announce.
     """
 
@@ -92,6 +94,7 @@ class KwokLatencies:
     terminate_s: float = 5
     notice_s: float = INTERRUPTION_NOTICE_S
     startup_s: float = 5
+    jitter_s: float = 0
     poll_s: float = 1
 
 
@@ -116,6 +119,11 @@ class InstanceRecord:
     def name(self) -> str:
         """The name of its ConfigMap."""
         return record_name(self.instance.claim_uid)
+
+    def up_s(self, latencies: KwokLatencies) -> float:
+        """When the machine runs."""
+        share = crc32(self.instance.claim_uid.encode()) / 2**32
+        return self.instance.launched_s + latencies.launch_s + share * latencies.jitter_s
 
     def end_s(self, latencies: KwokLatencies) -> float | None:
         """When the machine ends, or ended; None while nobody wants it to."""
