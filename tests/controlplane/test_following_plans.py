@@ -1,7 +1,9 @@
 """A plan is only worth something if the schedulers follow it: kube-scheduler by reservations, HAMi by pins."""
 
+import json
 import math
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.nodes import RESERVED_FOR
 from kerf.sharing.hami.options import PINNED
-from tests.controlplane.cluster import Cluster, cluster
+from tests.cli.program import kerf
+from tests.controlplane.cluster import LATENCIES, Cluster, cluster
 from tools.controlplane.installation import Replica
 from tools.controlplane.server import Binaries
 
@@ -139,3 +142,54 @@ def test_many_pods_at_once_are_bound_where_they_were_planned(plain: Cluster, cou
     as_planned(plain, replica, count, 600)
 
     assert math.ceil(count / 3) == len(plain.created_claims())
+
+
+UNEVEN = {**LATENCIES, "launch": "2s", "jitter": "8s"}
+"""Nodes that are bought together come one after the other."""
+
+
+def of_any_size(kind: str, count: int, chance: Random) -> list[Json]:
+    """Pods of fifty sizes at most, each with a name that tells nothing of its age."""
+    made: list[Json] = []
+    for number in range(count):
+        resources = {"cpu": f"{chance.randrange(3, 26)}00m", "memory": "64Mi"}
+        if kind == "slices":
+            cores = {"nvidia.com/gpucores": "25"} if chance.random() < 0.3 else {}
+            memory = str(chance.randrange(2, 24) * 500)
+            resources = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory, **cores}
+        (pod,) = pods(f"burst-{chance.randrange(10**6):06d}-{number}", 1, resources)
+        made.append(pod)
+    return made
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("latencies", [LATENCIES, UNEVEN], ids=["even", "uneven"])
+@pytest.mark.parametrize(("kind", "count"), [("cpu", 200), ("cpu", 1000), ("slices", 200), ("slices", 600)])
+def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: int, latencies: dict[str, str]) -> None:
+    """Pods of random sizes come while Kerf runs: it buys what one plan of all buys, at most a node more.
+
+    Of a hundred, 99 are bound where they were planned.
+    """
+    is_shared = kind == "slices"
+    given = [pool("g5.xlarge", {"gpu": "on"}) if is_shared else pool("c5.4xlarge", {})]
+    burst = of_any_size(kind, count, Random(count))
+    stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*given, *burst]})
+    planned = len(kerf("plan", "-o", "json", "-f", "-", stdin=stdin).data["launches"])
+    with cluster(binaries, with_hami=is_shared, latencies=latencies) as site:
+        site.plane.apply(given)
+        replica = site.start("--batch-idle=2s", "--batch-max=30s")
+        for pod in burst:
+            site.plane.request("POST", "/api/v1/namespaces/default/pods", pod).good("create a pod")
+        site.until(lambda: count == len(site.pods("Running")), "all pods run", 600)
+        site.until(lambda: count == followed(replica), "all are counted", 120)
+
+        assert planned <= len(site.created_claims()) <= planned + 1
+        assert 0.99 * count <= replica.metric("kerf_pods_followed_total", outcome="as-planned")
+
+
+def followed(replica: Replica) -> float:
+    """The pods of which it is known whether they went where they were planned."""
+    return sum(
+        replica.metric("kerf_pods_followed_total", outcome=outcome)
+        for outcome in ("as-planned", "other-node", "other-cards")
+    )
