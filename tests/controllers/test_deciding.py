@@ -7,22 +7,25 @@ from dataclasses import replace
 
 import pytest
 
-from kerf.controllers.deciding import Inline, Threaded, still_goes, still_holds
+from kerf.controllers.deciding import MOST_DROPPED, Buyers, Inline, Threaded, still_goes, still_holds
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
-from kerf.engine.disruption.causes import EmptyFor
+from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.first import first_command
 from kerf.engine.world import World
+from kerf.model.bounds import MAX_PRICE
 from kerf.model.constraints import Taint
 from kerf.model.instancetypes import OfferingKey
+from kerf.model.nodepool import Budget, Disruption
 from kerf.model.nodes import Node, reservation
-from kerf.model.plan import Cost, Deletion
 from kerf.model.pods import Owner, Pod
 from kerf.model.promises import Promises, written
-from kerf.model.snapshot import Deleted, Upserted, Watched
+from kerf.model.snapshot import Deleted, Event, Upserted, Watched
 from kerf.sharing.hami.records import REGISTER
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, an_instance_type
+from tests.engine.disruption.clusters import ours
 from tests.engine.worlds import a_daemon_set, a_hami_node, a_hami_pool
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
@@ -196,6 +199,49 @@ def test_cards_that_were_lost_meanwhile_take_no_pod() -> None:
     assert not still_holds(decision, state)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        Upserted(a_pod("p", cpu=3, uid="again", unschedulable=REFUSED)),
+        Upserted(a_pod("p", cpu=3, uid="p", unschedulable=REFUSED)),
+        Upserted(a_pod("p", cpu=1, uid="p", node_name="elsewhere")),
+        Upserted(a_pod("p", cpu=1, uid="p", deleted_s=NOON_S)),
+        Deleted(a_pod("p", cpu=1, uid="p")),
+    ],
+    ids=["made again", "resized", "bound", "going", "gone"],
+)
+def test_nothing_is_bought_for_a_pod_that_waits_no_more_as_it_did(change: Event) -> None:
+    """It is decided again; after three such decisions the fourth is acted on, and the launch is left out then."""
+    state = state_of(a_pool(), *(a_pod(name, cpu=3, uid=name, unschedulable=REFUSED) for name in ("p", "q")))
+    state.apply(Upserted(a_pod("p", cpu=1, uid="p", unschedulable=REFUSED)))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert (True, True) == (bool(decision.launches), still_holds(decision, state))
+
+    state.apply(change)
+
+    buyers = Buyers(decision.world.snapshot, state)
+    assert [False, True] == [still_holds(decision, state, dropped) for dropped in (0, MOST_DROPPED)]
+    assert (False, True) == (buyers.waits("default/p"), buyers.waits("default/q"))
+
+
+@pytest.mark.parametrize(
+    "annotations, holds",
+    [({MAX_PRICE: "0.01"}, False), ({"someone.dev/note": "1"}, True)],
+    ids=["a price cap", "someone else's"],
+)
+def test_an_annotation_of_a_pool_that_plans_read_changes_what_is_bought(
+    annotations: dict[str, str], holds: bool
+) -> None:
+    """Annotations are no part of its generation."""
+    pool = a_pool()
+    state = state_of(pool, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+
+    state.apply(Upserted(replace(pool, own_annotations=annotations)))
+
+    assert holds == still_holds(decision, state, MOST_DROPPED)
+
+
 def test_a_node_that_opens_for_its_plan_is_the_same() -> None:
     """Kerf's own taints of those seconds keep no planned pod off."""
     node = a_node("n")
@@ -227,16 +273,42 @@ def test_a_pool_that_was_changed_meanwhile_buys_nothing() -> None:
     assert not still_holds(decision, state)
 
 
+def two_empty_nodes() -> tuple[ClusterState, World, Command]:
+    """A command that takes both away, and what it was made from."""
+    pool = a_pool(disruption=Disruption(0, budgets=(Budget("100%"),)))
+    nodes = [each for name in ("a", "b") for each in ours(name)]
+    state = state_of(pool, *nodes)
+    world = World(state.snapshot(NOON_S), MARKET)
+    command, _ = first_command(world, candidates(world.snapshot)[0], tuple)
+    assert command is not None
+    return state, world, command
+
+
+def test_a_command_is_carried_out_where_nothing_has_changed() -> None:
+    """Nothing is looked at then."""
+    state, world, command = two_empty_nodes()
+
+    assert command is still_goes(command, world, state, NOON_S)
+
+
 def test_a_node_that_a_pod_came_to_meanwhile_stays() -> None:
-    """The command was decided for the pods that it had."""
-    state = state_of(a_pool(), a_node("n"), a_claim("c", node_name="n"))
-    snapshot = state.snapshot(NOON_S)
-    command = Command(Cost("USD", 0, 0), deletions=(Deletion("n", "c", "pool", 1, "Empty", EmptyFor(60)),))
-    assert still_goes(command, snapshot, state)
+    """The command is decided again; the fourth in a row takes the other node, and never this one."""
+    state, world, command = two_empty_nodes()
 
-    state.apply(Upserted(a_pod("late", cpu=1, uid="late", node_name="n")))
+    state.apply(Upserted(a_pod("late", cpu=1, uid="late", node_name="a")))
 
-    assert not still_goes(command, snapshot, state)
+    found = [still_goes(command, world, state, NOON_S, dropped) for dropped in range(4)]
+    assert [None, None, None, ["b"]] == [held and [each.node for each in held.deletions] for held in found]
+
+
+def test_a_command_of_which_nothing_is_left_is_never_carried_out() -> None:
+    """However many were dropped before."""
+    state, world, command = two_empty_nodes()
+
+    for name in ("a", "b"):
+        state.apply(Upserted(a_pod(f"late-{name}", cpu=1, uid=name, node_name=name)))
+
+    assert still_goes(command, world, state, NOON_S, MOST_DROPPED) is None
 
 
 def test_what_is_cancelled_is_dropped_and_the_next_waits_for_the_thread() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from kerf.controllers.conditions import complaint
+from kerf.controllers.deciding import Buyers
 from kerf.controllers.gates import Gates
 from kerf.engine.decision import Decision
 from kerf.engine.explain.launches import why_launched, why_relabelled
@@ -144,11 +145,11 @@ class Actuator:
 
     async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
         """Create a claim for each launch whose pods still wait or that is for none, and say so."""
-        counts = _nodes_by_pool(snapshot)
+        buyers, counts = Buyers(snapshot, self._state), _nodes_by_pool(snapshot)
         totals = {name: sum(1 for each in launches if each.node_pool == name) for name in counts}
         for launch in launches:
             pool = snapshot.pool(launch.node_pool)
-            waiting = [p.pod for p in launch.pods if self._is_waiting(p.pod)]
+            waiting = [p.pod for p in launch.pods if buyers.waits(p.pod)]
             if pool is None or (launch.pods and not waiting):
                 continue
             claim = await self._create(claim_of(launch, pool, snapshot.taken_at_s))
@@ -197,10 +198,6 @@ class Actuator:
         except (Conflict, NotFound):
             # It is gone, or another by now.
             return
-
-    def _is_waiting(self, key: str) -> bool:
-        pod = self._state.pod(key)
-        return is_virtual(key) or (pod is not None and pod.is_pending)
 
     async def _create(self, claim: NodeClaim) -> NodeClaim:
         try:

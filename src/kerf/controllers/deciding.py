@@ -6,7 +6,7 @@ before anything is done.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
@@ -14,8 +14,13 @@ from typing import Any, Protocol, TypeVar
 
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.standing import standing
 from kerf.engine.place.trial import is_usable
+from kerf.engine.world import World
+from kerf.model.nodepool import is_read_alike
 from kerf.model.nodes import OPENING_TAINTS
+from kerf.model.placeholders import is_virtual
+from kerf.model.plan import Launch
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import ClusterState
@@ -104,23 +109,47 @@ def _answer(asked: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") 
 
 
 MOST_DROPPED = 3
-"""Decisions in a row that are dropped for a node that has changed; the next is carried out as far as it holds."""
+"""Decisions in a row that are dropped for nodes or pods that have changed; the next is done as far as it holds."""
 
 
 def still_holds(decision: Decision, state: ClusterState, dropped: int = 0) -> bool:
-    """Whether the pools that buy and the nodes that take pods are as they were when it was decided.
+    """Whether pools that buy, pods that are bought for and nodes that take pods are as they were when it was decided.
 
-    The actuator leaves out pods that have gone; a pool that was changed, or a node that was tainted or filled, may
-    change everything. `dropped` counts the decisions in a row that did not hold. After MOST_DROPPED nodes count no
-    more: on a large cluster some node changes during each decision, and launches for all would wait for ever. Of nodes
-    that do not hold nothing is said then (`Takers.takes`). Cost: launches, pods that wait, and pods of those nodes.
+    A pool that was changed, a pod that was made again, or a node that was tainted or filled, may change everything.
+    `dropped` counts the decisions in a row that did not hold. After MOST_DROPPED only the pools count: on a large
+    cluster some node or pod changes during each decision, and launches for all would wait for ever. The actuator leaves
+    out launches none of whose pods holds (`Buyers`), and of nodes that do not hold nothing is said (`Takers.takes`).
+    Cost: launches, pods that wait, and pods of those nodes.
     """
     before = decision.world.snapshot
     for name in sorted({launch.node_pool for launch in decision.launches}):
         pool, known = state.pool(name), before.pool(name)
-        if pool is None or known is None or pool.deleted_s is not None or pool.generation != known.generation:
+        if pool is None or known is None or pool.deleted_s is not None or not is_read_alike(pool, known):
             return False
-    return dropped >= MOST_DROPPED or Takers(decision, state).holds()
+    if dropped >= MOST_DROPPED:
+        return True
+    return Buyers(before, state).hold(decision.launches) and Takers(decision, state).holds()
+
+
+class Buyers:
+    """How the pods for which nodes are bought stand now, compared with what they were when it was decided."""
+
+    def __init__(self, before: ClusterSnapshot, state: ClusterState) -> None:
+        self._before, self._state = {pod.key: pod for pod in before.pending}, state
+
+    def hold(self, launches: Iterable[Launch]) -> bool:
+        """Whether each of their pods still waits as it did."""
+        return all(self.waits(placed.pod) for launch in launches for placed in launch.pods)
+
+    def waits(self, key: str) -> bool:
+        """Whether the pod is there, waits, and is the one that was planned; one that is to come always does."""
+        pod = self._state.pod(key)
+        return is_virtual(key) or (pod is not None and pod.is_pending and not self.is_another(key))
+
+    def is_another(self, key: str) -> bool:
+        """Whether the pod was deleted and made again under its name, or resized: it may ask for something else."""
+        pod, before = self._state.pod(key), self._before.get(key)
+        return pod is not None and before is not None and (pod.uid != before.uid or not pod.asks_as(before))
 
 
 class Takers:
@@ -128,7 +157,7 @@ class Takers:
 
     def __init__(self, decision: Decision, state: ClusterState) -> None:
         self._before, self._state = decision.world.snapshot, state
-        self._uids = {pod.key: pod.uid for pod in self._before.pending}
+        self._buyers = Buyers(self._before, state)
         self._daemons = {(each.namespace, each.name) for each in self._before.daemon_sets}
         self._planned: dict[str, set[str]] = {}
         for placement in decision.placements:
@@ -146,7 +175,7 @@ class Takers:
         """
         was, now = self._before.node(node), self._state.cluster_node(node)
         planned = self._planned.get(node, set())
-        if was is None or any(self._is_another(key) for key in planned):
+        if was is None or any(map(self._buyers.is_another, planned)):
             return False
         if now is None:
             # A claim whose node has joined meanwhile goes by the node's name; a node that is gone takes nothing.
@@ -156,11 +185,6 @@ class Takers:
             return False
         return now.node is None or was.node is None or _offers_as_before(was, now)
 
-    def _is_another(self, key: str) -> bool:
-        """Whether the pod was deleted and made again under its name: it may ask for something else."""
-        pod = self._state.pod(key)
-        return pod is not None and pod.uid != self._uids.get(key, pod.uid)
-
     def _newcomers(self, was: ClusterNode, now: ClusterNode) -> set[str]:
         """Pods that have come to the node, or were resized there; those of known DaemonSets were reckoned with."""
         there = {pod.uid: pod for pod in was.pods}
@@ -168,7 +192,7 @@ class Takers:
 
     def _is_news(self, pod: Pod, before: Pod | None) -> bool:
         if before is not None:
-            return pod.spec is not before.spec and pod.spec.requests != before.spec.requests
+            return not pod.asks_as(before)
         owner = pod.owner
         return owner is None or not pod.is_daemon or (pod.namespace, owner.name) not in self._daemons
 
@@ -195,13 +219,13 @@ def _cards(node: ClusterNode) -> list[tuple[str, int, int, int, bool, bool]]:
     return [(d.id, d.memory_mib, d.cores, d.slots, d.healthy, d.cordoned) for d in node.devices]
 
 
-def still_goes(command: Command, snapshot: ClusterSnapshot, state: ClusterState) -> bool:
-    """Whether the nodes that a command takes away hold the same pods as when it was decided, and no pod comes."""
-    coming = {pod.nominated_node for pod in state.pending() if pod.nominated_node}
-    for deletion in command.deletions:
-        now, before = state.cluster_node(deletion.node), snapshot.node(deletion.node)
-        if now is None or before is None or now.is_deleting or deletion.node in coming:
-            return False
-        if {pod.uid for pod in now.pods if not pod.is_ended} - {pod.uid for pod in before.pods}:
-            return False
-    return True
+def still_goes(command: Command, before: World, state: ClusterState, now_s: float, dropped: int = 0) -> Command | None:
+    """What of a command is to be carried out now; None where it is to be decided again.
+
+    All of it, or after MOST_DROPPED commands in a row that did not stand what is left of it: a node that may not go
+    never goes. Cost: `standing`, and nothing where the state has not changed.
+    """
+    if state.version == before.snapshot.version:
+        return command
+    left = standing(command, before, state.snapshot(now_s))
+    return left if left is command or dropped >= MOST_DROPPED else None

@@ -44,6 +44,8 @@ class DisruptionController:
         # Claims whose time is over, and those whose deletion is under way: the watch may not tell of it yet.
         self._ripe: set[str] = set()
         self._going: set[str] = set()
+        # How many commands in a row did not stand.
+        self._dropped = 0
         # Until when the cluster as it is at a version needs no second look.
         self._settled: tuple[int, float] = (-1, 0)
 
@@ -77,9 +79,9 @@ class DisruptionController:
         for held in snapshot.nodes:
             if held.problem is not None:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
-        command = await self._first_command(snapshot)
-        if command is None:
-            self._resting = None
+        command, world = await self._first_command(snapshot)
+        if command is None or world is None:
+            self._resting, self._dropped = None, 0
             # What has changed while it was decided has not been looked at.
             self._settled = (version, now + self._settings.settled_s)
             return poll
@@ -90,8 +92,12 @@ class DisruptionController:
         if now < self._resting[1] + self._settings.validation_s:
             return Result(self._resting[1] + self._settings.validation_s - now)
         self._resting = None
-        if not still_goes(command, snapshot, self._state):
+        command = still_goes(command, world, self._state, self._ports.clock.now_s(), self._dropped)
+        if command is None:
+            # Decide again at once, from what is there now; it rests anew.
+            self._dropped += 1
             return Result(self._settings.batch_idle_s)
+        self._dropped = 0
         plan = explained(command)
         self._ports.feed.launching(plan.launches)
         self._ports.feed.publish(snapshot, plan)
@@ -111,12 +117,14 @@ class DisruptionController:
             if any(taint.key == DISRUPTED_TAINT.key for taint in held.node.taints):
                 await self._actuator.release(held.node)
 
-    async def _first_command(self, snapshot: ClusterSnapshot) -> Command | None:
+    async def _first_command(self, snapshot: ClusterSnapshot) -> tuple[Command | None, World | None]:
+        """The command, and what it was decided from; neither where there is no candidate."""
         found, blocked = candidates(snapshot)
         self._tell(blocked)
         if not found:
-            return None
+            return None, None
         market = await self._book.market(snapshot)
+        world = World(snapshot, market)
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)
 
@@ -124,10 +132,10 @@ class DisruptionController:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
             return decide(coming, Options(self._settings.strategy, with_bound=False)).placements
 
-        work = partial(first_command, World(snapshot, market), found, placements)
+        work = partial(first_command, world, found, placements)
         command, held = await self._ports.deciding.run(work)
         self._tell(held)
-        return command
+        return command, world
 
     def _tell(self, blocked: Iterable[Blocked]) -> None:
         for each in blocked:

@@ -19,6 +19,8 @@ FIELDS_NOT_SERVED = "FieldsNotServed"
 """Condition of a pool that states what is accepted and not done."""
 _NOTES = (OBSERVED_DEVICES, LEAD_TIMES)
 """Annotations that Kerf itself keeps on a pool."""
+_DOMAIN = "kerf.dev/"
+"""Of the annotations that a decision reads."""
 WHEN_EMPTY, WHEN_EMPTY_OR_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
 
 
@@ -109,6 +111,21 @@ class NodePool:
         return replace(self, conditions=(), resources=Resources(), own_annotations=noted)
 
     @property
+    def _read_annotations(self) -> Mapping[str, str]:
+        stated = self.stated_annotations
+        return {key: stated[key] for key in sorted(stated) if key.startswith(_DOMAIN) and key not in _NOTES}
+
+    @property
     def order(self) -> tuple[int, tuple[int, ...]]:
         """Sort key: higher weight first, then the later name first, as Karpenter's `OrderByWeight`."""
         return (-self.weight, (*(-ord(letter) for letter in self.name), 1))
+
+
+def is_read_alike(one: NodePool, other: NodePool) -> bool:
+    """Whether plans read the same of two versions of a pool: spec, whether it goes, and the annotations for Kerf.
+
+    Annotations are no part of the generation; others' may change all the time.
+    """
+    if (one.uid, one.generation, one.deleted_s) != (other.uid, other.generation, other.deleted_s):
+        return False
+    return one._read_annotations == other._read_annotations

@@ -186,6 +186,10 @@ class Pod:
         """Whether it holds nothing any more."""
         return self.phase in (SUCCEEDED, FAILED)
 
+    def asks_as(self, other: "Pod") -> bool:
+        """Whether it requests what another version of it does; the API lets a pod be resized in place."""
+        return self.spec is other.spec or self.spec.requests == other.spec.requests
+
     @property
     def is_pending(self) -> bool:
         """Whether it waits for a node."""

@@ -26,11 +26,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     eligible = [
         (candidate, saved)
         for candidate in candidates
-        if candidate.pods
-        and candidate.pool.disruption.policy != WHEN_EMPTY
-        and candidate.pool.disruption.consolidate_after_s is not None
-        and allowance.is_open(candidate.pool.name)
-        and (saved := present_price(candidate.cluster_node, world.supply)) > 0
+        if may_go(candidate, allowance) and (saved := present_price(candidate.cluster_node, world.supply)) > 0
     ]
     if not eligible:
         return
@@ -44,6 +40,14 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
             candidate.node.name, candidate.claim.name, candidate.pool.name, saved, UNDERUTILIZED, cause, moved
         )
         yield deleting(world, (deletion,))
+
+
+def may_go(candidate: Candidate, allowance: Allowance) -> bool:
+    """Whether the node has pods, and its pool lets one more such node go; not whether they fit elsewhere."""
+    pool = candidate.pool
+    if not candidate.pods or pool.disruption.policy == WHEN_EMPTY or pool.disruption.consolidate_after_s is None:
+        return False
+    return allowance.is_open(pool.name)
 
 
 def _gain(candidate: Candidate, saved_micro: int) -> int:

@@ -16,15 +16,17 @@ from kerf.model.plan import Deletion
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """One command for every empty node that may go, dearest first; none when there is none."""
     allowance = Allowance(world.snapshot, EMPTY)
-    empty = [
-        c
-        for c in candidates
-        if not c.pods and c.pool.disruption.consolidate_after_s is not None and allowance.is_open(c.pool.name)
-    ]
+    empty = [candidate for candidate in candidates if may_go(candidate, allowance)]
     empty.sort(key=lambda c: (-present_price(c.cluster_node, world.supply), c.node.name))
     deletions = tuple(_deletion(c, world) for c in empty if allowance.take(c.pool.name))
     if deletions:
         yield deleting(world, deletions)
+
+
+def may_go(candidate: Candidate, allowance: Allowance) -> bool:
+    """Whether the node is empty, and its pool lets one more go."""
+    pool = candidate.pool
+    return not candidate.pods and pool.disruption.consolidate_after_s is not None and allowance.is_open(pool.name)
 
 
 def _deletion(candidate: Candidate, world: World) -> Deletion:

@@ -16,6 +16,7 @@ from kerf.engine.disruption.causes import ReplacesTooDear
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.relocation import unbound
 from kerf.engine.supply.caps import excess
+from kerf.engine.supply.offered import Supply
 from kerf.engine.supply.pricing import cluster_price, present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -44,11 +45,9 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     dear = [
         (candidate, over)
         for candidate in candidates
-        if candidate.pods
+        if may_go(candidate, allowance)
         and candidate.claim.name not in replaced
         and (candidate.pool.name, planned_type(candidate.claim)) not in paused
-        and candidate.pool.disruption.policy != WHEN_EMPTY
-        and allowance.is_open(candidate.pool.name)
         and (over := excess(candidate.cluster_node, candidate.pool, world.supply)) is not None
     ]
     dear.sort(key=lambda each: (-present_price(each[0].cluster_node, world.supply), each[0].node.name))
@@ -83,13 +82,22 @@ def _replacement(candidate: Candidate, world: World) -> Launch | None:
     if len(bought) != 1 or made.refusals or made.relabels or made.evictions:
         return None
     price_micro = present_price(candidate.cluster_node, world.supply)
-    ledger = Ledger.of(world)
-    # Until the old node has gone, both count.
-    is_allowed = any(
-        each.kind.name == bought[0].offering.instance_type and ledger.room_for(each) != 0
-        for each in world.supply.by_pool.get(bought[0].node_pool, ())
+    is_cheaper = bought[0].price_micro < price_micro
+    return bought[0] if is_cheaper and is_allowed(bought[0], Ledger.of(world), world.supply) else None
+
+
+def may_go(candidate: Candidate, allowance: Allowance) -> bool:
+    """Whether the node has pods, and its pool lets one more such node go; not whether it is above a cap."""
+    pool = candidate.pool
+    return bool(candidate.pods) and pool.disruption.policy != WHEN_EMPTY and allowance.is_open(pool.name)
+
+
+def is_allowed(launch: Launch, ledger: Ledger, supply: Supply) -> bool:
+    """Whether the pool's limits have room for the planned type: until the old node has gone, both count."""
+    return any(
+        each.kind.name == launch.offering.instance_type and ledger.room_for(each) != 0
+        for each in supply.by_pool.get(launch.node_pool, ())
     )
-    return bought[0] if is_allowed and bought[0].price_micro < price_micro else None
 
 
 def kept_for(candidate: Candidate, world: World) -> str:

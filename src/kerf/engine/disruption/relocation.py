@@ -1,6 +1,6 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from kerf.engine.disruption.candidates import Candidate
@@ -86,6 +86,34 @@ class Relocation:
 def relocation(world: World, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
     """Where one node's pods would go, beside the pods that wait already; None when some would find no place."""
     return Relocation(world).of(candidate)
+
+
+def still_fit(moved: Iterable[NodePlacement], pods: Iterable[Pod], before: ClusterSnapshot, present: World) -> bool:
+    """Whether the pods of a node still find the places that were found for them: each of them on the node named there.
+
+    A node that is the same object as before has not changed and is not asked. Pods that began to wait since then count
+    for nothing: some do on a large cluster, always, and the next pass finds them a place. Cost: the pods, and the pods
+    on nodes that have changed.
+    """
+    snapshot = present.snapshot
+    places = {placement.pod.pod: placement.node for placement in moved}
+    planned: dict[str, list[Pod]] = {}
+    for pod in pods:
+        node = snapshot.node(places.get(pod.key, ""))
+        if node is None or not may_receive(node, snapshot):
+            return False
+        if node is not before.node(node.name):
+            planned.setdefault(node.name, []).append(unbound(pod))
+    if not planned:
+        return True
+    changed = tuple(node for node in map(snapshot.node, sorted(planned)) if node is not None)
+    trial = Trial(replace(snapshot, nodes=changed), present.market)
+    return all(not _left(trial, node, planned[node]) for node in sorted(planned))
+
+
+def _left(trial: Trial, node: str, pods: Iterable[Pod]) -> bool:
+    """Whether some of the pods find no place on the node; those before keep theirs."""
+    return any(trial.place(shape, among=lambda spot: spot.cluster_node.name == node)[1] for shape in group(pods))
 
 
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:

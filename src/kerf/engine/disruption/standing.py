@@ -1,0 +1,103 @@
+"""What of a command still stands in a later snapshot of the same cluster.
+
+A decision on a large cluster takes seconds, and by its end a node may be kept, a budget closed, or a destination full.
+The rules are those of the methods that made the command. They must be no stricter: a command that is made again and
+again, and never stands, would keep every other from its turn.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
+from kerf.engine.disruption.command import Command, deleting
+from kerf.engine.disruption.obstacles import Obstacles
+from kerf.engine.disruption.relocation import still_fit
+from kerf.engine.world import World
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, is_read_alike
+from kerf.model.plan import Deletion, Launch
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: consolidation.may_go}
+"""What each method asks of a candidate, by the reason of its deletions."""
+
+
+def standing(command: Command, before: World, now: ClusterSnapshot) -> Command | None:
+    """The command without the deletions and launches that do not stand; None where none does.
+
+    The very same command where all of it stands. Cost: the pods of its nodes and of the destinations that have
+    changed; and once, for budgets and limits, linear in nodes, waiting pods and PodDisruptionBudgets.
+    """
+    present = _Present(before, now)
+    deletions = tuple(deletion for deletion in command.deletions if present.goes(deletion))
+    launches = tuple(launch for launch in command.launches if present.replaces(launch))
+    if (deletions, launches) == (command.deletions, command.launches):
+        return command
+    if not deletions and not launches:
+        return None
+    return replace(deleting(before, deletions), launches=launches)
+
+
+class _Present:
+    """The later snapshot, asked about parts of one command in their order: each takes of the budgets."""
+
+    def __init__(self, before: World, now: ClusterSnapshot) -> None:
+        self._before, self._now = before, World(now, before.market)
+        self._obstacles = Obstacles(now)
+        self._allowances = {reason: Allowance(now, reason) for reason in _MAY_GO}
+
+    def goes(self, deletion: Deletion) -> bool:
+        """Whether the node may still be deleted for the reason, with its pods where it was decided."""
+        was, held = self._before.snapshot.node(deletion.node), self._now.snapshot.node(deletion.node)
+        candidate = self._candidate(was, held)
+        allowance = self._allowances[deletion.reason]
+        if candidate is None or not _MAY_GO[deletion.reason](candidate, allowance):
+            return False
+        if deletion.moved and not still_fit(deletion.moved, candidate.pods, self._before.snapshot, self._now):
+            return False
+        return allowance.take(candidate.pool.name)
+
+    def replaces(self, launch: Launch) -> bool:
+        """Whether the old node may still go, holds all its pods still, and the launch's pool may still buy."""
+        was = self._before.snapshot.node_of_claim(launch.replaces)
+        candidate = self._candidate(was, self._now.snapshot.node_of_claim(launch.replaces))
+        allowance = self._allowances[UNDERUTILIZED]
+        if was is None or candidate is None or not pricecaps.may_go(candidate, allowance):
+            return False
+        # For fewer pods another node, or none, may do.
+        if len(candidate.pods) != len(moving(was)):
+            return False
+        # The cap is the old node's pool's.
+        if not all(map(self._is_as_it_was, (launch.node_pool, candidate.pool.name))):
+            return False
+        is_allowed = pricecaps.is_allowed(launch, self._ledger, self._before.supply)
+        return is_allowed and allowance.take(candidate.pool.name)
+
+    def _candidate(self, was: ClusterNode | None, held: ClusterNode | None) -> Candidate | None:
+        """The node as a candidate that nothing forbids and no pod has come to; None where it is none."""
+        if was is None or held is None or was.claim is None:
+            return None
+        candidate = candidate_of(held, self._now.snapshot)
+        if candidate is None or candidate.claim.uid != was.claim.uid:
+            return None
+        if self._obstacles.of(candidate.node, held.pods) is not None or pricecaps.kept_for(candidate, self._now):
+            return None
+        before = {(pod.key, pod.uid): pod for pod in moving(was)}
+        is_news = any(_is_news(pod, before.get((pod.key, pod.uid))) for pod in candidate.pods)
+        return None if is_news else candidate
+
+    def _is_as_it_was(self, pool: str) -> bool:
+        known, held = self._before.snapshot.pool(pool), self._now.snapshot.pool(pool)
+        return known is not None and held is not None and is_read_alike(known, held)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger.of(self._now)
+
+
+def _is_news(pod: Pod, before: Pod | None) -> bool:
+    """Whether the pod has come since, or was resized."""
+    return before is None or not pod.asks_as(before)
