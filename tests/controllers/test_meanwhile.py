@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import TypeVar
 
@@ -26,13 +26,13 @@ _TURNS = 50
 
 
 class Meanwhile:
-    """`Deciding` that lets something happen once, after the first work of a kind, or a later, and before its answer.
+    """`Deciding` that lets something happen after the first work of a kind and before its answer, or in other `turns`.
 
     `asked` is how often it was given work of that kind.
     """
 
-    def __init__(self, after: object, happens: Callable[[], object], first: int = 1) -> None:
-        self._after, self._happens, self._first = after, happens, first
+    def __init__(self, after: object, happens: Callable[[], object], turns: Container[int] = (1,)) -> None:
+        self._after, self._happens, self._turns = after, happens, turns
         self.has_happened = False
         self.asked = 0
 
@@ -41,7 +41,7 @@ class Meanwhile:
         made = work()
         is_meant = getattr(work, "func", None) is self._after
         self.asked += is_meant
-        if is_meant and self.asked == self._first:
+        if is_meant and self.asked in self._turns:
             self.has_happened = True
             self._happens()
             for _ in range(_TURNS):
@@ -140,7 +140,7 @@ def test_what_changes_while_a_node_is_looked_at_is_looked_at_again(cluster: Clus
 
 def taken_away(cluster: Cluster, change: Callable[[], object]) -> list[str]:
     """The claims that go, where this changes while the command is decided that has rested."""
-    deciding = Meanwhile(first_command, change, first=2)
+    deciding = Meanwhile(first_command, change, turns=(2,))
     ports = replace(cluster.ports, deciding=deciding)
     cluster.start(DisruptionController(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
     cluster.at(35)
@@ -194,6 +194,26 @@ def test_a_node_whose_pods_cannot_move_once_it_is_decided_stays(
     namespace = "default" if kind == "Pod" else ""
 
     assert "gpu-1" not in taken_away(cluster, lambda: cluster.api.patch(kind, namespace, name, change))
+
+
+def test_a_node_that_changes_during_each_decision_keeps_only_itself(cluster: Cluster) -> None:
+    """Three commands for both are dropped, after 15 s of rest each; the fourth takes the other node."""
+    cluster.put(pool(disruption=ANY_NUMBER))
+    cluster.running(1, **MAY_GO)
+    cluster.running(2, **MAY_GO)
+
+    def kept_for_a_moment() -> None:
+        cluster.api.patch("Node", "", "node-1", KEPT)
+        free = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": None}}}
+        cluster.loop.call_later(0.5, lambda: cluster.api.patch("Node", "", "node-1", free))
+
+    ports = replace(cluster.ports, deciding=Meanwhile(first_command, kept_for_a_moment, turns=range(1, 99)))
+    cluster.start(DisruptionController(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
+    cluster.at(62)
+    assert [] == going(cluster)
+
+    cluster.at(64)
+    assert ["gpu-2"] == going(cluster)
 
 
 def test_a_pod_that_is_made_again_while_it_is_decided_gets_one_node(cluster: Cluster) -> None:

@@ -94,7 +94,7 @@ class DisruptionController:
         self._resting = None
         command = still_goes(command, world, self._state, self._ports.clock.now_s(), self._dropped)
         if command is None:
-            # Decide again at once, from what is there now; it rests anew.
+            # Decide again soon, from what is there then; that rests, too.
             self._dropped += 1
             return Result(self._settings.batch_idle_s)
         self._dropped = 0

@@ -31,17 +31,16 @@ from kerf.engine.portion import Portion
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.causes import RoomLimited
-from kerf.model.cronjobs import PREWARM_CRON_JOBS, CronJob
+from kerf.model.cronjobs import CronJob
 from kerf.model.groups import PodGroup
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
-from kerf.model.nodepool import NodePool
+from kerf.model.nodepool import NodePool, is_read_alike
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
-from kerf.model.uses import Use
 from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
 from kerf.telemetry import UNPLACED_PODS
@@ -103,7 +102,9 @@ class Provisioning:
             return (_WAITING,)
         if isinstance(value, CapacityWindow):
             return (_WAITING,) if self._is_turned(event, value) else ()
-        return (_WAITING,) if isinstance(value, NodePool) and _changed(value, previous) else ()
+        if not isinstance(value, NodePool) or (isinstance(previous, NodePool) and is_read_alike(value, previous)):
+            return ()
+        return (_WAITING,)
 
     async def reconcile(self, key: str) -> Result:
         """Decide for all waiting pods once the window has closed and act; then, as a key of its own, explain it."""
@@ -302,15 +303,6 @@ def _measure(unplaced: Iterable[Unplaced]) -> None:
     UNPLACED_PODS.clear()
     for stage, number in Counter(each.stage for each in unplaced).items():
         UNPLACED_PODS.labels(stage).set(number)
-
-
-def _changed(pool: NodePool, previous: Watched | None) -> bool:
-    if not isinstance(previous, NodePool) or pool.generation != previous.generation:
-        return True
-    # Annotations are no part of the generation.
-    stated, before = pool.stated_annotations, previous.stated_annotations
-    read = (PREWARM_CRON_JOBS, *Use)
-    return pool.bounds != previous.bounds or any(stated.get(key) != before.get(key) for key in read)
 
 
 def _moved(event: Event, pod: Pod, previous: Watched | None) -> bool:

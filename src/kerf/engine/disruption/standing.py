@@ -47,13 +47,13 @@ class _Present:
     def __init__(self, before: World, now: ClusterSnapshot) -> None:
         self._before, self._now = before, World(now, before.market)
         self._obstacles = Obstacles(now)
-        self._allowances = {reason: Allowance(now, reason) for reason in _MAY_GO}
+        self._allowances: dict[str, Allowance] = {}
 
     def goes(self, deletion: Deletion) -> bool:
         """Whether the node may still be deleted for the reason, with its pods where it was decided."""
         was, held = self._before.snapshot.node(deletion.node), self._now.snapshot.node(deletion.node)
         candidate = self._candidate(was, held)
-        allowance = self._allowances[deletion.reason]
+        allowance = self._allowance(deletion.reason)
         if candidate is None or not _MAY_GO[deletion.reason](candidate, allowance):
             return False
         if deletion.moved and not still_fit(deletion.moved, candidate.pods, self._before.snapshot, self._now):
@@ -64,7 +64,7 @@ class _Present:
         """Whether the old node may still go, holds all its pods still, and the launch's pool may still buy."""
         was = self._before.snapshot.node_of_claim(launch.replaces)
         candidate = self._candidate(was, self._now.snapshot.node_of_claim(launch.replaces))
-        allowance = self._allowances[UNDERUTILIZED]
+        allowance = self._allowance(UNDERUTILIZED)
         if was is None or candidate is None or not pricecaps.may_go(candidate, allowance):
             return False
         # For fewer pods another node, or none, may do.
@@ -75,6 +75,11 @@ class _Present:
             return False
         is_allowed = pricecaps.is_allowed(launch, self._ledger, self._before.supply)
         return is_allowed and allowance.take(candidate.pool.name)
+
+    def _allowance(self, reason: str) -> Allowance:
+        if reason not in self._allowances:
+            self._allowances[reason] = Allowance(self._now.snapshot, reason)
+        return self._allowances[reason]
 
     def _candidate(self, was: ClusterNode | None, held: ClusterNode | None) -> Candidate | None:
         """The node as a candidate that nothing forbids and no pod has come to; None where it is none."""
