@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.model.constraints import Requirements, Taint
-from kerf.model.printable import printable
+from kerf.model.printable import one_line
 from kerf.model.quantities import NOTHING, Resources
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
@@ -42,6 +42,8 @@ REPLACES = "kerf.dev/replaces"
 """Annotation of a claim: the claim of the node in whose place it was bought."""
 PODS_SEEN = "kerf.dev/pods-seen"
 """Annotation of a claim: a digest of the pods that were on its node at the last pod event."""
+OVERLOADED_BY = "kerf.dev/overloaded-by"
+"""Annotation: the workloads that were told in this episode that they overload the node, as a JSON list."""
 RELABELLED = "kerf.dev/relabelled"
 """Annotation of a claim: since when its node is being given another configuration of GPU sharing; an instant."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"
@@ -74,7 +76,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         """Others may write conditions, and kubectl shows them as they are."""
-        object.__setattr__(self, "message", printable(self.message))
+        object.__setattr__(self, "message", one_line(self.message))
 
 
 @dataclass(frozen=True)
