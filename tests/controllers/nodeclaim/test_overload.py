@@ -169,4 +169,4 @@ def test_who_was_told_stands_in_an_annotation_until_the_episode_ends(cluster: Cl
     cluster.at(70, lambda: setattr(book, "usage", used(100)))
     cluster.at(100)
     (claim,) = cluster.api.list("NodeClaim")
-    assert "kerf.dev/overloaded-by" not in claim["metadata"]["annotations"]
+    assert "kerf.dev/overloaded-by" not in claim["metadata"].get("annotations", {})

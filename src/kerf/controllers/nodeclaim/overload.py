@@ -1,9 +1,9 @@
 """Says of nodes that are overloaded by pods which ask for too little, once when it begins.
 
 Nothing is done about it: pods that are scheduled are the scheduler's, and what they ask is their owner's. The condition
-of the claim is the memory of an episode, and an annotation has those who were told, so a restart says nothing anew; a node without
-a claim has none, and is told again after one. Usage may be known before the pods that cause it are: who is found later
-is told later.
+of the claim is the memory of an episode, and an annotation has those who were told, so a restart says nothing anew; a
+node without a claim has neither, and is told again after one. Usage may be known before the pods that cause it are: who
+is found later is told later.
 """
 
 import json
