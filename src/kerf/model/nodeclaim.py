@@ -44,6 +44,8 @@ PODS_SEEN = "kerf.dev/pods-seen"
 """Annotation of a claim: a digest of the pods that were on its node at the last pod event."""
 RELABELLED = "kerf.dev/relabelled"
 """Annotation of a claim: since when its node is being given another configuration of GPU sharing; an instant."""
+REGISTERED_LESS = "kerf.dev/registered-less"
+"""Annotation of a claim: its node registered less than was predicted and is kept with that; what, for a person."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"
 """Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
 

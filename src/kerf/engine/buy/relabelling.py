@@ -19,6 +19,7 @@ from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.gpu import DeviceShape
 from kerf.model.instancetypes import Offering
+from kerf.model.nodeclaim import REGISTERED_LESS
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import NodePlacement, Repartition
 from kerf.model.pods import Pod
@@ -106,6 +107,9 @@ def _options(trial: Trial, world: World) -> Iterator[_Option]:
         kind = world.market.find(node.claim.instance_type) if node.claim is not None else None
         is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
         if pool is None or kind is None or node.node is None or not node.is_initialized or not is_idle:
+            continue
+        if node.claim is not None and REGISTERED_LESS in node.claim.annotations:
+            # What its type would have is not what this one has.
             continue
         before = with_parts(Resources(), spot.target.family, room.devices)
         free = room.free.without(before)
