@@ -88,3 +88,13 @@ def test_no_hint_leads_to_another_finding() -> None:
     found = [each for each in looked(OVERLAY).findings if each.code == "KL035"]
 
     assert ["leave the overlay away: Kerf needs none"] == [each.hint for each in found]
+
+
+@pytest.mark.parametrize(("gpus", "found"), [(4, 0), (16, 0), (6, 1), (3, 1)])
+def test_a_number_of_gpus_must_be_a_multiple_of_the_cards(gpus: int, found: int) -> None:
+    """Four cards shown four times each are 16; 6 are no way of sharing four."""
+    text = OVERLAY.replace('nvidia.com/gpumem: "100000"', f'nvidia.com/gpu: "{gpus}"')
+    wrong = [each for each in looked(text).findings if each.code == "KL035"]
+
+    assert found == len(wrong)
+    assert all(f"{gpus} is no multiple of that" in each.message for each in wrong)
