@@ -163,8 +163,8 @@ def _admissions(made: Outcome, now: Pacing, snapshot: ClusterSnapshot) -> tuple[
 def _priced(decision: Decision, made: Outcome) -> Decision:
     """The decision with what it comes to."""
     world, launches = decision.world, decision.launches
-    paid, allocated = pricing.cards_in_use(world.snapshot, decision.placements, made.promised)
-    paid += sum(len(launch.devices) for launch in launches)
+    paid, allocated = pricing.cards_in_use(world.snapshot, world.market, decision.placements, made.promised)
+    paid += pricing.cards_bought(launches)
     allocated += sum(launch.allocated for launch in launches)
     before = pricing.cluster_price(world.snapshot.nodes, world.supply)
     cost = Cost(world.market.currency, before, before + sum(launch.price_micro for launch in launches))
