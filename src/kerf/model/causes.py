@@ -629,6 +629,17 @@ class OverlayDisagrees(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class OverlayShares(Cause):
+    """An overlay announces each card of a type `replicas` times, and nothing else says how the cards are shared."""
+
+    overlay: Name
+    instance_type: Name
+    announced: int
+    cards: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
 class SearchFailed(Cause):
     """The search for the cheapest nodes stopped at an error of this type; nodes were filled first-fit."""
 

@@ -166,6 +166,12 @@ def stage_overdue(claim: str, stage: str, detail: str) -> Occurrence:
     return _about("NodeClaim", claim, WARNING, f"{stage}TimedOut", detail)
 
 
+def registered_less(claim: str, what: str) -> Occurrence:
+    """A node has fewer or smaller cards than were predicted, and is initialised with what it has."""
+    message = f"{what}; the node is initialised with what it has, because pods can use it"
+    return _about("NodeClaim", claim, WARNING, "RegisteredLess", message)
+
+
 def disruption_terminating(kind: str, name: str, reason: str) -> Occurrence:
     """A node is being removed; `reason` is Empty or Underutilized with its why."""
     return _about(kind, name, NORMAL, "DisruptionTerminating", f"Disrupting {kind}: {reason}")

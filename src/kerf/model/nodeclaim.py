@@ -46,6 +46,8 @@ OVERLOADED_BY = "kerf.dev/overloaded-by"
 """Annotation: the workloads that were told in this episode that they overload the node, as a JSON list."""
 RELABELLED = "kerf.dev/relabelled"
 """Annotation of a claim: since when its node is being given another configuration of GPU sharing; an instant."""
+REGISTERED_LESS = "kerf.dev/registered-less"
+"""Annotation of a claim: its node registered less than was predicted and is kept with that; what, for a person."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"
 """Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
 

@@ -24,7 +24,7 @@ from kerf.model.promises import read
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.ports import Conflict, NotFound, WriteRefused
 from kerf.sharing.family import Occupant
-from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin
+from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin, unpinned
 from kerf.state import ClusterState, noted_observations
 from kerf.telemetry import PODS_FOLLOWED, logger
 
@@ -87,6 +87,20 @@ class Following:
                 await self._ports.writer.annotate_pod(pod, change, unless_present=tuple(sorted(change)))
             except (Conflict, NotFound):
                 # The user's own wish stands, or the pod is gone.
+                continue
+
+    async def let_go(self, claim: NodeClaim, pods: Iterable[str]) -> None:
+        """Take the pins from pods that the claim promises no more: kept, each would keep its pod from other cards."""
+        if claim.annotations.get(FOLLOW) != PIN:
+            return
+        for key in pods:
+            pod = self._state.pod(key)
+            if pod is None or not pod.is_pending or not is_pinned(pod):
+                continue
+            try:
+                await self._ports.writer.annotate_pod(pod, unpinned())
+            except (Conflict, NotFound):
+                # It is gone, or another by now.
                 continue
 
     async def follow(self, claim: NodeClaim, node: Node) -> float | None:

@@ -11,7 +11,7 @@ from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
-from kerf.model.gpu import NVIDIA_MEMORY
+from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.market import TriedAlone
 from kerf.model.plan import Misfit, Stage
 from kerf.model.printable import one_line
@@ -499,6 +499,16 @@ def _(cause: causes.OverlayDisagrees) -> str:
     return (
         f"NodeOverlay {cause.overlay} announces {cause.announced}{unit} of {cause.resource} on {cause.instance_type}; "
         f"planned with {cause.planned}{unit}{per_card}, which is what its cards register"
+    )
+
+
+@words.register
+def _(cause: causes.OverlayShares) -> str:
+    cards = "1 card" if cause.cards == 1 else f"{cause.cards} cards"
+    return (
+        f"NodeOverlay {cause.overlay} announces {cause.announced} of {NVIDIA_GPU} on {cause.instance_type}, which has "
+        f"{cards}: read as time-slicing with {cause.replicas} replicas a card, because nothing else says how its cards "
+        "are shared"
     )
 
 

@@ -22,7 +22,9 @@ from kerf.model.causes import (
     NodeClassNotFound,
     NodeClassUnready,
     OfPool,
+    OverlayDisagrees,
     OverlayNotApplied,
+    OverlayShares,
     PoolDeleting,
     PoolInvalid,
     PoolStatic,
@@ -36,7 +38,7 @@ from kerf.model.constraints import (
     ZONE,
     Requirements,
 )
-from kerf.model.gpu import DeviceShape, DeviceState
+from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState
 from kerf.model.instancetypes import InstanceType, NodeOverlay, Offering, OfferingKey
 from kerf.model.large import Large
 from kerf.model.market import Market
@@ -44,6 +46,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
+from kerf.sharing.announced import replicas_announced
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import double_booked, families_of, owner_of
@@ -259,7 +262,13 @@ def _collected(supply: Supply) -> _Collected:
         overlaid = supply.overlaid(pool, supply.market.types)
         notes.extend(overlaid.notes)
         variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
-        offers = [(kind, variants[any(shape.profiles for shape in kind.devices)]) for kind in overlaid.types]
+        offers = []
+        for kind in overlaid.types:
+            among = variants[any(shape.profiles for shape in kind.devices)]
+            if kind.name in overlaid.announced:
+                among, said = _as_announced(among, kind, overlaid.announced[kind.name], families)
+                notes.extend(said)
+            offers.append((kind, among))
         useless, wrong = _sharing_problems(offers, families)
         notes.extend(OfPool(Name(pool.name), each) for each in useless)
         sharing.extend((pool.name, each) for each in wrong)
@@ -293,6 +302,39 @@ def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> t
             family = owner_of(mine.labels, mine.stated_annotations, families)
             found.append(_Variant(mine, family, mine.template_requirements()))
     return tuple(found)
+
+
+def _as_announced(
+    variants: tuple[_Variant, ...], kind: InstanceType, announced: tuple[str, int], families: Sequence[Family]
+) -> tuple[tuple[_Variant, ...], tuple[Cause, ...]]:
+    """The variants with the replicas that an overlay's number of GPUs means; what is to be said of the number."""
+    (overlay, amount), cards = announced, len(kind.devices)
+    shown = [_shown(variant, kind) for variant in variants]
+    if not variants or amount in shown:
+        return variants, ()
+    found: list[_Variant] = []
+    notes: list[Cause] = []
+    for variant, planned in zip(variants, shown, strict=True):
+        pool = variant.pool
+        added = replicas_announced(amount, cards, pool.labels, pool.stated_annotations, families)
+        if added is None:
+            found.append(variant)
+            name, resource = Name(kind.name), Name(NVIDIA_GPU)
+            notes.append(OverlayDisagrees(Name(overlay), name, resource, amount, planned, cards, 0))
+            continue
+        labels, chosen = {**pool.labels, **added}, {**pool.chosen_labels, **added}
+        mine = replace(pool, labels=labels, chosen_labels=chosen)
+        family = owner_of(labels, mine.stated_annotations, families)
+        found.append(_Variant(mine, family, mine.template_requirements()))
+        notes.append(OverlayShares(Name(overlay), Name(kind.name), amount, cards, amount // cards))
+    return tuple(found), tuple(notes[:1])
+
+
+def _shown(variant: _Variant, kind: InstanceType) -> int:
+    """How many GPUs kubelet shows on a node of the type."""
+    pool = variant.pool
+    devices = variant.family.predict(kind.devices, pool.labels, pool.stated_annotations)
+    return variant.family.kubelet_capacity(devices).get(NVIDIA_GPU, 0)
 
 
 def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> Cause | None:
