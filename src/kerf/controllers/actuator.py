@@ -123,10 +123,12 @@ class ShadowRecorder:
 class Actuator:
     """Carries out launches and deletions."""
 
-    def __init__(self, state: ClusterState, writer: KubeWriter, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, state: ClusterState, writer: KubeWriter, recorder: Recorder, clock: Clock, one_age_s: float
+    ) -> None:
         self._state, self._writer, self._recorder, self._clock = state, writer, recorder, clock
         self._gates = Gates(state, writer, recorder, clock)
-        self._latest = LatestPlan(state, writer)
+        self._latest = LatestPlan(state, writer, one_age_s)
 
     async def open(self, decision: Decision) -> None:
         """See Gates."""

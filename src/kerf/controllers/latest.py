@@ -33,8 +33,8 @@ class _Place:
 class LatestPlan:
     """After each decision."""
 
-    def __init__(self, state: ClusterState, writer: KubeWriter) -> None:
-        self._state, self._writer = state, writer
+    def __init__(self, state: ClusterState, writer: KubeWriter, one_age_s: float) -> None:
+        self._state, self._writer, self._one_age_s = state, writer, one_age_s
 
     async def keep(self, decision: Decision) -> None:
         """Promise the places that pods of more than one age have on nodes to be. Cost: linear in the pods that wait."""
@@ -44,7 +44,7 @@ class LatestPlan:
         waiting: dict[Hashable, list[Pod]] = {}
         for place in places:
             waiting.setdefault(place.peers, []).append(place.pod)
-        in_order = {peers for peers, pods in waiting.items() if is_of_ages(pods)}
+        in_order = {peers for peers, pods in waiting.items() if is_of_ages(pods, self._one_age_s)}
         on_claims: dict[str, list[_Place]] = {}
         for place in places:
             if place.peers in in_order and place.claim:

@@ -27,7 +27,7 @@ from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.ports import Conflict, NotFound, WriteRefused
 from kerf.sharing.family import Occupant
-from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin
+from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin, without_pin
 from kerf.state import ClusterState, noted_observations
 from kerf.telemetry import PODS_FOLLOWED, logger
 
@@ -87,7 +87,7 @@ class Following:
         here = [pod for key in planned if (pod := free.get(key)) is not None]
         others = [pod for key, pod in free.items() if key not in planned]
         # By the key of each whose place another takes, that other's.
-        elder_of = elders(here, others)
+        elder_of = elders(here, others, self._settings.one_age_s)
         if not elder_of:
             return False
         given_up = {name for elder in elder_of.values() for name in self._claims_named_by(elder)}
@@ -118,7 +118,7 @@ class Following:
             is_pin = [each.annotations.get(FOLLOW) == PIN for each in claims]
             if is_open or (not (is_pin and all(is_pin)) if mode == PIN else is_pinned(pod) or any(is_pin)):
                 continue
-            found[pod.key] = pod
+            found[pod.key] = without_pin(pod)
         return found
 
     async def _rename(self, claim: NodeClaim, names: Mapping[str, str]) -> None:

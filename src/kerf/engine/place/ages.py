@@ -13,9 +13,6 @@ from kerf.model.groups import group_of
 from kerf.model.pods import Pod
 from kerf.model.windows import ADMITTED, WINDOW_LABEL
 
-ONE_AGE_S = 30
-"""Pods that came within so long of each other are of one age: among them the schedulers' own order will do."""
-
 
 class Peers:
     """Tells by a key which pods may change places; one object's keys are comparable.
@@ -35,17 +32,18 @@ class Peers:
         return self._kinds.of(pod), pod.namespace, pod.queue_priority, window
 
 
-def is_of_ages(pods: Iterable[Pod]) -> bool:
-    """Whether the oldest of them is older than the youngest by more than one age."""
+def is_of_ages(pods: Iterable[Pod], one_age_s: float) -> bool:
+    """Whether the oldest of them is older than the youngest by more than `one_age_s`; False without pods."""
     created = [pod.created_s for pod in pods]
-    return bool(created) and max(created) - min(created) > ONE_AGE_S
+    return bool(created) and max(created) - min(created) > one_age_s
 
 
-def elders(planned: Sequence[Pod], others: Iterable[Pod]) -> dict[str, str]:
+def elders(planned: Sequence[Pod], others: Iterable[Pod], one_age_s: float) -> dict[str, str]:
     """Which of the `others` go in the place of which of the `planned`: by the key of each that gives way, its elder's.
 
     `planned` have their places on the node that opens now; all wait. Of one kind the oldest get the places, where one
-    left out is older by more than an age. Cost: linear in the pods, and n log n in those that are equal.
+    left out is older by more than `one_age_s`: pods that came so close together are of one age. Cost: linear in the
+    pods, and n log n in those that are equal.
     """
     peers, here = Peers(), {pod.key for pod in planned}
     places: dict[Hashable | None, list[Pod]] = {}
@@ -61,7 +59,7 @@ def elders(planned: Sequence[Pod], others: Iterable[Pod]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, pods in places.items():
         youngest_s = max(pod.created_s for pod in pods)
-        if any(pod.created_s < youngest_s - ONE_AGE_S for pod in left[key]):
+        if any(pod.created_s < youngest_s - one_age_s for pod in left[key]):
             found.update(_exchanged(pods, left[key]))
     return found
 
