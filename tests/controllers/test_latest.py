@@ -35,7 +35,7 @@ def test_among_pods_of_one_age_nothing_is_written(cluster: Cluster) -> None:
 
 
 def test_without_following_nothing_is_written(cluster: Cluster) -> None:
-    """Whoever turned it off wants no pod led."""
+    """The operator who turned it off wants no pod led."""
     assert (["p0"], "replay") == planned(cluster, 0, 20, 40, follow="off")
 
 
@@ -48,7 +48,7 @@ def test_a_promise_is_written_once(cluster: Cluster) -> None:
     assert before == cluster.claim(*cluster.names("NodeClaim")).resource_version
 
 
-def test_a_pod_is_told_of_its_claim_once(cluster: Cluster) -> None:
+def test_a_pod_hears_of_its_claim_once(cluster: Cluster) -> None:
     """Its node joins and gets its name meanwhile: that is no other place."""
     planned(cluster, 0)
     (name,) = cluster.names("NodeClaim")

@@ -1,7 +1,7 @@
 """Writes on claims what the latest plan puts on their nodes, so a node that opens is for the pods that wait then.
 
 A claim names the pods it was bought for. Pods that come while its node starts find room there in later plans, and
-nobody would keep it for them. Only what came over a longer time is written: among pods of one age (`engine.place.ages`)
+nothing keeps it for them. Only what came over a longer time is written: among pods of one age (`engine.place.ages`)
 any order will do, and a burst costs no write more.
 """
 
@@ -22,7 +22,7 @@ from kerf.state import ClusterState
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A pod that waits, what tells its equals, and what it has on the claim of that name."""
+    """A pod that waits, the key of its equals, and what it has on the claim of that name."""
 
     pod: Pod
     peers: Hashable

@@ -270,7 +270,7 @@ class Provisioning:
 
 
 def _shown(node: ClusterNode) -> str:
-    """What a pod is told of its place: the claim until its node is up, so that it is told once."""
+    """What an event calls the place of a pod: the claim until its node is up, so the pod gets one event for both."""
     if node.claim is not None and not node.is_initialized:
         return f"nodeclaim/{node.claim.name}"
     return f"node/{node.name}"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.place.ages import elders
+from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.pods import Pod
 from kerf.testing.builders import NOON_S, a_pod
 
@@ -55,8 +56,7 @@ def test_only_equal_pods_change_places(other: dict[str, Any]) -> None:
     assert {} == elders([a_run("p", 100)], [a_run("q", 0, **other)], ONE_AGE_S)
 
 
-def test_a_group_keeps_its_places() -> None:
-    """Its pods start together or not at all."""
-    group = {"labels": {"kerf.dev/pod-group": "all"}}
-
-    assert {} == elders([a_run("p", 100, **group)], [a_run("q", 0, **group)], ONE_AGE_S)
+@pytest.mark.parametrize("label", [{"kerf.dev/pod-group": "all"}, {OPPORTUNISTIC: "true"}], ids=["group", "idle"])
+def test_some_pods_have_no_peers(label: dict[str, str]) -> None:
+    """The pods of a group start together or not at all; opportunistic ones have no place of their own."""
+    assert {} == elders([a_run("p", 100, labels=label)], [a_run("q", 0, labels=label)], ONE_AGE_S)

@@ -8,7 +8,7 @@ of the plan, which get a toleration of it, until they have their places.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.config import Settings
@@ -83,7 +83,13 @@ class Following:
         """
         if not is_to_open(claim, node) or claim.annotations.get(FOLLOW, REPLAY) == REPLAY:
             return False
-        planned, free = read(claim.annotations).pods, self._exchangeable(claim, node)
+        planned = read(claim.annotations).pods
+        youngest_s = max((pod.created_s for key in planned if (pod := self._state.pod(key)) is not None), default=0.0)
+        waiting = [pod for pod in self._state.pending() if pod.created_s <= youngest_s]
+        if all(youngest_s - pod.created_s <= self._settings.one_age_s for pod in waiting):
+            # A burst, as a rule: of 10,000 pods each is looked at for each of their nodes, and no closer than this.
+            return False
+        free = {pod.key: pod for pod in self._exchangeable(waiting, claim, node)}
         here = [pod for key in planned if (pod := free.get(key)) is not None]
         others = [pod for key, pod in free.items() if key not in planned]
         # By the key of each whose place another takes, that other's.
@@ -101,25 +107,22 @@ class Following:
     def _claims_named_by(self, pod: str) -> Iterable[str]:
         return (claim.name for claim in self._state.claims_for(pod))
 
-    def _exchangeable(self, claim: NodeClaim, node: Node) -> dict[str, Pod]:
-        """The pods that may yet go to this node or another, by key.
+    def _exchangeable(self, waiting: Iterable[Pod], claim: NodeClaim, node: Node) -> Iterator[Pod]:
+        """Those that may yet go to this node or another.
 
         Pods of pinned nodes are held for these, so they change places among themselves alone.
         """
-        family, mode = self._state.family_of(node, claim), claim.annotations.get(FOLLOW)
-        waiting = (pod for pod in self._state.pending() if pod.unschedulable and REJECTED not in pod.annotations)
-        found = {}
+        family, is_pinning = self._state.family_of(node, claim), claim.annotations.get(FOLLOW) == PIN
         for pod in waiting:
             is_led = is_pinned(pod) and not is_held(pod)
-            if pod.spec.scheduling_gates or pod.nominated_node or is_led or family.booked_node(pod):
+            is_kept_off = bool(pod.spec.scheduling_gates) or not pod.unschedulable or REJECTED in pod.annotations
+            if is_kept_off or is_led or pod.nominated_node or family.booked_node(pod):
                 continue
             claims = [each for each in self._state.claims_for(pod.key) if not each.is_true(INITIALIZED)]
-            is_open = any(not is_to_open(each, self._state.node_of(each)) for each in claims)
-            is_pin = [each.annotations.get(FOLLOW) == PIN for each in claims]
-            if is_open or (not (is_pin and all(is_pin)) if mode == PIN else is_pinned(pod) or any(is_pin)):
-                continue
-            found[pod.key] = without_pin(pod)
-        return found
+            modes = {each.annotations.get(FOLLOW) for each in claims}
+            is_of_kind = modes == {PIN} if is_pinning else PIN not in modes and not is_pinned(pod)
+            if is_of_kind and all(is_to_open(each, self._state.node_of(each)) for each in claims):
+                yield without_pin(pod)
 
     async def _rename(self, claim: NodeClaim, names: Mapping[str, str]) -> None:
         """Give places that the claim promises to other pods."""

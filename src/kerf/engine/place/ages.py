@@ -15,7 +15,7 @@ from kerf.model.windows import ADMITTED, WINDOW_LABEL
 
 
 class Peers:
-    """Tells by a key which pods may change places; one object's keys are comparable.
+    """Says by a key which pods may change places; one object's keys are comparable.
 
     They are equal for every placement, of one namespace (so one quota counts them), of one priority, and let in by the
     same window.
@@ -25,8 +25,9 @@ class Peers:
         self._kinds = Kinds()
 
     def of(self, pod: Pod) -> Hashable | None:
-        """The key of a pod; None for one of a group, which has its places as a whole."""
-        if group_of(pod) is not None:
+        """The key of a pod; None for one of a group, which has its places as a whole, and for one that only takes what
+        is idle."""
+        if pod.is_opportunistic or group_of(pod) is not None:
             return None
         window = pod.labels.get(WINDOW_LABEL, ""), pod.annotations.get(ADMITTED, "")
         return self._kinds.of(pod), pod.namespace, pod.queue_priority, window

@@ -97,9 +97,9 @@ class Trial:
         """
         plans = {pod: [booked] for pod, booked in self._booked(shapes).items()}
         for index, spot in enumerate(self.spots):
-            for pod, cards in _planned(spot).items():
+            for key, cards in _planned(spot).items():
                 # Several claims may name a pod: one whose place was taken by others has been bought for again.
-                plans.setdefault(pod, []).append((index, cards))
+                plans.setdefault(key, []).append((index, cards))
         if not plans:
             return {}, tuple(shapes)
         # In the order of the plan: where a card is taken as a whole by parts, no other order may do.
