@@ -105,6 +105,11 @@ class PlacedPod:
     slices: tuple[Slice, ...] = ()
     turn: int = 0
 
+    @property
+    def cards(self) -> tuple[int, ...]:
+        """The indexes of the cards that it has a slice of, each once."""
+        return tuple(sorted({part.device for part in self.slices}))
+
 
 @dataclass(frozen=True)
 class Launch:

@@ -204,9 +204,12 @@ class Lifecycle:
                 return Result(0)
             if standing.is_overdue(self._now()):
                 return await self._give_up(claim, INITIALIZED, message_of(missing), learnt=is_learnt(missing))
+            await self._following.close(claim, node)
             await self._say(claim, waiting_condition(standing, self._now()))
             return Result(standing.deadline_s - self._now())
         assert node is not None
+        if await self._following.let_elders_go_first(claim, node):
+            return Result(0)
         again_s = await self._following.follow(claim, node)
         if again_s is not None:
             # Of all of them, not of each: every pod that is bound would cost a write.
