@@ -1,4 +1,4 @@
-"""A tenant with all rights in one namespace, who means harm: nobody else waits, nothing is bought above its quota."""
+"""A tenant with all rights in one namespace, who means harm: no other waits, nothing is bought above its quota."""
 
 import unicodedata
 from pathlib import Path
@@ -95,11 +95,11 @@ def test_one_tenant_neither_delays_nor_steers_another(binaries: Binaries, tmp_pa
         assert 1 >= len(bought_for(site, MEAN)), bought_for(site, MEAN)
         assert (True, "ok\n") == replica.ready()
 
-        told = [
+        said = [
             event["message"] for event in site.plane.list("events", "") if event["source"].get("component") == "kerf"
         ]
-        assert told
-        assert [] == [text for text in told if "\n" in text or turns_the_terminal(text)]
+        assert said
+        assert [] == [text for text in said if "\n" in text or turns_the_terminal(text)]
         reader = Reader(site.plane, tmp_path)
         for command in (("plan",), ("nodes",), ("gpus",), ("lint",), ("explain", "pod/p-0", "-n", MEAN)):
             done = reader.kerf(*command)

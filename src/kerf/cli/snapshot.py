@@ -232,7 +232,7 @@ def write_dump(out: TextIO, output: str, header: ClusterDump, objects: Iterable[
             # Read back from JSON, so that equal lists are not written as one list and references to it.
             yaml.safe_dump(msgspec.json.decode(encode(raw)), out, sort_keys=False, allow_unicode=True, width=10_000,
                            explicit_start=True)  # fmt: skip
-        # Without it nobody could see that half of the documents are missing.
+        # Without it a file that lacks half of its documents looks whole.
         out.write(END + "\n")
         return
     out.write('{"apiVersion":"v1","kind":"List","items":[\n')

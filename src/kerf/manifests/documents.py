@@ -120,7 +120,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-_START = yaml.Mark("", 0, 0, 0, None, None)
+_START = yaml.Mark("", 0, 0, 0, None, 0)
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates)
 
 

@@ -138,7 +138,7 @@ def test_a_node_without_a_claim_is_told_too(cluster: Cluster) -> None:
 
 
 def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
-    """Usage of a node may be known before its pods are; what is told then is remembered with the claim."""
+    """Usage of a node may be known before its pods are; what is said then is remembered with the claim."""
     cluster.running(1)
     book = start(cluster)
     cluster.at(10, lambda: setattr(book, "usage", used(4000)))
@@ -158,7 +158,7 @@ def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
 
 
 def test_who_was_told_stands_in_an_annotation_until_the_episode_ends(cluster: Cluster) -> None:
-    """What somebody else writes there only means to be told once more."""
+    """Anything else there only means one more event."""
     book = piled_up(cluster)
     cluster.at(10, lambda: setattr(book, "usage", used(3880)))
     cluster.at(30)

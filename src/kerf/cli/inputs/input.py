@@ -150,7 +150,7 @@ def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
 def is_only_older(before: str, now: str, seconds: float) -> bool:
     """Whether the texts differ at most in how long things have lasted, and by no more than the time in between.
 
-    `100m` may be minutes, or a part of a cpu that somebody has changed: so each figure may differ by the time between
+    `100m` may be minutes, or a part of a cpu that a user has changed: so each figure may differ by the time between
     the looks and one of its smallest unit, and no more. Linear in the text.
     """
     if _LASTED.sub("\0", before).split() != _LASTED.sub("\0", now).split():

@@ -1,9 +1,9 @@
 """Says of nodes that are overloaded by pods which ask for too little, once when it begins.
 
 Nothing is done about it: pods that are scheduled are the scheduler's, and what they ask is their owner's. The condition
-of the claim is the memory of an episode, and an annotation has those who were told, so a restart says nothing anew; a
-node without a claim has neither, and is told again after one. Usage may be known before the pods that cause it are: who
-is found later is told later.
+of the claim is the memory of an episode, and an annotation has the workloads that were named, so a restart says nothing
+anew; a node without a claim has neither, and events repeat after one. Usage may be known before the pods that cause it
+are: a workload that is found later has its event later.
 """
 
 import json
@@ -94,9 +94,9 @@ class Overload:
         if claim is not None:
             status, reason = (TRUE, "UsedBeyondRequests") if resources else (FALSE, _WITHIN)
             message = text + ("; by " + ", ".join(owners) if owners else "")
-            # First, so that whoever finds the condition after a crash finds those who were told.
-            told = await self._note(claim, owners)
-            marked = told.with_condition(Condition(OVERLOADED, status, reason, message, now_s))
+            # First: after a crash the condition never stands there without them.
+            noted = await self._note(claim, owners)
+            marked = noted.with_condition(Condition(OVERLOADED, status, reason, message, now_s))
             self._state.note(await self._ports.writer.update_node_claim_status(marked))
         elif resources:
             self._unclaimed[node.name] = owners
@@ -106,7 +106,7 @@ class Overload:
             self._ports.recorder.record(events.node_overloaded(node.name, text, now_s))
 
     async def _note(self, claim: NodeClaim, owners: tuple[str, ...]) -> NodeClaim:
-        """The claim with those who are told in its annotation, or without it where nobody is."""
+        """The claim with these workloads in its annotation, or without the annotation where there are none."""
         annotations = {key: value for key, value in claim.annotations.items() if key != OVERLOADED_BY}
         if owners:
             annotations[OVERLOADED_BY] = json.dumps(owners)
@@ -138,7 +138,7 @@ class Overload:
 
 
 def _read(text: str) -> tuple[str, ...]:
-    """The names in the annotation; none where somebody has put anything else there."""
+    """The names in the annotation; none where anything else stands there."""
     try:
         found = json.loads(text or "[]")
     except (ValueError, RecursionError):

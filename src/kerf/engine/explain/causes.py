@@ -31,7 +31,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def cause_text(cause: Cause) -> str:
-    """The cause as one sentence without its end, in one line: a text it quotes cannot look like a line of ours.
+    """The cause as one sentence without its end, in one line: a text it quotes cannot look like another line.
 
     Raises TypeError for one that has no words.
     """
