@@ -278,9 +278,8 @@ def _shown(node: ClusterNode) -> str:
 
 def _limited(note: RoomLimited) -> events.Occurrence:
     """The event on a CronJob or a window that has room kept for fewer pods than it asks for."""
-    kind, _, name = note.kept.partition(" ")
-    tell = events.prewarm_unplaced if kind == "CronJob" else events.warm_unplaced
-    return tell(name, cause_text(note))
+    tell = events.prewarm_unplaced if note.kept.keeper == Keeper.RUN else events.warm_unplaced
+    return tell(note.kept.name, cause_text(note))
 
 
 def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:

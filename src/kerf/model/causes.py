@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NewType
 
 from kerf.model.constraints import Requirement, Requirements, Taint
+from kerf.model.placeholders import Placeholder
 
 Name = NewType("Name", str)
 """An identifier: of an object, a label key, a resource, a code. Printed as it is."""
@@ -403,9 +404,9 @@ class MostRoom(Cause):
 
 @dataclass(frozen=True, slots=True)
 class RoomLimited(Cause):
-    """What asks for room (`CronJob team/train`) has it kept for `granted` of `wanted` pods; `why` not for more."""
+    """What asks for room has it kept for `granted` of `wanted` pods; `why` not for more."""
 
-    kept: Name
+    kept: Placeholder
     wanted: int
     granted: int
     why: Cause

@@ -13,6 +13,7 @@ from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.market import TriedAlone
+from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
 from kerf.model.printable import one_line
 from kerf.model.quantities import money_text, quantity_text
@@ -21,6 +22,12 @@ from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
 
+_KEEPERS = {
+    Keeper.WINDOW: "CapacityWindow",
+    Keeper.RUN: "CronJob",
+    Keeper.REQUEST: "ProvisioningRequest",
+    Keeper.CHECK: "ProvisioningRequest",
+}
 _GPU_HOUR = 36_000_000
 _OF_DEVICES = ("GPU", "MiB", "cores")
 
@@ -272,7 +279,8 @@ def _(cause: causes.TemplateInvalid) -> str:
 @words.register
 def _(cause: causes.RoomLimited) -> str:
     room = f"{cause.granted} of {counted(cause.wanted, 'pod')}" if cause.granted else counted(cause.wanted, "pod")
-    return f"{cause.kept}: {'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
+    keeper = f"{_KEEPERS[cause.kept.keeper]} {cause.kept.name}"
+    return f"{keeper}: {'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
 
 
 @words.register
