@@ -4,9 +4,10 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.fit import admits
@@ -129,6 +130,10 @@ class Supply(Large):
     market: Market
     families: tuple[Family, ...]
     terms: Terms
+    rest: Hashable = ()
+    """All but the pools that an answer of `supply` depends on."""
+    parts: "WeakValueDictionary[Hashable, _Part]" = field(default_factory=WeakValueDictionary)
+    """What single pools offer under these terms, shared with supplies that differ in other pools alone."""
 
     @property
     def available(self) -> tuple[OfferedType, ...]:
@@ -158,6 +163,14 @@ class Supply(Large):
     @cached_property
     def _collected(self) -> "_Collected":
         return _collected(self)
+
+    def part(self, pool: NodePool) -> "_Part":
+        """What one of the pools offers, worked out once for equal pools."""
+        key = pool.template(), tuple(sorted(self.conflicting))
+        known = self.parts.get(key)
+        if known is None:
+            known = self.parts[key] = _part(self, pool)
+        return known
 
     @cached_property
     def by_pool(self) -> dict[str, tuple[OfferedType, ...]]:
@@ -205,7 +218,16 @@ class Supply(Large):
 
 
 @dataclass(frozen=True)
+class _Part:
+    problem: Cause | None
+    offered: tuple[OfferedType, ...] = ()
+    sharing: tuple[tuple[str, Cause], ...] = ()
+    notes: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Collected:
+    parts: tuple[_Part, ...]
     available: tuple[OfferedType, ...]
     unavailable: tuple[OfferedType, ...]
     problems: tuple[tuple[str, Cause], ...]
@@ -220,9 +242,8 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     advice asks for the same pools with one thing changed.
     """
     families = families_of(snapshot)
-    key = (
+    rest = (
         families,
-        tuple(pool.template() for pool in snapshot.node_pools),
         snapshot.overlays,
         snapshot.daemon_sets,
         snapshot.config_maps,
@@ -230,10 +251,12 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
+    key = (tuple(pool.template() for pool in snapshot.node_pools), rest)
     kept = market.supplies
     known = kept.get(key)
     if isinstance(known, Supply):
         return known
+    akin = next((held for held in kept.values() if isinstance(held, Supply) and held.rest == rest), None)
     if len(kept) >= _KEPT:
         kept.pop(next(iter(kept)))
     terms = Terms(
@@ -244,41 +267,47 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
-    found = kept[key] = Supply(market, families, terms)
+    parts = WeakValueDictionary[Hashable, _Part]() if akin is None else akin.parts
+    found = kept[key] = Supply(market, families, terms, rest, parts)
     return found
 
 
 def _collected(supply: Supply) -> _Collected:
-    families = supply.families
-    offered: list[OfferedType] = []
-    problems: list[tuple[str, Cause]] = []
-    sharing: list[tuple[str, Cause]] = []
-    notes: list[Cause] = [OverlayNotApplied(Name(name), why) for name, why in sorted(supply.conflicting.items())]
-    for pool in sorted(supply.terms.pools, key=lambda p: p.order):
-        problem = supply.problem_of(pool)
-        if problem is not None:
-            problems.append((pool.name, problem))
-            continue
-        overlaid = supply.overlaid(pool, supply.market.types)
-        notes.extend(overlaid.notes)
-        variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
-        offers = []
-        for kind in overlaid.types:
-            among = variants[any(shape.profiles for shape in kind.devices)]
-            if kind.name in overlaid.announced:
-                among, said = _as_announced(among, kind, overlaid.announced[kind.name], families)
-                notes.extend(said)
-            offers.append((kind, among))
-        useless, wrong = _sharing_problems(offers, families)
-        notes.extend(OfPool(Name(pool.name), each) for each in useless)
-        sharing.extend((pool.name, each) for each in wrong)
-        offered += (_offer(variant, kind, supply) for kind, among in offers for variant in among)
+    pools = sorted(supply.terms.pools, key=lambda pool: pool.order)
+    parts = tuple(map(supply.part, pools))
+    standing = (OverlayNotApplied(Name(name), why) for name, why in sorted(supply.conflicting.items()))
+    offered = [each for part in parts for each in part.offered]
     return _Collected(
+        parts,
         tuple(sorted((each for each in offered if each.offerings), key=lambda c: c.order)),
         tuple(each for each in offered if not each.offerings),
-        tuple(problems),
-        tuple(sharing),
-        tuple(dict.fromkeys(notes)),
+        tuple((pool.name, part.problem) for pool, part in zip(pools, parts, strict=True) if part.problem is not None),
+        tuple(each for part in parts for each in part.sharing),
+        tuple(dict.fromkeys((*standing, *(note for part in parts for note in part.notes)))),
+    )
+
+
+def _part(supply: Supply, pool: NodePool) -> _Part:
+    problem, families = supply.problem_of(pool), supply.families
+    if problem is not None:
+        return _Part(problem)
+    overlaid = supply.overlaid(pool, supply.market.types)
+    notes = [*overlaid.notes]
+    variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
+    offers = []
+    for kind in overlaid.types:
+        among = variants[any(shape.profiles for shape in kind.devices)]
+        if kind.name in overlaid.announced:
+            among, said = _as_announced(among, kind, overlaid.announced[kind.name], families)
+            notes.extend(said)
+        offers.append((kind, among))
+    useless, wrong = _sharing_problems(offers, families)
+    notes.extend(OfPool(Name(pool.name), each) for each in useless)
+    return _Part(
+        None,
+        tuple(_offer(variant, kind, supply) for kind, among in offers for variant in among),
+        tuple((pool.name, each) for each in wrong),
+        tuple(notes),
     )
 
 
