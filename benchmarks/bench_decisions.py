@@ -146,6 +146,7 @@ def catalogue(size: int = 80, cards: int = 400) -> Figures:
 def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:
     """A plan for pods that nothing can hold, each of another shape."""
     yield f"refused_{shapes}_s", seconds(provision, clusters.refused(nodes, shapes))
+    yield f"refused_labels_{shapes}_s", seconds(provision, clusters.refused_labels(nodes, shapes))
     yield "refused_growth", growth(provision, lambda count: clusters.refused(nodes, count), shapes)
     yield "refused_nodes_growth", growth(provision, lambda count: clusters.refused(count, shapes), nodes)
 

@@ -69,6 +69,13 @@ def refused(nodes: int, shapes: int) -> ClusterSnapshot:
     return _cluster(nodes, waiting=pods)
 
 
+def refused_labels(nodes: int, shapes: int) -> ClusterSnapshot:
+    """One pod of each shape waits, each for a label of its own that no node has: each hint is another pool."""
+    selectors = ({"disk": f"fast-{number}"} for number in range(shapes))
+    pods = (a_pod(f"refused-{n:04}", cpu="100m", memory="1Gi", selector=each) for n, each in enumerate(selectors))
+    return _cluster(nodes, waiting=tuple(pods))
+
+
 def refused_gpu(nodes: int, shapes: int) -> ClusterSnapshot:
     """One pod of each shape waits, by turns for a slice and for a whole card. All cards are full, and no type has any.
 

@@ -56,6 +56,15 @@ class Settings:
         PLUGIN_NAMESPACES, "Read how GPUs are shared from ConfigMaps of these namespaces alone."
     )
 
+    @property
+    def one_age_s(self) -> float:
+        """Pods that came within so long of each other are of one age: any order among them will do.
+
+        Three batches. A burst that its controller makes over half a minute costs no write more, and no pod waits longer
+        for want of order than that.
+        """
+        return 3 * self.batch_max_s
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -1,5 +1,6 @@
 """Input that cannot be used: exit 2 with its place, or a pod that is `invalid`; never a traceback."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,17 @@ def test_a_document_that_cannot_be_read_is_two(text: str, told: str) -> None:
     assert (2, "") == (done.returncode, done.stdout)
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["List", "PodList"])
+@pytest.mark.parametrize("command", ["plan", "lint", "nodes", "explain pod/a", "snapshot", "migrate"])
+def test_an_item_that_is_no_object_is_two(command: str, kind: str) -> None:
+    """Of a list in JSON, `null` among them."""
+    text = json.dumps({"apiVersion": "v1", "kind": kind, "items": [None, 3, "x"]})
+    done = kerf(*command.split(), "-f", "-", stdin=text)
+
+    assert 2 == done.returncode
+    assert 3 == done.stderr.count("error: stdin:1:"), done.stderr
 
 
 def test_one_bad_document_does_not_hide_the_next() -> None:

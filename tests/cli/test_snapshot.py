@@ -279,3 +279,29 @@ def test_a_file_without_a_header_is_not_replayed(capsys: pytest.CaptureFixture[s
     """It states no instant and no market: it is an input like any other."""
     assert 2 == run(["plan", "--replay", POOL_000])
     assert "expected a dump of kerf snapshot, got no ClusterDump (hint: give it with -f)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, broken",
+    [('"takenBy":', '"takenBy":5,"was":'), ('"kind":"List"', '"kind":"Lost"'), ('"place":', '"place":"moon","was":')],
+)
+def test_a_dump_whose_header_is_damaged_is_not_replayed(kerf: Here, text: str, broken: str) -> None:
+    """Without the instant and the market that it states, it would be another plan."""
+    path = Path(kerf.dump(*files(CLUSTER)))
+    written = path.read_text(encoding="utf-8")
+    assert text in written
+    path.write_text(written.replace(text, broken, 1), encoding="utf-8")
+
+    assert 2 == run(["plan", "--replay", str(path)])
+
+
+def test_half_of_a_dump_is_noticed(kerf: Here) -> None:
+    """One in YAML ends with a mark: cut between two documents it is good YAML."""
+    path = Path(kerf.dump(*files(CLUSTER), "-o", "yaml"))
+    kerf("plan", "--replay", str(path))
+    assert "a part of it may be missing" not in kerf.err
+
+    head, _, _ = path.read_text(encoding="utf-8").rpartition("---\n")
+    path.write_text(head, encoding="utf-8")
+    kerf("plan", "--replay", str(path))
+    assert "does not end with ..., as a dump in YAML does: a part of it may be missing" in kerf.err

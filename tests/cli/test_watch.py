@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.cli.inputs.input import _lasting
+from kerf.cli.inputs.input import is_only_older
 from tests.cli.program import CLUSTER, ROOT
 from tests.cli.watching import watching
 
@@ -50,7 +50,14 @@ def test_an_error_at_the_first_look_ends_it(tmp_path: Path) -> None:
 
 def test_that_time_passes_is_no_change() -> None:
     """Ages and what is left of a wait are passed over, also where a column gets wider by them; the rest counts."""
-    assert _lasting("a  9s   1/1") == _lasting("a  1m10s  1/1")
-    assert _lasting("it may go in 4m30s, unless") == _lasting("it may go in 59s, unless")
-    assert _lasting('"ageSeconds": 5, "gpus": 1') == _lasting('"ageSeconds": 61, "gpus": 1')
-    assert _lasting("a  9s   1/1") != _lasting("a  9s   0/1")
+    assert is_only_older("a  58s   1/1", "a  1m0s  1/1", 2)
+    assert is_only_older("a  59m   1/1", "a  1h    1/1", 2)
+    assert is_only_older("it may go in 4m30s, unless", "it may go in 4m28s, unless", 2)
+    assert is_only_older('"ageSeconds": 5, "gpus": 1', '"ageSeconds": 7, "gpus": 1', 2)
+    assert not is_only_older("a  9s   1/1", "a  9s   0/1", 2)
+
+
+def test_a_quantity_is_no_age() -> None:
+    """Milli-cpus look like minutes, but time does not change them so fast."""
+    assert not is_only_older("3 pods need 100m", "3 pods need 700m", 2)
+    assert not is_only_older("a  9s", "a  9s  9s", 2)

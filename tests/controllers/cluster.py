@@ -72,7 +72,7 @@ class Cluster(World):
     def _begin(self) -> None:
         self.state = ClusterState(assume_node_classes=True)
         self.book = MarketBook(self.cloud, self.clock, self.settings)
-        self.actuator = Actuator(self.state, self.ports.writer, self.recorder, self.clock)
+        self.actuator = Actuator(self.state, self.ports.writer, self.recorder, self.clock, self.settings.one_age_s)
         self.runtime = Runtime(self.ports, self.state, tuple)
 
     def use(self, cloud: FakeCloud) -> None:

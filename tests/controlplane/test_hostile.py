@@ -34,7 +34,7 @@ ON_NODES = (
 )  # fmt: skip
 ON_CLAIMS = (
     "kerf.dev/planned-pods", "kerf.dev/planned-offering", "kerf.dev/predicted-devices", "kerf.dev/pods-seen",
-    "kerf.dev/follow",
+    "kerf.dev/follow", "kerf.dev/overloaded-by",
 )  # fmt: skip
 ON_POOLS = ("kerf.dev/observed-devices", "kerf.dev/gpu-sharing", "karpenter.sh/nodepool-hash")
 KEYS = {"pods": ON_PODS, "nodes": ON_NODES, "nodeclaims": ON_CLAIMS, "nodepools": ON_POOLS}

@@ -36,7 +36,7 @@ def at(seconds: float) -> str:
 
 
 def test_room_is_kept_within_the_quota_and_goes_with_the_cron_job(binaries: Binaries) -> None:
-    """Three pods in four minutes, a quota for two: two nodes are up before any pod, and go when nobody wants them."""
+    """Three pods in four minutes, a quota for two: two nodes are up before any pod, and go with the CronJob."""
     with cluster(binaries) as site:
         site.plane.apply([short_lived("batch", "c5.xlarge", {}), quota("6")])
         site.start()
@@ -44,8 +44,8 @@ def test_room_is_kept_within_the_quota_and_goes_with_the_cron_job(binaries: Bina
         site.until(lambda: 2 == len(ready(site)), "two nodes are ready")
 
         assert [] == site.pods()
-        told = site.events("PrewarmUnplaced", "run")
-        assert [text for text in told if "quota" in text.lower()], told
+        said = site.events("PrewarmUnplaced", "run")
+        assert [text for text in said if "quota" in text.lower()], said
         assert 2 == len(site.created_claims())
         site.plane.delete("CronJob", "run", "default")
         site.until(lambda: [] == site.names("nodeclaims"), "both have gone")

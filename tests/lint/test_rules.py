@@ -88,3 +88,29 @@ def test_no_hint_leads_to_another_finding() -> None:
     found = [each for each in looked(OVERLAY).findings if each.code == "KL035"]
 
     assert ["leave the overlay away: Kerf needs none"] == [each.hint for each in found]
+
+
+@pytest.mark.parametrize(("gpus", "found"), [(4, 0), (16, 0), (6, 1), (3, 1)])
+def test_a_number_of_gpus_must_be_a_multiple_of_the_cards(gpus: int, found: int) -> None:
+    """Four cards shown four times each are 16; 6 are no way of sharing four."""
+    text = OVERLAY.replace('nvidia.com/gpumem: "100000"', f'nvidia.com/gpu: "{gpus}"')
+    wrong = [each for each in looked(text).findings if each.code == "KL035"]
+
+    assert found == len(wrong)
+    assert all(f"{gpus} is no multiple of that" in each.message for each in wrong)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("renamebydefault", "is renameByDefault meant?"), ("colour", "known here are failRequestsGreater")],
+)
+def test_an_unknown_key_of_a_plugin_has_the_nearest_known_one(key: str, hint: str) -> None:
+    """Whatever its case; where none is near, all that are known there."""
+    text = f"version: v1\n    sharing: {{timeSlicing: {{{key}: true, resources: []}}}}\n"
+    document = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: gpu-operator}\ndata:\n  a: |\n    " + text
+    )
+    (found,) = [each for each in looked(document).findings if each.code == "KL072"]
+
+    assert found.message.startswith(f"sharing.timeSlicing.{key}: NVIDIA's device plugin does not know this key")
+    assert found.hint.startswith(hint)

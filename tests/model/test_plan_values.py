@@ -32,7 +32,14 @@ def test_stages_are_ranked_as_a_pod_meets_them() -> None:
 
 @pytest.mark.parametrize(
     "paid, allocated, expected",
-    [(0, 0, 0.0), (1, 5_000, 0.5), (2, 15_000, 0.25), (3, 30_000, 0.0), (3, 10_000, 0.6667)],
+    [
+        (0, 0, 0),
+        (10_000, 5_000, 0.5),
+        (20_000, 15_000, 0.25),
+        (30_000, 30_000, 0),
+        (30_000, 10_000, 0.6667),
+        (1250, 625, 0.5),
+    ],
 )
 def test_kerf_is_the_paid_share_that_nobody_uses(paid: int, allocated: int, expected: float) -> None:
     """Nothing is wasted where nothing is paid for."""

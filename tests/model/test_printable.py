@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kerf.model.events import not_understood
 from kerf.model.nodeclaim import Condition
-from kerf.model.printable import printable
+from kerf.model.printable import one_line, printable
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,12 @@ def test_events_and_conditions_are_printable() -> None:
     """They quote objects, and kubectl prints them as they are."""
     assert "\\u001b[31m" in not_understood("Pod", "a/b", "got '\x1b[31m'").message
     assert "\\u001b]0;" == Condition("Ready", "False", "Broken", "\x1b]0;").message
+
+
+@given(st.text())
+def test_one_line_is_one(text: str) -> None:
+    """Once is enough, and no line or column can be forged."""
+    shown = one_line(text)
+    assert shown == one_line(shown)
+    assert [shown] == (shown.splitlines() or [""])
+    assert "\t" not in shown

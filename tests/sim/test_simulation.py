@@ -83,6 +83,14 @@ def test_totals_are_sums_of_what_happened(tmp_path: Path) -> None:
     )
 
 
+def test_a_part_of_a_card_is_paid_and_allocated_as_that_part(tmp_path: Path) -> None:
+    """g6f.2xlarge has a quarter of an L4, and the pod has all of it."""
+    report = run(scenario(tmp_path, text=SCENARIO.replace("g5.xlarge", "g6f.2xlarge")))
+
+    assert (3599 / 3600 / 4, 3474 / 3600 / 4) == (report.totals.gpu_hours_paid, report.totals.gpu_hours_allocated)
+    assert [(0.25, 2500)] == [(s.gpus_paid, s.gpus_used) for s in report.samples][-1:]
+
+
 def test_slices_count_by_their_largest_share(tmp_path: Path) -> None:
     """003-1: half of the cores and a 23rd of the memory is half a card."""
     text = SCENARIO.replace(

@@ -7,7 +7,14 @@ import pytest
 
 from kerf.errors import DecodeError
 from kerf.model.evidence import ClusterPolicy
-from kerf.model.nodeclaim import LAUNCHED, OBSERVED_DEVICES, PLANNED_PODS, PREDICTED_DEVICES, REGISTERED
+from kerf.model.nodeclaim import (
+    LAUNCHED,
+    OBSERVED_DEVICES,
+    PLANNED_PODS,
+    PREDICTED_DEVICES,
+    REGISTERED,
+    REGISTERED_LESS,
+)
 from kerf.model.pods import RUNNING
 from kerf.model.promises import Promises, devices_text, written
 from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
@@ -211,6 +218,17 @@ def test_what_a_card_registered_is_remembered_until_a_node_proves_more() -> None
     assert {("pool", "m5.xlarge"): 22500, ("pool", "old"): 1} == observed_memory([noted], starting.nodes)
     assert {("pool", "m5.xlarge"): 22888, ("pool", "old"): 1} == observed_memory([noted], proven.nodes)
     assert {} == observed_memory([], proven.nodes)
+
+
+def test_a_node_that_is_kept_with_less_proves_nothing() -> None:
+    """It has initialised, and not with what was promised; nothing is predicted of it any more either."""
+    noted = a_pool(own_annotations={OBSERVED_DEVICES: json.dumps({"m5.xlarge": 22500})})
+    node = a_hami_node(a_node(provider_id="i-1"), memory_mib=22500)
+    kept = a_claim(provider_id="i-1", annotations={**PREDICTED, REGISTERED_LESS: "22888 MiB were predicted"})
+    starting = replace(kept, conditions=a_claim(reached=(LAUNCHED, REGISTERED)).conditions)
+
+    assert {("pool", "m5.xlarge"): 22500} == observed_memory([noted], seen(node, kept).nodes)
+    assert () == joined(seen(a_node(labels=HAMI, provider_id="i-1"), starting)).devices
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": "x"}', "3"])

@@ -26,7 +26,7 @@ from kerf.cli.exits import DONE
 from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces, progress, source_options
 from kerf.cli.inputs.leader import LeaderFlags, NoLeader, ask_leader, leader_options
 from kerf.cli.inputs.live import read_cluster
-from kerf.cli.inputs.replay import digest_of
+from kerf.cli.inputs.replay import END, digest_of
 from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.errors import DecodeError
 from kerf.kube.resources import Resource
@@ -232,6 +232,8 @@ def write_dump(out: TextIO, output: str, header: ClusterDump, objects: Iterable[
             # Read back from JSON, so that equal lists are not written as one list and references to it.
             yaml.safe_dump(msgspec.json.decode(encode(raw)), out, sort_keys=False, allow_unicode=True, width=10_000,
                            explicit_start=True)  # fmt: skip
+        # Without it a file that lacks half of its documents looks whole.
+        out.write(END + "\n")
         return
     out.write('{"apiVersion":"v1","kind":"List","items":[\n')
     out.write(encode(cluster_dump_object(header)).decode())

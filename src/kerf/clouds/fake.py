@@ -49,10 +49,13 @@ class CloudEvent:
 
 @dataclass(slots=True)
 class Bill:
-    """What one instance costs: paid from `from_s` until `until_s` (None: still), at (since, micro per hour) prices."""
+    """What one instance costs: paid from `from_s` until `until_s` (None: still), at (since, micro per hour) prices.
+
+    `gpus` are physical cards, a part of one for types that are sold with a part.
+    """
 
     instance: Instance
-    gpus: int
+    gpus: float
     from_s: float
     prices: list[tuple[float, int]]
     until_s: float | None = None
@@ -250,7 +253,7 @@ class FakeCloud:
             raise
         now_s = self._clock.now_s()
         instance = instance_of(claim, choice, f"fake:///{choice.key.zone}/i-{len(self.bills) + 1:06d}", now_s)
-        bill = Bill(instance, choice.kind.gpu_count, now_s, [(now_s, choice.offering.price_micro)])
+        bill = Bill(instance, choice.kind.gpu_eighths / 8, now_s, [(now_s, choice.offering.price_micro)])
         machine = _Machine(instance, bill, now_s + self._launch_s())
         self.bills.append(bill)
         self._machines[instance.provider_id] = self._by_claim[claim.uid] = machine

@@ -13,6 +13,7 @@ from typing import Protocol
 from kerf.controllers.conditions import complaint
 from kerf.controllers.deciding import Buyers
 from kerf.controllers.gates import Gates
+from kerf.controllers.latest import LatestPlan
 from kerf.engine.decision import Decision
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model import events
@@ -123,9 +124,12 @@ class ShadowRecorder:
 class Actuator:
     """Carries out launches and deletions."""
 
-    def __init__(self, state: ClusterState, writer: KubeWriter, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, state: ClusterState, writer: KubeWriter, recorder: Recorder, clock: Clock, one_age_s: float
+    ) -> None:
         self._state, self._writer, self._recorder, self._clock = state, writer, recorder, clock
         self._gates = Gates(state, writer, recorder, clock)
+        self._latest = LatestPlan(state, writer, one_age_s)
 
     async def open(self, decision: Decision) -> None:
         """See Gates."""
@@ -142,6 +146,7 @@ class Actuator:
         for relabel in decision.relabels:
             await self._relabel(relabel, snapshot.taken_at_s)
         await self.replace(launches, snapshot)
+        await self._latest.keep(decision)
 
     async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
         """Create a claim for each launch whose pods still wait or that is for none, and say so."""
@@ -280,4 +285,4 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
 def _with_cards(pods: Iterable[PlacedPod]) -> dict[str, tuple[int, ...]]:
     """The pods by key, those of the first turn first, each with the indexes of its cards."""
     in_turns = sorted(pods, key=lambda placed: placed.turn)
-    return {placed.pod: tuple(sorted({part.device for part in placed.slices})) for placed in in_turns}
+    return {placed.pod: placed.cards for placed in in_turns}

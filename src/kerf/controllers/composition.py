@@ -43,7 +43,7 @@ def compose(
     state = ClusterState(assume_node_classes=assume_node_classes, plugin_namespaces=settings.plugin_namespaces)
     book = book or MarketBook(ports.cloud, ports.clock, settings)
     shadow, beside = Shadow(ports.recorder), replace(ports, recorder=ShadowRecorder(ports.recorder))
-    actuator = Actuator(state, ports.writer, ports.recorder, ports.clock)
+    actuator = Actuator(state, ports.writer, ports.recorder, ports.clock, settings.one_age_s)
     usage = UsageBook()
 
     def controllers() -> tuple[Controller, ...]:

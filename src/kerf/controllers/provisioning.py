@@ -40,7 +40,7 @@ from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
-from kerf.model.snapshot import Deleted, Event, Synced, Watched
+from kerf.model.snapshot import ClusterNode, Deleted, Event, Synced, Watched
 from kerf.model.windows import OPEN, WARMING, CapacityWindow
 from kerf.state import ClusterState
 from kerf.telemetry import UNPLACED_PODS
@@ -241,14 +241,14 @@ class Provisioning:
 
     def _tell(self, plan: Plan, decision: Decision) -> None:
         snapshot = decision.world.snapshot
-        named = {node.name: "node" if node.node is not None else "nodeclaim" for node in snapshot.nodes}
+        named = {node.name: _shown(node) for node in snapshot.nodes}
         # The plan was explained meanwhile; a place that has gone is not promised, and the next plan finds one.
         takers = Takers(decision, self._state)
         takes = {node: takers.takes(node) for node in {placement.node for placement in plan.placements}}
         for placement in plan.placements:
             if is_virtual(placement.pod.pod) or not takes[placement.node] or not self._still_waits(placement.pod.pod):
                 continue
-            target = f"{named.get(placement.node, 'node')}/{placement.node}"
+            target = named.get(placement.node, f"node/{placement.node}")
             self._ports.recorder.record(events.nominated(placement.pod.pod, target))
         for pool, why in plan.unmet_floors:
             self._ports.recorder.record(events.floor_unmet(pool, why))
@@ -270,11 +270,17 @@ class Provisioning:
             await self._actuator.tell_limit(pool, reached.get(pool.name, ""))
 
 
+def _shown(node: ClusterNode) -> str:
+    """What an event calls the place of a pod: the claim until its node is up, so the pod gets one event for both."""
+    if node.claim is not None and not node.is_initialized:
+        return f"nodeclaim/{node.claim.name}"
+    return f"node/{node.name}"
+
+
 def _limited(note: RoomLimited) -> events.Occurrence:
     """The event on a CronJob or a window that has room kept for fewer pods than it asks for."""
-    kind, _, name = note.kept.partition(" ")
-    tell = events.prewarm_unplaced if kind == "CronJob" else events.warm_unplaced
-    return tell(name, cause_text(note))
+    tell = events.prewarm_unplaced if note.kept.keeper == Keeper.RUN else events.warm_unplaced
+    return tell(note.kept.name, cause_text(note))
 
 
 def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:

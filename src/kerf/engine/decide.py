@@ -11,9 +11,10 @@ from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, Options
 from kerf.engine.buy.packing import cheapest_nodes
-from kerf.engine.buy.relabelling import relabelled
+from kerf.engine.buy.relabelling import Relabelling, relabelled
 from kerf.engine.decision import Decision, Refusal
 from kerf.engine.eligible import refused_early
+from kerf.engine.freed import freed, served
 from kerf.engine.gangs import gangs, whole
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.headroom.windows.admission import Place, admissions
@@ -22,7 +23,7 @@ from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.place.trial import Trial
-from kerf.engine.placing import find_places, place_idle, unbought
+from kerf.engine.placing import Places, find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
 from kerf.engine.supply.offered import OfferedType
@@ -65,7 +66,12 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
 
 
 def place_and_buy(world: World, options: Options, out: frozenset[str] = frozenset()) -> Outcome:
-    """Places on nodes there are, then nodes to buy, without the pods that are left `out`; it knows of no group."""
+    """Places on nodes there are, then nodes to buy, without the pods that are left `out`; it knows of no group.
+
+    Where idle nodes take pods as they are and others are bought, it is tried once more with those nodes under other
+    labels, all of them together; the cheaper of both counts, and of equals the first. So this costs at most one more
+    relabelling and one more purchase, however many nodes and pods there are.
+    """
     snapshot, supply = world.snapshot, world.supply
     trial = Trial(snapshot, world.market)
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
@@ -74,15 +80,27 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     early, shapes = refused_early(group(pods, _quota_namespaces(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
-    changed = relabelled(places.left, trial, world)
-    places.left = changed.left
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
-    places.found.update({placement.pod.pod: placement for placement in changed.placements})
     buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
-    made = Outcome(world, trial, waiting, buy, Ledger.of(world), places, promised)
-    made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *early, *over_quota)
-    made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
-    made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
+
+    def bought(places: Places, changed: Relabelling) -> Outcome:
+        found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}
+        settled = replace(places, found=found, left=changed.left)
+        made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised)
+        made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *early, *over_quota)
+        made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
+        made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
+        return made
+
+    made = bought(places, relabelled(places.left, trial, world))
+    again = freed(trial, places, shapes, world) if made.launches else None
+    mark = trial.mark()
+    other = served(again, trial, world) if again is not None else None
+    if other is not None:
+        cheaper = bought(*other)
+        if cheaper.rank < made.rank:
+            return cheaper
+    trial.undo_to(mark)
     return made
 
 
@@ -145,8 +163,8 @@ def _admissions(made: Outcome, now: Pacing, snapshot: ClusterSnapshot) -> tuple[
 def _priced(decision: Decision, made: Outcome) -> Decision:
     """The decision with what it comes to."""
     world, launches = decision.world, decision.launches
-    paid, allocated = pricing.cards_in_use(world.snapshot, decision.placements, made.promised)
-    paid += sum(len(launch.devices) for launch in launches)
+    paid, allocated = pricing.cards_in_use(world.snapshot, world.market, decision.placements, made.promised)
+    paid += pricing.cards_bought(launches)
     allocated += sum(launch.allocated for launch in launches)
     before = pricing.cluster_price(world.snapshot.nodes, world.supply)
     cost = Cost(world.market.currency, before, before + sum(launch.price_micro for launch in launches))

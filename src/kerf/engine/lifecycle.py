@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
-from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, RELABELLED, NodeClaim
+from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, REGISTERED_LESS, RELABELLED, NodeClaim
 from kerf.model.nodes import Node, is_ephemeral
 from kerf.model.promises import read
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -135,7 +135,9 @@ class TooLittle:
     requested: int
 
 
-DevicesMissing = NoRegister | FewerCards | UnhealthyCards | SmallerCard | FewerParts | TooLittle
+Shortfall = FewerCards | UnhealthyCards | SmallerCard | FewerParts
+"""Cards have registered, and less of them than was promised: who needs less can use the node."""
+DevicesMissing = NoRegister | Shortfall | TooLittle
 Missing = NotLaunched | NoNode | NodeNotReady | StartupTaintLeft | EphemeralTaintLeft | DevicesMissing
 
 
@@ -209,8 +211,9 @@ def initialization_gap(claim: NodeClaim, node: Node | None, family: Family) -> M
         if is_ephemeral(taint):
             return EphemeralTaintLeft(taint)
     missing = _devices_gap(claim, node, family)
-    if missing is not None or RELABELLED in claim.annotations:
-        # The requests of a relabelled node are those of its first pods, under another configuration.
+    if missing is not None or RELABELLED in claim.annotations or REGISTERED_LESS in claim.annotations:
+        # The requests of a relabelled node are those of its first pods, under another configuration; those of a node
+        # that is kept with less are of pods that may not fit any more.
         return missing
     for name, amount in sorted(claim.requests.items()):
         shown = node.allocatable.get(name, 0)
@@ -229,7 +232,8 @@ def _devices_gap(claim: NodeClaim, node: Node, family: Family) -> DevicesMissing
         # A family with a selector has its own DaemonSet, which may lack a toleration; NVIDIA's plugin tolerates all.
         is_kept_off = family.selector is not None and claim.taints
         return NoRegister(len(promised), min(claim.taints) if is_kept_off else None)
-    return cards_missing(promised, observed)
+    missing = cards_missing(promised, observed)
+    return None if REGISTERED_LESS in claim.annotations else missing
 
 
 def cards_missing(promised: Sequence[DeviceState], observed: Sequence[DeviceState]) -> DevicesMissing | None:
@@ -250,6 +254,14 @@ def cards_missing(promised: Sequence[DeviceState], observed: Sequence[DeviceStat
         if 0 < got < wanted:
             return SmallerCard(got, wanted)
     return None
+
+
+def is_settled(claim: NodeClaim, missing: Missing) -> bool:
+    """Whether what is missing is not awaited: a plugin registers all cards of a node at once.
+
+    The MIG manager shows and hides parts while it is at work, so a node that is being cut has its time.
+    """
+    return isinstance(missing, FewerCards | UnhealthyCards | SmallerCard) and RELABELLED not in claim.annotations
 
 
 def is_learnt(missing: Missing) -> bool:

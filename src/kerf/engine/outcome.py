@@ -45,6 +45,12 @@ class Outcome:
     def __post_init__(self) -> None:
         self.before = self.ledger.copy()
 
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Sort key, the best first: pods that are left, price of what is bought, nodes."""
+        unserved = sum(len(each.pods) for each in self.refusals)
+        return unserved, sum(launch.price_micro for launch in self.launches), len(self.launches)
+
     def holds(self, key: str) -> bool:
         """Whether the pod has a place."""
         return key in self.places.found or key in self.bought_for

@@ -22,7 +22,7 @@ from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.documents import Document, YamlDocument
 from kerf.manifests.read import Documents
-from kerf.manifests.schema import Path, Report, path_text
+from kerf.manifests.schema import Path, Report, path_text, shown
 
 FORM, UNKNOWN_FIELD = "KL001", "KL002"
 _RECOGNISED = ("kind", "apiVersion", "groups", *VALUES)
@@ -109,7 +109,7 @@ def _subjects(documents: Documents) -> tuple[tuple[Subject, ...], list[InputErro
             passed_over += 1
         else:
             expected = "an object, a mapping of fields"
-            errors.append(DecodeError("", expected, f"<a {type(raw).__name__}>", place=entry.place()))
+            errors.append(DecodeError("", expected, shown(raw), place=entry.place()))
     admission = _admission(raw for _, raw in raws)
     return tuple(_subject(index, *pair, admission) for index, pair in enumerate(raws)), errors, passed_over
 

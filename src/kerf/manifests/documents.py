@@ -120,6 +120,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+_START = yaml.Mark("", 0, 0, 0, None, 0)
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates)
 
 
@@ -157,7 +158,9 @@ class JsonDocument:
     @cached_property
     def _node(self) -> yaml.Node:
         # JSON is YAML as far as positions go, so one way of finding a field serves both.
-        return compose(str(self.file.objects[self.index], "utf-8"))[0]
+        composed = compose(str(self.file.objects[self.index], "utf-8"))
+        # As a document of YAML `null` is none; as an item of a list of JSON it is one, which is no object.
+        return composed[0] if composed else yaml.ScalarNode("tag:yaml.org,2002:null", "null", _START, _START)
 
     def _at(self, line: int, column: int) -> str:
         first_line, first_column = self.file.start(self.index)

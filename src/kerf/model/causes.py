@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NewType
 
 from kerf.model.constraints import Requirement, Requirements, Taint
+from kerf.model.placeholders import Placeholder
 
 Name = NewType("Name", str)
 """An identifier: of an object, a label key, a resource, a code. Printed as it is."""
@@ -403,9 +404,9 @@ class MostRoom(Cause):
 
 @dataclass(frozen=True, slots=True)
 class RoomLimited(Cause):
-    """What asks for room (`CronJob team/train`) has it kept for `granted` of `wanted` pods; `why` not for more."""
+    """What asks for room has it kept for `granted` of `wanted` pods; `why` not for more."""
 
-    kept: Name
+    kept: Placeholder
     wanted: int
     granted: int
     why: Cause
@@ -626,6 +627,17 @@ class OverlayDisagrees(Cause):
     planned: int
     cards: int
     memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayShares(Cause):
+    """An overlay announces each card of a type `replicas` times, and nothing else says how the cards are shared."""
+
+    overlay: Name
+    instance_type: Name
+    announced: int
+    cards: int
+    replicas: int
 
 
 @dataclass(frozen=True, slots=True)

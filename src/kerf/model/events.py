@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kerf.model.causes import Cause, Paced, WindowQuotaExhausted
 from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
 from kerf.model.nodepool import NodePool
-from kerf.model.printable import printable
+from kerf.model.printable import one_line
 from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.model.schedules import local_text
 from kerf.model.times import instant_text
@@ -36,7 +36,7 @@ class Occurrence:
 
     def __post_init__(self) -> None:
         """What it quotes of an object is shown on the terminals of others."""
-        object.__setattr__(self, "message", printable(self.message))
+        object.__setattr__(self, "message", one_line(self.message))
 
 
 def _about(kind: str, key: str, type_: str, reason: str, message: str, period_s: float = 120) -> Occurrence:
@@ -164,6 +164,12 @@ def stage_reached(claim: str, stage: str, detail: str) -> Occurrence:
 def stage_overdue(claim: str, stage: str, detail: str) -> Occurrence:
     """A claim missed the deadline of a stage and is deleted."""
     return _about("NodeClaim", claim, WARNING, f"{stage}TimedOut", detail)
+
+
+def registered_less(claim: str, what: str) -> Occurrence:
+    """A node has fewer or smaller cards than were predicted, and is initialised with what it has."""
+    message = f"{what}; the node is initialised with what it has, because pods can use it"
+    return _about("NodeClaim", claim, WARNING, "RegisteredLess", message)
 
 
 def disruption_terminating(kind: str, name: str, reason: str) -> Occurrence:

@@ -94,6 +94,10 @@ class InstanceType:
         """Cards in eighths of a physical one: a fraction of a card counts as what it is."""
         return sum(shape.eighths for shape in self.devices) or 8 * self.gpu_count
 
+    def eighths_of(self, index: int) -> int:
+        """The share of a physical card that the card of that index is, in eighths; 8 for one that is not known."""
+        return self.devices[index].eighths if index < len(self.devices) else 8
+
 
 @dataclass(frozen=True, slots=True)
 class NodeOverlay:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.model.constraints import Requirements, Taint
-from kerf.model.printable import printable
+from kerf.model.printable import one_line
 from kerf.model.quantities import NOTHING, Resources
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
@@ -42,8 +42,12 @@ REPLACES = "kerf.dev/replaces"
 """Annotation of a claim: the claim of the node in whose place it was bought."""
 PODS_SEEN = "kerf.dev/pods-seen"
 """Annotation of a claim: a digest of the pods that were on its node at the last pod event."""
+OVERLOADED_BY = "kerf.dev/overloaded-by"
+"""Annotation: the workloads that events of this episode name as overloading the node; a JSON list."""
 RELABELLED = "kerf.dev/relabelled"
 """Annotation of a claim: since when its node is being given another configuration of GPU sharing; an instant."""
+REGISTERED_LESS = "kerf.dev/registered-less"
+"""Annotation of a claim: its node registered less than was predicted and is kept with that; what, for a person."""
 OBSERVED_DEVICES = "kerf.dev/observed-devices"
 """Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
 
@@ -74,7 +78,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         """Others may write conditions, and kubectl shows them as they are."""
-        object.__setattr__(self, "message", printable(self.message))
+        object.__setattr__(self, "message", one_line(self.message))
 
 
 @dataclass(frozen=True)

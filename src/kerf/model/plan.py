@@ -105,6 +105,11 @@ class PlacedPod:
     slices: tuple[Slice, ...] = ()
     turn: int = 0
 
+    @property
+    def cards(self) -> tuple[int, ...]:
+        """The indexes of the cards that it has a slice of, each once."""
+        return tuple(sorted({part.device for part in self.slices}))
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -214,7 +219,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """Cards paid for and how much of them is allocated, in 1/10000 of a card, when the plan is done."""
+    """Cards paid for and how much of them is allocated, both in 1/10000 of a physical card, when the plan is done.
+
+    A type that is sold with a part of a card counts as that part.
+    """
 
     paid: int = 0
     allocated: int = 0
@@ -222,7 +230,7 @@ class GpuUse:
     @property
     def kerf(self) -> float:
         """The share of paid GPU capacity that no pod uses; 0 when no card is paid for."""
-        return 0.0 if self.paid == 0 else round(1 - self.allocated / (self.paid * 10_000), 4)
+        return 0.0 if self.paid == 0 else round(1 - self.allocated / self.paid, 4)
 
 
 @dataclass(frozen=True, repr=False)

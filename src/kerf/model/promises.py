@@ -72,13 +72,18 @@ def read(annotations: Mapping[str, str]) -> Promises:
 
 def written(promises: Promises) -> dict[str, str]:
     """The annotations that `read` reads; one of no offering or no cards is left out, that of the pods never is."""
-    annotations = {PLANNED_PODS: json.dumps({pod: list(cards) for pod, cards in promises.pods.items()})}
+    annotations = with_pods(promises.pods)
     if promises.offering is not None:
         held = promises.offering
         annotations[PLANNED_OFFERING] = f"{held.instance_type}/{held.zone}/{held.capacity_type}"
     if promises.devices:
         annotations[PREDICTED_DEVICES] = devices_text(promises.devices)
     return annotations
+
+
+def with_pods(pods: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """The annotation of the pods alone, each with the indexes of its cards."""
+    return {PLANNED_PODS: json.dumps({pod: list(cards) for pod, cards in pods.items()})}
 
 
 def moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -326,15 +326,18 @@ class ClusterState(Objects):
             self._nodes = tuple(sorted(self._joined.values(), key=lambda each: (each.name, each.node is None)))
         return self._nodes
 
-    def cluster_node(self, name: str, without: Collection[str] = ()) -> ClusterNode | None:
+    def cluster_node(
+        self, name: str, without: Collection[str] = (), claim: NodeClaim | None = None
+    ) -> ClusterNode | None:
         """The node with its claim, its pods and its cards, as it is now; None when there is none of that name.
 
-        `without` are pods, by `namespace/name`, whose bookings do not count.
+        `without` are pods, by `namespace/name`, whose bookings do not count. Give a `claim` to see the node as it would
+        be with this form of its claim.
         """
         node = self.node(name)
         if node is None:
             return None
-        claim = self.claim_of(node)
+        claim = claim or self.claim_of(node)
         family = self.family_of(node, claim)
         booked = (self.pod(key) for key in self._booked_on.of(f"{family.name}/{name}") if key not in without)
         pool = self.pool(claim.node_pool) if claim is not None else None

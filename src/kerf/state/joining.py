@@ -8,7 +8,7 @@ from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Quoted
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import DeviceState
-from kerf.model.nodeclaim import OBSERVED_DEVICES, NodeClaim
+from kerf.model.nodeclaim import OBSERVED_DEVICES, REGISTERED_LESS, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -41,7 +41,8 @@ def joined(parts: Parts, family: Family) -> ClusterNode:
             observed = family.inventory(node)
         except DecodeError as error:
             problem = Unreadable(Quoted(str(error)))
-    waiting = claim is not None and not claim.is_true("Initialized")
+    # What is kept with less than was predicted has what it registered.
+    waiting = claim is not None and not claim.is_true("Initialized") and REGISTERED_LESS not in claim.annotations
     predicted: tuple[DeviceState, ...] = ()
     is_cut = any(device.partitions for device in observed or ())
     if claim is not None and (waiting or is_cut):
@@ -95,7 +96,7 @@ def observed_memory(pools: Iterable[NodePool], nodes: Iterable[ClusterNode]) -> 
     known = {(pool.name, name): memory for pool in pools for name, memory in noted_observations(pool).items()}
     for node in nodes:
         claim = node.claim
-        if claim is None or not node.is_initialized or node.is_deleting:
+        if claim is None or not node.is_initialized or node.is_deleting or REGISTERED_LESS in claim.annotations:
             continue
         key = (claim.node_pool, node.labels.get(INSTANCE_TYPE, ""))
         if key in known:

@@ -155,7 +155,11 @@ def test_a_selector_explains_all_its_pods() -> None:
     "arguments, told",
     [
         (("pod/chat-1",), "error: pod/chat-1 not found; nearest known: default/chat-0\n"),
-        (("pod/chat-0", "-n", "other"), "error: pod/chat-0 not found; nearest known: default/chat-0\n"),
+        (
+            ("pod/chat-0", "-n", "other"),
+            "error: pod/chat-0 not found in namespace other; nearest known: default/chat-0\n",
+        ),
+        (("pod/other/chat-0",), "error: pod/chat-0 not found in namespace other; nearest known: default/chat-0\n"),
         (("cronjob/x",), "error: cronjob/x not found; the input has no cronjob\n"),
         (("-l", "app=nothing"), "error: no pod of the input has these labels\n"),
     ],

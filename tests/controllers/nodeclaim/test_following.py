@@ -320,6 +320,75 @@ def test_a_pod_that_may_have_no_toleration_is_asked_once(cluster: Cluster, monke
     assert OPEN == state(cluster)
 
 
+# The oldest first.
+
+
+def older(cluster: Cluster, *names: str) -> None:
+    """Refused pods that come now; the next thing happens forty seconds later."""
+    cluster.put(*map(pod, names))
+    cluster.at(cluster.now_s + 40)
+
+
+def another_on_its_way(cluster: Cluster, follow: str, **planned: list[int]) -> None:
+    """A second claim, `gpu-2`, whose node is still to come."""
+    pods = json.dumps({f"default/{name}": where for name, where in planned.items()})
+    notes = {"kerf.dev/follow": follow, "kerf.dev/planned-pods": pods}
+    cluster.claimed("gpu-2", reached=("Launched",), labels=HAMI, annotations=notes)
+
+
+def promised(cluster: Cluster) -> list[dict[str, list[int]]]:
+    """The pods of each claim with their cards, by the claim's name."""
+    return [json.loads(cluster.claim(name).annotations["kerf.dev/planned-pods"]) for name in ("gpu-1", "gpu-2")]
+
+
+@pytest.mark.parametrize("follow", ["reserve", "pin"])
+def test_a_node_that_opens_is_for_the_oldest_of_equal_pods(cluster: Cluster, follow: str) -> None:
+    """Its own pod, which came later, gets the place of the other on the node that is still to come."""
+    older(cluster, "p")
+    cluster.put(pod("q"))
+    another_on_its_way(cluster, follow, p=[1])
+    joins(cluster, on_its_way(cluster, follow, q=[0]))
+    registers(cluster)
+
+    assert [{"default/p": [0]}, {"default/q": [1]}] == promised(cluster)
+    led = [name for name in ("p", "q") if cluster.pod(name).reserved_for or notes(cluster, name).get(USE) == "GPU-a"]
+    assert ["p"] == led
+
+
+def test_an_older_pod_that_nothing_was_bought_for_goes_first(cluster: Cluster) -> None:
+    """It lost its place to another; the pod that gives way is placed by the next plan."""
+    older(cluster, "p")
+    reserved(cluster, pod("q"), q=[0])
+
+    assert {"default/p": [0]} == json.loads(cluster.claim().annotations["kerf.dev/planned-pods"])
+    assert [("gpu-1",), ()] == [cluster.pod(name).reserved_for for name in ("p", "q")]
+
+
+def test_who_was_let_in_to_a_node_gives_way_no_more(cluster: Cluster) -> None:
+    """A restart in the middle of a reservation changes nothing, nor does an older pod that is refused again then."""
+    older(cluster, "p")
+    cluster.change("Pod", "p", status={"nominatedNodeName": "other"})
+    reserved(cluster, pod("q"), q=[0])
+    cluster.crash()
+    cluster.change("Pod", "p", status={"nominatedNodeName": None})
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
+
+    assert [(), ("gpu-1",)] == [cluster.pod(name).reserved_for for name in ("p", "q")]
+
+
+def test_a_node_that_registered_before_it_was_to_be_reserved_is_closed(cluster: Cluster) -> None:
+    """A later plan chose so while its cards were still to come; it opens for its own pods alone."""
+    cluster.put(pod("p"))
+    claim = on_its_way(cluster, "replay", p=[0])
+    joins(cluster, claim)
+    assert not cluster.node().is_unschedulable
+
+    cluster.change("NodeClaim", "gpu-1", metadata={"annotations": {"kerf.dev/follow": "reserve"}})
+    assert (True, True) == (cluster.node().is_unschedulable, CORDONED in cluster.node().annotations)
+    registers(cluster)
+    assert RESERVED == state(cluster)
+
+
 # Undone.
 
 

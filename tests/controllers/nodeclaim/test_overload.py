@@ -138,7 +138,7 @@ def test_a_node_without_a_claim_is_told_too(cluster: Cluster) -> None:
 
 
 def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
-    """Usage of a node may be known before its pods are; what is told then is remembered in the condition."""
+    """Usage of a node may be known before its pods are; what is said then is remembered with the claim."""
     cluster.running(1)
     book = start(cluster)
     cluster.at(10, lambda: setattr(book, "usage", used(4000)))
@@ -155,3 +155,18 @@ def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
 
     assert (1, 1) == (len(cluster.said("Overloaded")), len(cluster.said("OverloadsNode")))
     assert cluster.condition("Overloaded")[2].endswith("; by Job default/web")
+
+
+def test_who_was_told_stands_in_an_annotation_until_the_episode_ends(cluster: Cluster) -> None:
+    """Anything else there only means one more event."""
+    book = piled_up(cluster)
+    cluster.at(10, lambda: setattr(book, "usage", used(3880)))
+    cluster.at(30)
+    (claim,) = cluster.api.list("NodeClaim")
+    assert '["Job default/web"]' == claim["metadata"]["annotations"]["kerf.dev/overloaded-by"]
+
+    cluster.change("NodeClaim", claim["metadata"]["name"], metadata={"annotations": {"kerf.dev/overloaded-by": "{["}})
+    cluster.at(70, lambda: setattr(book, "usage", used(100)))
+    cluster.at(100)
+    (claim,) = cluster.api.list("NodeClaim")
+    assert "kerf.dev/overloaded-by" not in claim["metadata"].get("annotations", {})

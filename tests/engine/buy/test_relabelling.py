@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
+from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterNode, ConfigMap
 from kerf.sharing.registry import configured, owner_of
 from kerf.testing.builders import a_claim, a_node, a_pod, a_pool
 from tests.engine.buy.test_configuration_choice import LONE, OPEN, config_map, pods
-from tests.engine.worlds import planned
+from tests.engine.worlds import per_hour, planned
 from tests.sharing.nvidia.builders import LAYOUT, PLUGIN, plugin_map
 
 MIXED: ConfigMap = plugin_map("flags: {migStrategy: mixed}")
@@ -69,3 +73,73 @@ def test_a_node_is_left_alone_where_nothing_is_gained() -> None:
     assert () == decided(pods({"mig-3g.20gb": 1}), cut_node(), pool=plain).relabels
     assert () == decided(pods({"mig-3g.20gb": 1}), cut_node(initialised=False)).relabels
     assert () == decided([a_pod("big", cpu=200)], cut_node()).relabels
+
+
+def relabels_of(made: Plan) -> list[tuple[str, str]]:
+    """Which node gets which layout."""
+    return [(each.node, each.labels[LAYOUT]) for each in made.relabels]
+
+
+def test_a_node_is_cut_again_for_pods_that_fit_it_too_where_that_saves_a_launch() -> None:
+    """As it is it takes the small pods, and the half would need a node of its own; balanced it holds all three."""
+    made = decided(pods({"mig-1g.5gb": 2, "mig-3g.20gb": 1}), cut_node())
+
+    assert ([("n", "balanced")], ()) == (relabels_of(made), made.launches)
+    assert 3 == len(made.placements)
+
+
+def test_a_node_that_takes_pods_as_it_is_stays_where_both_ways_cost_the_same() -> None:
+    """Whichever kind of pod gets the node, the other needs a launch."""
+    made = decided(pods({"mig-1g.5gb": 7, "mig-3g.20gb": 2}), cut_node())
+
+    assert ([], 1) == (relabels_of(made), len(made.launches))
+    assert 7 == len(made.placements)
+
+
+def test_of_several_nodes_those_are_cut_again_that_need_be() -> None:
+    """One holds the small pods as it is, the other the halves."""
+    counts = {"mig-1g.5gb": 8, "mig-3g.20gb": 1}
+    made = decided(pods(counts), cut_node(name="a"), cut_node(name="b"))
+
+    assert (["balanced"], ()) == ([layout for _, layout in relabels_of(made)], made.launches)
+    assert 9 == len(made.placements)
+
+
+def test_pods_without_cards_stay_on_a_node_that_is_cut_again() -> None:
+    """They are no reason to change it, and it has room for them beside the instances."""
+    plain = [a_pod("plain", cpu=90)]
+    made = decided([*plain, *pods({"mig-1g.5gb": 2, "mig-3g.20gb": 1})], cut_node())
+
+    assert ([("n", "balanced")], ()) == (relabels_of(made), made.launches)
+    assert 4 == len(made.placements)
+
+
+def test_a_node_that_was_promised_to_a_pod_stays_as_it_is() -> None:
+    """Its scheduler may bind the pod at any moment, and the MIG manager cannot change a card in use."""
+    waiting = pods({"mig-1g.5gb": 2, "mig-3g.20gb": 1})
+    node = cut_node()
+    assert node.claim is not None
+    promised = replace(node.claim, annotations=written(Promises({"default/mig-1g-5gb-0": (0,)})))
+
+    assert () == decided(waiting, replace(node, claim=promised)).relabels
+
+
+def test_a_pod_that_loses_its_place_may_go_to_another_node_there_is() -> None:
+    """Before a node is bought for it: one that is in use holds the small pods, the idle one the halves."""
+    counts = {"mig-1g.5gb": 4, "mig-3g.20gb": 2}
+    made = decided(pods(counts), cut_node(name="idle"), cut_node(3, name="used"))
+
+    assert ([("idle", "halves")], ()) == (relabels_of(made), made.launches)
+    assert 6 == len(made.placements)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.integers(1, 3))
+def test_idle_nodes_never_cost_a_launch_more(small: int, middle: int, half: int, idle: int) -> None:
+    """Than the same pods without any choice of layouts for the nodes that are there."""
+    waiting = pods({"mig-1g.5gb": small, "mig-2g.10gb": middle, "mig-3g.20gb": half})
+    nodes = [cut_node(name=f"n{number}") for number in range(idle)]
+    in_use = [replace(node, claim=None) for node in nodes]
+    free, fixed = decided(waiting, *nodes), decided(waiting, *in_use)
+
+    assert (len(free.unplaced), per_hour(free)) <= (len(fixed.unplaced), per_hour(fixed))

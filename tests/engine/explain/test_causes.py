@@ -21,6 +21,7 @@ from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model.causes import Cause, NotBought, PoolStatic
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.nodepool import EMPTY
+from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion
 from tests.engine.buy.test_configuration_choice import pods
 from tests.engine.buy.test_relabelling import cut_node, decided
@@ -64,6 +65,7 @@ SIMPLE: dict[Any, Any] = {
     bool: True,
     NoneType: None,
     Cause: PoolStatic(),
+    Placeholder: Placeholder(Keeper.RUN, "team/kept"),
     Taint: Taint("dedicated", "NoSchedule"),
     Requirement: Requirement("zone", values=frozenset({"a"})),
     Requirements: Requirements.of_labels({"zone": "a"}),

@@ -9,10 +9,15 @@ from kerf.engine.explain.causes import cause_text
 from kerf.engine.supply.overlays import adjusted_price, apply, conflicts
 from kerf.model.causes import Name, OverlayContradicts, OverlayInvalid, Quoted
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
-from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay
+from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, NodeOverlay
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Plan
+from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.testing.builders import a_pool, an_instance_type
-from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, a_slice, bought, planned
+from kerf.model.snapshot import ConfigMap
+from kerf.testing.builders import a_pod, a_pool, an_instance_type
+from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, a_slice, bought, planned, refused
+from tests.sharing.nvidia.builders import PLUGIN, plugin_map, sharing
 
 FUSE = "smarter-devices/fuse"
 POOL = a_pool()
@@ -201,3 +206,76 @@ def test_cards_of_a_type_without_devices_stay_what_the_overlay_says() -> None:
 
     assert 1 == changed.capacity["nvidia.com/gpu"]
     assert () == changed.devices
+
+
+# The number of GPUs.
+
+
+def sharers(count: int, gpus: int = 1) -> list[Pod]:
+    """Pods that ask for so many GPUs."""
+    return [a_pod(f"p-{number}", gpu=gpus) for number in range(count)]
+
+
+def gpu_notes(decided: Plan) -> list[str]:
+    """What the plan says of overlays."""
+    return [note for note in decided.notes if note.startswith("NodeOverlay")]
+
+
+@pytest.mark.parametrize(("kind", "amount"), [(G5, 4), (G5_12X, 16)])
+def test_a_multiple_of_the_cards_is_read_as_replicas(kind: InstanceType, amount: int) -> None:
+    """Where nothing says how cards are shared: four pods on each card, and a note that it is believed."""
+    overlay = an_overlay(capacity={"nvidia.com/gpu": amount})
+    decided = planned(sharers(amount), [POOL], [kind], overlays=(overlay,))
+
+    assert [(kind.name, amount)] == bought(decided)
+    labels = decided.launches[0].labels
+    assert ("time-slicing", "4") == (labels["nvidia.com/gpu.sharing-strategy"], labels["nvidia.com/gpu.replicas"])
+    (note,) = gpu_notes(decided)
+    assert "read as time-slicing with 4 replicas a card, because nothing else says how its cards are shared" in note
+
+
+def test_replicas_are_read_where_only_the_way_of_sharing_is_stated() -> None:
+    """MPS by the pool's annotation and no configuration: the overlay says how often. MPS gives one replica at most."""
+    pool = a_pool(own_annotations={"kerf.dev/gpu-sharing": "mps"})
+    overlay = an_overlay(capacity={"nvidia.com/gpu": 4})
+
+    assert [("g5.xlarge", 4)] == bought(planned(sharers(4), [pool], [G5], overlays=(overlay,)))
+    assert ["default/p-0"] == refused(planned(sharers(1, gpus=2), [pool], [G5], overlays=(overlay,)))
+
+
+@pytest.mark.parametrize("amount", [3, 6])
+def test_no_multiple_of_the_cards_is_said(amount: int) -> None:
+    """The cards of the catalogue are planned with."""
+    decided = planned(sharers(8), [POOL], [G5_12X], overlays=(an_overlay(capacity={"nvidia.com/gpu": amount}),))
+
+    assert [("g5.12xlarge", 4), ("g5.12xlarge", 4)] == bought(decided)
+    expected = f"announces {amount} of nvidia.com/gpu on g5.12xlarge; planned with 4, which is what its cards register"
+    assert [f"NodeOverlay overlay {expected}"] == gpu_notes(decided)
+
+
+@pytest.mark.parametrize(
+    ("pool", "maps", "planned_with"),
+    [
+        (a_hami_pool(), (), 10),
+        (a_pool(own_annotations={"kerf.dev/gpu-sharing": "whole"}), (), 1),
+        (a_pool(labels={PLUGIN: "shared"}), (plugin_map(sharing("timeSlicing", 8)),), 8),
+        (a_pool(labels={PLUGIN: "shared"}), (plugin_map("flags: {migStrategy: none}"),), 1),
+    ],
+    ids=["hami", "stated-whole", "configured", "configured-whole"],
+)
+def test_what_is_known_of_sharing_stands_before_the_overlay(
+    pool: NodePool, maps: tuple[ConfigMap, ...], planned_with: int
+) -> None:
+    """HAMi, an annotation, a configuration of the plugin: the difference is said."""
+    overlay = an_overlay(capacity={"nvidia.com/gpu": 4})
+    (note,) = gpu_notes(planned(sharers(1), [pool], [G5], overlays=(overlay,), config_maps=maps))
+
+    assert f"announces 4 of nvidia.com/gpu on g5.xlarge; planned with {planned_with}," in note
+
+
+@pytest.mark.parametrize(("pool", "amount"), [(POOL, 1), (a_hami_pool(), 10)])
+def test_a_number_that_kubelet_will_show_is_not_worth_a_word(pool: NodePool, amount: int) -> None:
+    """As many as cards, or as HAMi's slots."""
+    overlay = an_overlay(capacity={"nvidia.com/gpu": amount})
+
+    assert [] == gpu_notes(planned(sharers(1), [pool], [G5], overlays=(overlay,)))

@@ -36,7 +36,7 @@ from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
-from kerf.model.dump import ClusterDump
+from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.market import Market
@@ -54,6 +54,8 @@ _WATCH_S = 2.0
 _PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
 _MOST_NAMED = 3
 _LASTED = re.compile(r"\b(?:[0-9]+(?:ms|[dhms]))+\b|(?<=\"ageSeconds\": )[0-9]+|(?<=ageSeconds: )[0-9]+")
+_PART = re.compile(r"([0-9]+)(ms|[dhms]?)")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 FORMATS = ("table", "wide", "json", "yaml")
 _Command = Callable[..., Any]
 
@@ -113,22 +115,23 @@ def _repeated(command: _Command) -> _Command:
 def _watch(look: Callable[[], object]) -> None:
     """Look until Ctrl-C. What fails at first ends it; later on it is told, and tried again."""
     shown = noted = ""
-    has_printed = False
+    has_printed, looked_s = False, time.monotonic()
     while True:
         began_s = time.monotonic()
+        between_s, looked_s = began_s - looked_s, began_s
         printed, said, failure = _looked(look)
         if failure is not None and not has_printed:
             raise failure
-        if _lasting(said) != _lasting(noted):
+        if not is_only_older(noted, said, between_s):
             echo(said, nl=False, err=True)
         if failure is not None:
             # Afterwards it is printed again, for a sign that it goes on.
             printed = shown = ""
-        if _lasting(printed) != _lasting(shown):
+        if not is_only_older(shown, printed, between_s):
             echo(("\n" if has_printed else "") + printed, nl=False)
             sys.stdout.flush()
-            shown, has_printed = printed, True
-        noted = said
+            has_printed = True
+        shown, noted = printed, said
         time.sleep(max(_WATCH_S, time.monotonic() - began_s))
 
 
@@ -144,9 +147,24 @@ def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
     return out.getvalue(), said, failure
 
 
-def _lasting(text: str) -> str:
-    """The text without how long things have lasted, which changes although nothing has happened."""
-    return " ".join(_LASTED.sub("", text).split())
+def is_only_older(before: str, now: str, seconds: float) -> bool:
+    """Whether the texts differ at most in how long things have lasted, and by no more than the time in between.
+
+    `100m` may be minutes, or a part of a cpu that a user has changed: so each figure may differ by the time between
+    the looks and one of its smallest unit, and no more. Linear in the text.
+    """
+    if _LASTED.sub("\0", before).split() != _LASTED.sub("\0", now).split():
+        return False
+    pairs = zip(_LASTED.findall(before), _LASTED.findall(now), strict=True)
+    return all(abs(_seconds(old) - _seconds(new)) <= seconds + _smallest_s(new) for old, new in pairs)
+
+
+def _seconds(text: str) -> float:
+    return sum(int(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+
+
+def _smallest_s(text: str) -> float:
+    return min(_UNITS_S[unit] for _, unit in _PART.findall(text))
 
 
 def output_option(command: _Command) -> _Command:
@@ -251,6 +269,10 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         missing = [] if source.replay else gaps(decoded, source.place)
         decoded = decoded if source.replay else with_claims(decoded)
         dump = decoded.dump if source.replay else None
+        if source.replay and dump is None:
+            raise InputError(
+                f"--replay {source.replay}: expected the {DUMP} of kerf snapshot whole, got one with errors"
+            )
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
         note_foreign(decoded, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0

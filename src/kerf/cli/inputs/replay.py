@@ -4,6 +4,7 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from kerf import __version__
 from kerf.catalog import load_market, provider_of
@@ -16,6 +17,10 @@ from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 
+END = "..."
+"""The last line of a dump in YAML; JSON that was cut is no JSON."""
+_TAIL = 64
+"""Bytes at the end in which it is looked for."""
 _MOST_QUOTED = 200
 """Characters of what a dump says of itself that are shown: a stranger may have written it."""
 
@@ -31,7 +36,18 @@ def read_dump(path: str) -> Documents:
         raise DecodeErrors(documents.errors)
     if not any(document.may_be(DUMP) for document in documents):
         raise InputError(f"--replay {path}: expected a dump of kerf snapshot, got no {DUMP} (hint: give it with -f)")
+    if path != "-" and not _is_whole(Path(path)):
+        echo(f"warning: {path} does not end with {END}, as a dump in YAML does: a part of it may be missing", err=True)
     return documents
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether it is JSON, or has the mark of its end."""
+    with path.open("rb") as file:
+        if file.read(1) == b"{":
+            return True
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        return file.read().rstrip().endswith(END.encode())
 
 
 def replayed_market(

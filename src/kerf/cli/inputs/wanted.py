@@ -27,6 +27,8 @@ KINDS = {
 """What can be explained: its kind, and the other names that kubectl knows it by."""
 WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")
 """Those that make pods."""
+CLUSTER_WIDE = ("node", "nodeclaim", "nodepool", "cwin")
+"""Those that are in no namespace."""
 _ALIASES = {alias.lower(): kind for kind, names in KINDS.items() for alias in (kind, *names)}
 
 
@@ -72,7 +74,8 @@ def key_of(wanted: Wanted, known: Iterable[str], read: ReadInput) -> str:
         raise ObjectNotFound(
             f"{wanted.kind}/{wanted.name} is in several namespaces ({', '.join(found)}): say which, -n"
         )
-    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{_nearest(wanted, keys, read.place)}")
+    where = f" in namespace {wanted.namespace}" if wanted.namespace and wanted.kind not in CLUSTER_WIDE else ""
+    raise ObjectNotFound(f"{wanted.kind}/{wanted.name} not found{where}{_nearest(wanted, keys, read.place)}")
 
 
 def _nearest(wanted: Wanted, keys: list[str], place: str) -> str:

@@ -40,6 +40,7 @@ from kerf.engine.explain.disruption import explained as command_explained
 from kerf.engine.explain.plan import explain as explained
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
+from kerf.engine.supply.pricing import cards_bought, cards_of
 from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
@@ -158,7 +159,7 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     launches, added = list(made.launches), first.cost.after_micro - first.cost.before_micro
     launches += (replace(each, name=f"launch-{len(launches) + n}") for n, each in enumerate(first.launches))
     cost = replace(made.cost, after_micro=made.cost.after_micro + added, bound_micro=None)
-    gpus = replace(made.gpus, paid=made.gpus.paid + sum(len(each.devices) for each in first.launches))
+    gpus = replace(made.gpus, paid=made.gpus.paid + cards_bought(first.launches))
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
@@ -184,7 +185,7 @@ def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None) 
     if first.launches:
         return _with_replacement(made, first)
     gone = {deletion.node for deletion in first.deletions}
-    cards = sum(len(node.devices) for node in snapshot.nodes if node.name in gone)
+    cards = cards_of((node for node in snapshot.nodes if node.name in gone), everything.market)
     saved = sum(deletion.saved_micro for deletion in first.deletions)
     # The bound counts every node of today as kept; it says nothing once some of them go.
     cost = replace(made.cost, after_micro=made.cost.after_micro - saved, bound_micro=None)

@@ -32,7 +32,7 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
         "apiVersion": API_VERSION,
         "kind": "Plan",
         "strategy": plan.strategy,
-        "gpus": {"paid": gpus.paid, "allocated": cards_number(gpus.allocated), "kerf": _whole(gpus.kerf)},
+        "gpus": {"paid": cards_number(gpus.paid), "allocated": cards_number(gpus.allocated), "kerf": _whole(gpus.kerf)},
         "cost": {
             "currency": cost.currency,
             "perHourBefore": price_number(cost.before_micro),

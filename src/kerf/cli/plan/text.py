@@ -127,9 +127,11 @@ def totals(plan: Plan) -> Iterator[str]:
         text += f"; lower bound {price_text(bound)}, so that it is at most {over} above the cheapest possible"
     yield text
     if plan.gpus.paid:
-        allocated = f"{plan.gpus.allocated / 10_000:.4f}".rstrip("0").rstrip(".")
-        unused = percent_text(plan.gpus.paid * 10_000 - plan.gpus.allocated, plan.gpus.paid * 10_000)
-        yield f"GPUs: {plan.gpus.paid} paid, {allocated} allocated, kerf {unused}"
+        paid, allocated = (
+            f"{part / 10_000:.4f}".rstrip("0").rstrip(".") for part in (plan.gpus.paid, plan.gpus.allocated)
+        )
+        unused = percent_text(plan.gpus.paid - plan.gpus.allocated, plan.gpus.paid)
+        yield f"GPUs: {paid} paid, {allocated} allocated, kerf {unused}"
 
 
 def _pods(plan: Plan, is_wide: bool) -> Iterator[str]:

@@ -84,7 +84,7 @@ class KwokLatencies:
 
     From the launch to the reply, from there to the Node, from the start of a device plugin to registered cards, from
     the request to terminate to the end, from an interruption's notice to the end, from a startup taint to its removal.
-    `jitter_s` is the most that is added to a launch; how much follows from the claim's uid, so a restart changes nothing.
+    `jitter_s` is the most that is added to a launch; how much follows from the claim's uid, also after a restart.
     `poll_s` is how often anything is looked at again that the API does not announce.
     """
 

@@ -8,23 +8,26 @@ of the plan, which get a toleration of it, until they have their places.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.config import Settings
+from kerf.controllers.latest import is_to_open
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.place.ages import elders
 from kerf.engine.place.turns import turns
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE, Taint
-from kerf.model.nodeclaim import FOLLOW, OBSERVED_DEVICES, NodeClaim
+from kerf.model.nodeclaim import FOLLOW, INITIALIZED, OBSERVED_DEVICES, NodeClaim
 from kerf.model.nodes import CORDON_TAINT, CORDONED_BY_KERF, RESERVED_FOR, Node, reservation
-from kerf.model.plan import PIN, RESERVE
+from kerf.model.plan import PIN, REPLAY, RESERVE
 from kerf.model.pods import Pod
-from kerf.model.promises import read
+from kerf.model.promises import Promises, read, written
+from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.ports import Conflict, NotFound, WriteRefused
 from kerf.sharing.family import Occupant
-from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin
+from kerf.sharing.hami.pinning import hold, is_free, is_held, is_pinned, pin, unpinned, without_pin
 from kerf.state import ClusterState, noted_observations
 from kerf.telemetry import PODS_FOLLOWED, logger
 
@@ -64,6 +67,69 @@ class Following:
             return node
         return replace(node, is_unschedulable=True, annotations={**node.annotations, CORDONED_BY_KERF: "true"})
 
+    async def close(self, claim: NodeClaim, node: Node | None) -> None:
+        """Cordon a node that registered before a later plan chose to reserve it, while it can take no pods yet."""
+        mode = claim.annotations.get(FOLLOW)
+        if node is None or mode != RESERVE or node.annotations.get(FOLLOW) != REPLAY:
+            return
+        closed = self.cordoned(claim, replace(node, annotations={**node.annotations, FOLLOW: RESERVE}))
+        self._state.note(await self._ports.writer.update_node(closed))
+
+    async def let_elders_go_first(self, claim: NodeClaim, node: Node) -> bool:
+        """Exchange planned pods of a node that is about to open for older equal ones; whether any was.
+
+        Those that give way get the places of the others. After a crash between two of these writes a pod has two
+        places or none, and the next plan finds it one: the room of all claims is the same.
+        """
+        if not is_to_open(claim, node) or claim.annotations.get(FOLLOW, REPLAY) == REPLAY:
+            return False
+        planned = read(claim.annotations).pods
+        youngest_s = max((pod.created_s for key in planned if (pod := self._state.pod(key)) is not None), default=0.0)
+        waiting = [pod for pod in self._state.pending() if pod.created_s <= youngest_s]
+        if all(youngest_s - pod.created_s <= self._settings.one_age_s for pod in waiting):
+            # A burst, as a rule: of 10,000 pods each is looked at for each of their nodes, and no closer than this.
+            return False
+        free = {pod.key: pod for pod in self._exchangeable(waiting, claim, node)}
+        here = [pod for key in planned if (pod := free.get(key)) is not None]
+        others = [pod for key, pod in free.items() if key not in planned]
+        # By the key of each whose place another takes, that other's.
+        elder_of = elders(here, others, self._settings.one_age_s)
+        if not elder_of:
+            return False
+        given_up = {name for elder in elder_of.values() for name in self._claims_named_by(elder)}
+        await self._rename(claim, elder_of)
+        for name in sorted(given_up):
+            other = self._state.claim(name)
+            if other is not None:
+                await self._rename(other, {elder: pod for pod, elder in elder_of.items()})
+        return True
+
+    def _claims_named_by(self, pod: str) -> Iterable[str]:
+        return (claim.name for claim in self._state.claims_for(pod))
+
+    def _exchangeable(self, waiting: Iterable[Pod], claim: NodeClaim, node: Node) -> Iterator[Pod]:
+        """Those that may yet go to this node or another.
+
+        Pods of pinned nodes are held for these, so they change places among themselves alone.
+        """
+        family, is_pinning = self._state.family_of(node, claim), claim.annotations.get(FOLLOW) == PIN
+        for pod in waiting:
+            is_led = is_pinned(pod) and not is_held(pod)
+            is_kept_off = bool(pod.spec.scheduling_gates) or not pod.unschedulable or REJECTED in pod.annotations
+            if is_kept_off or is_led or pod.nominated_node or family.booked_node(pod):
+                continue
+            claims = [each for each in self._state.claims_for(pod.key) if not each.is_true(INITIALIZED)]
+            modes = {each.annotations.get(FOLLOW) for each in claims}
+            is_of_kind = modes == {PIN} if is_pinning else PIN not in modes and not is_pinned(pod)
+            if is_of_kind and all(is_to_open(each, self._state.node_of(each)) for each in claims):
+                yield without_pin(pod)
+
+    async def _rename(self, claim: NodeClaim, names: Mapping[str, str]) -> None:
+        """Give places that the claim promises to other pods."""
+        pods = {names.get(key, key): cards for key, cards in read(claim.annotations).pods.items()}
+        annotations = {**claim.annotations, **written(Promises(pods))}
+        self._state.note(await self._ports.writer.update_node_claim(replace(claim, annotations=annotations)))
+
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """The claims that wait for a pod's pin or place, when it has come, or the pod is gone or made again."""
         if isinstance(event, Synced) or not isinstance(event.value, Pod) or not self._openings:
@@ -87,6 +153,20 @@ class Following:
                 await self._ports.writer.annotate_pod(pod, change, unless_present=tuple(sorted(change)))
             except (Conflict, NotFound):
                 # The user's own wish stands, or the pod is gone.
+                continue
+
+    async def let_go(self, claim: NodeClaim, pods: Iterable[str]) -> None:
+        """Take the pins from pods that the claim promises no more: kept, each would keep its pod from other cards."""
+        if claim.annotations.get(FOLLOW) != PIN:
+            return
+        for key in pods:
+            pod = self._state.pod(key)
+            if pod is None or not pod.is_pending or not is_pinned(pod):
+                continue
+            try:
+                await self._ports.writer.annotate_pod(pod, unpinned())
+            except (Conflict, NotFound):
+                # It is gone, or another by now.
                 continue
 
     async def follow(self, claim: NodeClaim, node: Node) -> float | None:

@@ -11,11 +11,21 @@ from kerf.cloudprovider import CloudProvider, Instance, InsufficientCapacity, La
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
+from kerf.controllers.nodeclaim.shortfall import LessThanPredicted
 from kerf.controllers.nodeclaim.stages import deadlines_of, message_of, waiting_condition
 from kerf.controllers.nodeclaim.termination import Termination
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.promises import broken_text
-from kerf.engine.lifecycle import ClaimStage, Progress, due_labels, is_learnt, progress, stage_of
+from kerf.engine.lifecycle import (
+    ClaimStage,
+    Progress,
+    Shortfall,
+    due_labels,
+    is_learnt,
+    is_settled,
+    progress,
+    stage_of,
+)
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import offerings_text
@@ -27,6 +37,7 @@ from kerf.model.nodeclaim import (
     READY,
     REGISTERED,
     REGISTERED_LABEL,
+    REGISTERED_LESS,
     TERMINATION_FINALIZER,
     TRUE,
     UNKNOWN,
@@ -57,6 +68,7 @@ class Lifecycle:
         self._cloud: CloudProvider = ports.cloud
         self._following = Following(state, ports, settings)
         self._termination = Termination(state, ports, settings)
+        self._less = LessThanPredicted(state, ports, book, self._following, settings)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that change, and those whose node or a pod on it does."""
@@ -188,11 +200,16 @@ class Lifecycle:
         await self._note_observed(claim, node)
         missing = standing.missing
         if missing is not None:
+            if node is not None and await self._is_kept(claim, node, standing):
+                return Result(0)
             if standing.is_overdue(self._now()):
                 return await self._give_up(claim, INITIALIZED, message_of(missing), learnt=is_learnt(missing))
+            await self._following.close(claim, node)
             await self._say(claim, waiting_condition(standing, self._now()))
             return Result(standing.deadline_s - self._now())
         assert node is not None
+        if await self._following.let_elders_go_first(claim, node):
+            return Result(0)
         again_s = await self._following.follow(claim, node)
         if again_s is not None:
             # Of all of them, not of each: every pod that is bound would cost a write.
@@ -202,10 +219,12 @@ class Lifecycle:
         node = self._state.node_of(claim) or node
         if node.labels.get(INITIALIZED_LABEL) != "true":
             await self._ports.writer.update_node(replace(node, labels={**node.labels, INITIALIZED_LABEL: "true"}))
-        done = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, "", self._now()))
+        less = claim.annotations.get(REGISTERED_LESS, "")
+        done = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, less, self._now()))
         done = done.with_condition(Condition(READY, TRUE, READY, "", self._now()))
         await self._save(claim, done)
-        self._book.succeeded(claim.node_pool, planned_type(claim))
+        if not less:
+            self._book.succeeded(claim.node_pool, planned_type(claim))
         self._ports.recorder.record(events.stage_reached(claim.name, INITIALIZED, f"node {node.name} can take pods"))
         return DONE
 
@@ -214,6 +233,22 @@ class Lifecycle:
         change = self._following.observed_change(claim, node)
         if change is not None:
             await self._ports.writer.annotate_node_pool(claim.node_pool, change)
+
+    async def _is_kept(self, claim: NodeClaim, node: Node, standing: Progress) -> bool:
+        """Whether the claim is kept with fewer or smaller cards than were predicted, for pods that can use them.
+
+        Asked when what is missing is seen first, where nothing more is awaited, and when its time is over.
+        """
+        missing = standing.missing
+        if not isinstance(missing, Shortfall):
+            return False
+        is_news = is_settled(claim, missing) and self._is_news(claim, waiting_condition(standing, self._now()))
+        if not (is_news or standing.is_overdue(self._now())) or not await self._less.keep(claim, node, missing):
+            return False
+        # As for a claim that is given up: the type must not be bought again for the same pods at once.
+        if not is_learnt(missing) or self._is_contradicted(claim):
+            self._book.back_off(claim.node_pool, planned_type(claim), message_of(missing))
+        return True
 
     async def _give_up(self, claim: NodeClaim, stage: str, why: str, *, learnt: bool = False) -> Result:
         """A stage has missed its deadline: the claim goes, and its type backs off unless the next plan knows better."""
@@ -238,6 +273,7 @@ class Lifecycle:
         return any(
             other.is_true(INITIALIZED)
             and not other.is_deleting
+            and REGISTERED_LESS not in other.annotations
             and read(other.annotations).smallest_card_mib >= promised.smallest_card_mib
             for other in others
         )
@@ -249,10 +285,13 @@ class Lifecycle:
             return
 
     async def _say(self, claim: NodeClaim, condition: Condition) -> None:
+        if self._is_news(claim, condition):
+            await self._save(claim, claim.with_condition(condition))
+
+    def _is_news(self, claim: NodeClaim, condition: Condition) -> bool:
         held = claim.condition(condition.type)
         said = None if held is None else (held.status, held.reason, held.message)
-        if said != (condition.status, condition.reason, condition.message):
-            await self._save(claim, claim.with_condition(condition))
+        return said != (condition.status, condition.reason, condition.message)
 
     async def _save(self, before: NodeClaim, claim: NodeClaim) -> None:
         if claim != before:

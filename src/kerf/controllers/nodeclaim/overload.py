@@ -1,19 +1,21 @@
 """Says of nodes that are overloaded by pods which ask for too little, once when it begins.
 
 Nothing is done about it: pods that are scheduled are the scheduler's, and what they ask is their owner's. The condition
-of the claim is the memory of an episode, with those who were told, so that a restart says nothing anew; a node without
-a claim has none, and is told again after one. Usage may be known before the pods that cause it are: who is found later
-is told later.
+of the claim is the memory of an episode, and an annotation has the workloads that were named, so a restart says nothing
+anew; a node without a claim has neither, and events repeat after one. Usage may be known before the pods that cause it
+are: a workload that is found later has its event later.
 """
 
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.controllers.usage import UsageBook
 from kerf.engine.study.usage.overload import Crowd, NodeLoad, crowd_text, crowds, is_calm, load_of, load_text
 from kerf.model import events
-from kerf.model.nodeclaim import FALSE, OVERLOADED, TRUE, Condition
+from kerf.model.nodeclaim import FALSE, OVERLOADED, OVERLOADED_BY, TRUE, Condition, NodeClaim
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, Event, Synced, Watched
 from kerf.model.usage import NO_USAGE, Usage
@@ -24,8 +26,6 @@ _LOOK_S = 5.0
 _MOST_NAMED = 5
 """Workloads of one node in an episode, those that use most first: each run of an orchestrator is a Job of its own."""
 _WITHIN = "WithinRequests"
-_BY = "; by "
-"""In the message of the condition before those who were told."""
 
 
 class Overload:
@@ -80,11 +80,10 @@ class Overload:
 
     def _owners(self, node: ClusterNode) -> tuple[str, ...]:
         """Who was told of this node in this episode."""
-        if node.claim is None:
+        claim = node.claim
+        if claim is None:
             return self._unclaimed.get(node.name, ())
-        held = node.claim.condition(OVERLOADED)
-        _, said, owners = held.message.partition(_BY) if held is not None and held.status == TRUE else ("", "", "")
-        return tuple(owners.split(", ")) if said else ()
+        return _read(claim.annotations.get(OVERLOADED_BY, "")) if claim.is_true(OVERLOADED) else ()
 
     async def _mark(
         self, node: ClusterNode, load: NodeLoad, resources: tuple[str, ...], owners: tuple[str, ...]
@@ -94,8 +93,10 @@ class Overload:
         text = load_text(load, resources)
         if claim is not None:
             status, reason = (TRUE, "UsedBeyondRequests") if resources else (FALSE, _WITHIN)
-            message = text + (_BY + ", ".join(owners) if owners else "")
-            marked = claim.with_condition(Condition(OVERLOADED, status, reason, message, now_s))
+            message = text + ("; by " + ", ".join(owners) if owners else "")
+            # First: after a crash the condition never stands there without them.
+            noted = await self._note(claim, owners)
+            marked = noted.with_condition(Condition(OVERLOADED, status, reason, message, now_s))
             self._state.note(await self._ports.writer.update_node_claim_status(marked))
         elif resources:
             self._unclaimed[node.name] = owners
@@ -103,6 +104,17 @@ class Overload:
             self._unclaimed.pop(node.name, None)
         if resources and is_new:
             self._ports.recorder.record(events.node_overloaded(node.name, text, now_s))
+
+    async def _note(self, claim: NodeClaim, owners: tuple[str, ...]) -> NodeClaim:
+        """The claim with these workloads in its annotation, or without the annotation where there are none."""
+        annotations = {key: value for key, value in claim.annotations.items() if key != OVERLOADED_BY}
+        if owners:
+            annotations[OVERLOADED_BY] = json.dumps(owners)
+        if annotations == claim.annotations:
+            return claim
+        noted = await self._ports.writer.update_node_claim(replace(claim, annotations=annotations))
+        self._state.note(noted)
+        return noted
 
     def _tell(
         self,
@@ -123,6 +135,15 @@ class Overload:
                 text = f"{crowd_text(crowd, fresh[_name(crowd)])} on {where}"
                 now_s = snapshot.taken_at_s
                 self._ports.recorder.record(events.workload_overloads(crowd.kind, crowd.key, crowd.uid, text, now_s))
+
+
+def _read(text: str) -> tuple[str, ...]:
+    """The names in the annotation; none where anything else stands there."""
+    try:
+        found = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(name for name in found if isinstance(name, str)) if isinstance(found, list) else ()
 
 
 def _name(crowd: Crowd) -> str:

@@ -15,6 +15,7 @@ from kerf.engine.lifecycle import (
     NoRegister,
     NotLaunched,
     Progress,
+    Shortfall,
     SmallerCard,
     StartupTaintLeft,
     TooLittle,
@@ -81,3 +82,16 @@ def message_of(missing: Missing) -> str:
             return f"a GPU registered {registered_mib} MiB, {promised_mib} were predicted"
         case FewerParts(name, shown, promised):
             return f"{shown} of {promised} {name} registered"
+
+
+def shortfall_text(missing: Shortfall) -> str:
+    """What was predicted and what has registered instead, for a claim that is kept with it."""
+    match missing:
+        case FewerCards(registered, promised):
+            return f"{promised} GPUs were predicted, {registered} registered"
+        case UnhealthyCards(healthy, promised):
+            return f"{promised} GPUs were predicted, {healthy} are healthy"
+        case SmallerCard(registered_mib, promised_mib):
+            return f"{promised_mib} MiB were predicted of each GPU, {registered_mib} registered"
+        case FewerParts(name, shown, promised):
+            return f"{promised} {name} were predicted, {shown} registered"

@@ -81,7 +81,8 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         )
     )
     kubelet = offered.target.family.kubelet_capacity(load.room.devices)
-    allocated = sum(device.allocated_percent_points for device in load.room.devices)
+    held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
+    allocated = sum(device.allocated_percent_points * eighths // 8 for device, eighths in held)
     return Launch(
         name="",
         node_pool=offered.pool.name,

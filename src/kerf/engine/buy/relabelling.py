@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from kerf.engine.buy.filling import Filler, Load, named
 from kerf.engine.place.devices import asks_devices, with_parts
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.target import Target
+from kerf.engine.place.target import Room, Target
 from kerf.engine.place.trial import NodeRoom, Trial
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
@@ -18,7 +18,8 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
 from kerf.model.gpu import DeviceShape
-from kerf.model.instancetypes import Offering
+from kerf.model.instancetypes import InstanceType, Offering
+from kerf.model.nodeclaim import REGISTERED_LESS
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import NodePlacement, Repartition
 from kerf.model.pods import Pod
@@ -26,6 +27,8 @@ from kerf.model.quantities import Resources
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import label_choices
 from kerf.sharing.registry import double_booked, owner_of
+
+_NONE: Mapping[str, Room] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,12 +58,14 @@ class _Option:
     offered: OfferedType
 
 
-def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelling:
+def relabelled(shapes: Sequence[Shape], trial: Trial, world: World, freed: Mapping[str, Room] = _NONE) -> Relabelling:
     """The node and configuration that serve most pods, then the next, until no idle node helps. `trial` stays as it is.
 
-    Cost: idle nodes of pools with a choice x configurations x shapes.
+    `freed` are nodes by name with a room that counts instead of the trial's. Such a node may also take pods as it is,
+    if it serves more of them so: then it is among the placements and not among the relabels. Cost: idle nodes of pools
+    with a choice x configurations x shapes.
     """
-    options = list(_options(trial, world))
+    options = list(_options(trial, world, freed))
     if not options or not shapes:
         return Relabelling(left=tuple(shapes))
     filler = Filler(shapes, Holding(option.offered for option in options))
@@ -74,7 +79,8 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World) -> Relabelli
         load, option = max(found, key=lambda pair: pair[0].pods)
         members = [(number, queues[number].pop(0)) for number, count in enumerate(load.counts) for _ in range(count)]
         relabel = _relabel(load, option, members, shapes)
-        relabels.append(relabel)
+        if option.labels:
+            relabels.append(relabel)
         placements.extend(NodePlacement(placed, relabel.node) for placed in relabel.pods)
         options = [other for other in options if other.spot is not option.spot]
     return Relabelling(tuple(relabels), tuple(placements), tuple(Shape(tuple(queue)) for queue in queues if queue))
@@ -98,33 +104,56 @@ def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], sh
     )
 
 
-def _options(trial: Trial, world: World) -> Iterator[_Option]:
-    pools, families = {pool.name: pool for pool in world.snapshot.node_pools}, world.supply.families
-    for spot, room in zip(trial.spots, trial.rooms, strict=True):
-        node = spot.cluster_node
-        pool = pools.get(node.claim.node_pool) if node.claim is not None else None
-        kind = world.market.find(node.claim.instance_type) if node.claim is not None else None
-        is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
-        if pool is None or kind is None or node.node is None or not node.is_initialized or not is_idle:
+def has_choice(spot: NodeRoom, world: World) -> bool:
+    """Whether the node, with the pods that were on it when the plan began, could be given other labels."""
+    return any(True for _ in _changes(spot, spot.room, world))
+
+
+def _options(trial: Trial, world: World, freed: Mapping[str, Room]) -> Iterator[_Option]:
+    for spot, left in zip(trial.spots, trial.rooms, strict=True):
+        room = freed.get(spot.cluster_node.name)
+        yield from _changes(spot, left if room is None else room, world)
+        parts = _parts(spot, world) if room is not None else None
+        if room is not None and parts is not None:
+            # Last: of what serves as many pods the first is taken, and as it is the node has been tried already.
+            yield _Option(spot, {}, _offered(spot.target, *parts, room))
+
+
+def _parts(spot: NodeRoom, world: World) -> tuple[NodePool, InstanceType] | None:
+    """Pool and type of a node that is up, and whose cards are those of its type."""
+    node = spot.cluster_node
+    if node.claim is None or node.node is None or not node.is_initialized:
+        return None
+    if REGISTERED_LESS in node.claim.annotations:
+        return None
+    pool, kind = world.snapshot.pool(node.claim.node_pool), world.market.find(node.claim.instance_type)
+    return None if pool is None or kind is None else (pool, kind)
+
+
+def _changes(spot: NodeRoom, room: Room, world: World) -> Iterator[_Option]:
+    """The node as it would be under each set of other labels; nothing where a pod uses a card of the room."""
+    parts, families = _parts(spot, world), world.supply.families
+    is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
+    if parts is None or not is_idle:
+        return
+    pool, kind = parts
+    before = with_parts(Resources(), spot.target.family, room.devices)
+    free, held = room.free.without(before), spot.cluster_node.labels
+    for labels in _other_labels(pool, held, kind.devices):
+        changed = {**held, **labels}
+        family = owner_of(changed, pool.stated_annotations, families)
+        devices = family.predict(kind.devices, changed, pool.stated_annotations)
+        if not devices or double_booked(changed, pool.stated_annotations, families):
             continue
-        before = with_parts(Resources(), spot.target.family, room.devices)
-        free = room.free.without(before)
-        for labels in _other_labels(pool, node.node.labels, kind.devices):
-            changed = {**node.node.labels, **labels}
-            family = owner_of(changed, pool.stated_annotations, families)
-            devices = family.predict(kind.devices, changed, pool.stated_annotations)
-            if not devices or double_booked(changed, pool.stated_annotations, families):
-                continue
-            target = _target(spot, changed, family)
-            offered = OfferedType(
-                target,
-                pool,
-                kind,
-                (Offering(changed.get(ZONE, ""), changed.get(CAPACITY_TYPE, ""), 0),),
-                replace(room, free=with_parts(free, family, devices), devices=devices),
-                Resources(),
-            )
-            yield _Option(spot, labels, offered)
+        changed_room = replace(room, free=with_parts(free, family, devices), devices=devices)
+        yield _Option(spot, labels, _offered(_target(spot, changed, family), pool, kind, changed_room))
+
+
+def _offered(target: Target, pool: NodePool, kind: InstanceType, room: Room) -> OfferedType:
+    """The node as something to fill, which costs nothing."""
+    labels = target.node.labels if target.node is not None else {}
+    offering = Offering(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, ""), 0)
+    return OfferedType(target, pool, kind, (offering,), room, Resources())
 
 
 def _other_labels(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kerf.engine.supply.pricing import cards_in_use, cluster_price
+from kerf.engine.supply.pricing import cards_in_use, cards_of, cluster_price
 from kerf.engine.world import World
 from kerf.model.plan import Cost, Deletion, GpuUse, Launch
 
@@ -20,8 +20,8 @@ class Command:
 def deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
     """Take these nodes away: what the cluster costs and which cards it has without them. Cost: linear in nodes."""
     before = cluster_price(world.snapshot.nodes, world.supply)
-    paid, allocated = cards_in_use(world.snapshot, ())
+    paid, allocated = cards_in_use(world.snapshot, world.market)
     gone = {deletion.node for deletion in deletions}
-    cards = sum(len(node.devices) for node in world.snapshot.nodes if node.name in gone)
+    cards = cards_of((node for node in world.snapshot.nodes if node.name in gone), world.market)
     cost = Cost(world.market.currency, before, before - sum(d.saved_micro for d in deletions))
     return Command(cost, GpuUse(paid - cards, allocated), deletions)

@@ -11,15 +11,23 @@ from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
-from kerf.model.gpu import NVIDIA_MEMORY
+from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.market import TriedAlone
+from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
+from kerf.model.printable import one_line
 from kerf.model.quantities import money_text, quantity_text
 from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
 
+_KEEPERS = {
+    Keeper.WINDOW: "CapacityWindow",
+    Keeper.RUN: "CronJob",
+    Keeper.REQUEST: "ProvisioningRequest",
+    Keeper.CHECK: "ProvisioningRequest",
+}
 _GPU_HOUR = 36_000_000
 _OF_DEVICES = ("GPU", "MiB", "cores")
 
@@ -29,34 +37,42 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-@singledispatch
 def cause_text(cause: Cause) -> str:
-    """The cause as one sentence without its end. Raises TypeError for one that has no words."""
+    """The cause as one sentence without its end, in one line: a text it quotes cannot look like another line.
+
+    Raises TypeError for one that has no words.
+    """
+    return one_line(words(cause))
+
+
+@singledispatch
+def words(cause: Cause) -> str:
+    """What `cause_text` makes one line of; a module registers here the words of its own causes."""
     return sharing.reason(cause)
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.UntoleratedTaint) -> str:
     return f"did not tolerate taint {cause.taint}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.LabelMismatch) -> str:
     has = f"has {cause.held}" if cause.held is not None else f"has no label {cause.asked.key}"
     return f"the pod asks {cause.asked}, {cause.owner} {has}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.HostPortTaken) -> str:
     return f"host port {cause.port}/{cause.protocol} is taken"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.Insufficient) -> str:
     return f"Insufficient {cause.worst.resource}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.ForeignFamily) -> str:
     selector = f'label {cause.selector[0]}: "{cause.selector[1]}"' if cause.selector else "its own label"
     return (
@@ -65,22 +81,22 @@ def _(cause: causes.ForeignFamily) -> str:
     )
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.CardsNeverShown) -> str:
     return cause_text(cause.problem)
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoCards) -> str:
     return f"{cause.instance_type} has no GPU"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoneRegistered) -> str:
     return f"{cause.node} has registered no GPU"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.LimitReached) -> str:
     def text(amount: int) -> str:
         return quantity_text(cause.resource, amount)
@@ -92,96 +108,96 @@ def _(cause: causes.LimitReached) -> str:
     )
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.BacksOff) -> str:
     until = instant_text(cause.until_s)
     return f"{cause.instance_type} backs off in NodePool {cause.pool} until {until}: {cause.reason}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoOfferingAllowed) -> str:
     return f"{cause.instance_type} has no offering that the NodePool's zones and capacity types allow"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OfferingsSoldOut) -> str:
     when = f", tried again at {instant_text(cause.again_s)}" if cause.again_s else ""
     return f"{cause.instance_type} is sold out ({', '.join(cause.capacity_types)}){when}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OverPriceCap) -> str:
     per_gpu = " per GPU" if cause.per_gpu else ""
     return f"price {money_text(cause.price_micro)}{per_gpu} > cap {money_text(cause.cap_micro)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.TypeOverPriceCap) -> str:
     return f"{cause.instance_type}: {cause_text(cause.excess)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoOfferingLeft) -> str:
     return f"no offering is left for {cause.asked}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.PoolDeleting) -> str:
     return "it is being deleted"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.PoolInvalid) -> str:
     return "it is invalid: " + "; ".join(filter(None, (cause.spec, cause.annotations)))
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.PoolStatic) -> str:
     return "it is static (spec.replicas), its nodes follow that number and not the pods"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NodeClassNotFound) -> str:
     return f"NodeClassNotFound: {cause.kind} {cause.name}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NodeClassUnready) -> str:
     return f"{cause.kind} {cause.name} is not ready: {cause.reason}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.PoolClosed) -> str:
     return f"NodePool {cause.pool} takes no nodes: {cause_text(cause.problem)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoTypeMatches) -> str:
     return f"no instance type here satisfies the requirements of NodePool {cause.pool}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.TypeUnmatched) -> str:
     return f"{cause.instance_type} does not satisfy the other requirements"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.TypeNotSold) -> str:
     return f"{cause.instance_type}: {cause.why}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.TypeUnknown) -> str:
     nearest = f" (nearest known: {cause.nearest})" if cause.nearest else ""
     return f"unknown instance type {cause.instance_type}{nearest}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NamedTypesUnusable) -> str:
     return f"NodePool {cause.pool} offers no instance type: " + "; ".join(map(cause_text, cause.types))
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NothingOffered) -> str:
     return "no NodePool offers any instance type"
 
@@ -189,12 +205,12 @@ def _(cause: causes.NothingOffered) -> str:
 # Pods.
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.InvalidPod) -> str:
     return cause.problem
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.Gated) -> str:
     gates = ", ".join(cause.gates)
     if cause.by_kueue:
@@ -202,18 +218,18 @@ def _(cause: causes.Gated) -> str:
     return f"held back by scheduling gates: {gates}"
 
 
-@cause_text.register
+@words.register
 def _(cause: RejectedByScheduler) -> str:
     where = f"node {cause.nodes[0]}" if len(cause.nodes) == 1 else f"nodes {', '.join(cause.nodes)}"
     return f'{cause.scheduler} refuses it on {where}, where the plan has room for it: "{cause.said}"'
 
 
-@cause_text.register
+@words.register
 def _(cause: AnotherIsTried) -> str:
     return f'{cause.scheduler} refused it before, and pod {cause.pod} of its workload is tried first: "{cause.said}"'
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OverResourceQuota) -> str:
     return (
         f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {cause.hard}, "
@@ -221,52 +237,53 @@ def _(cause: causes.OverResourceQuota) -> str:
     )
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoRoomOfRequest) -> str:
     if not cause.is_there:
         return f"ProvisioningRequest {cause.request}, whose room it asks for, does not exist"
     return f"ProvisioningRequest {cause.request} has no room for it" if cause.request else "no node that is up has room"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoIdleCapacity) -> str:
     return "NoIdleCapacity: no node has room to spare for it, and none is bought for an opportunistic pod"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.Paced) -> str:
     launches = counted(cause.per_minute, "launch") if cause.per_minute == 1 else f"{cause.per_minute} launches"
     wait = duration_text(cause.wait_s)
     return f"paced: NodePool {cause.pool} makes {launches} a minute; next in {wait}"
 
 
-@cause_text.register
+@words.register
 def _(cause: TriedAlone) -> str:
     return f"the last nodes of {cause.instance_type} failed in NodePool {cause.pool}, so one is tried first"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.AwaitsRequest) -> str:
     return f"waits until ProvisioningRequest {cause.request} is provisioned, and takes a place of it"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.TemplateMissing) -> str:
     return f"there is no PodTemplate {cause.template}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.TemplateInvalid) -> str:
     return f"PodTemplate {cause.template}: {cause.problem}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.RoomLimited) -> str:
     room = f"{cause.granted} of {counted(cause.wanted, 'pod')}" if cause.granted else counted(cause.wanted, "pod")
-    return f"{cause.kept}: {'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
+    keeper = f"{_KEEPERS[cause.kept.keeper]} {cause.kept.name}"
+    return f"{keeper}: {'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.RoomUnbounded) -> str:
     if not cause.namespace:
         return (
@@ -279,13 +296,13 @@ def _(cause: causes.RoomUnbounded) -> str:
     )
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoPoolNames) -> str:
     whose = f"namespace {cause.namespace}" if cause.namespace else '"*", as pods of any namespace need'
     return f"no NodePool names {whose} in {cause.use}; add it there"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.MostRoom) -> str:
     return f"room is kept for {cause.most} pods at most"
 
@@ -293,39 +310,39 @@ def _(cause: causes.MostRoom) -> str:
 # CapacityWindows: each begins with the code that operators search for.
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.WindowInvalid) -> str:
     return f"WindowInvalid: CapacityWindow {cause.window} opens nothing: {cause.problem}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.WindowNeverOpens) -> str:
     return f"WindowClosed: CapacityWindow {cause.window} never opens again"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.WindowClosed) -> str:
     when = local_text(cause.opens_s, cause.time_zone)
     return f"WindowClosed: CapacityWindow {cause.window} is closed and opens at {when}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoWindowLabel) -> str:
     return f"WindowNotFound: its gate {WINDOW_GATE} waits for a window, and it has not the label of one"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NoWindowSelects) -> str:
     return f"WindowNotFound: no CapacityWindow selects the pod (label {WINDOW_LABEL}={cause.label})"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.WindowElsewhere) -> str:
     where = f"selects it only in namespaces {', '.join(cause.namespaces)}, not in {cause.namespace}"
     return f"WindowNotFound: CapacityWindow {cause.window} {where}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.WindowQuotaExhausted) -> str:
     whose = f"namespace {cause.namespace}" if cause.namespace else "all its pods"
     left, wanted = _hours(cause.left), _hours(cause.wanted)
@@ -339,30 +356,30 @@ def _hours(card_seconds: int) -> str:
 # Groups; what follows the group's name.
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.MinimumUnreadable) -> str:
     if cause.got is None:
         return f"{cause.key}: expected a number of pods beside {cause.beside}, got none"
     return f"{cause.key}: expected a number of pods, 1 or more, got {brief(cause.got)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.GroupInvalid) -> str:
     return cause_text(cause.problem)
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.GroupIncomplete) -> str:
     there = "1 pod is" if cause.there == 1 else f"{cause.there} pods are"
     return f"{there} there, {cause.least} are needed"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.GroupShort) -> str:
     return f"{cause.ready} of {cause.least} have room"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.GroupBehind) -> str:
     return f"{cause.ready} of {cause.least} have room only in the place of groups that go before it"
 
@@ -370,12 +387,12 @@ def _(cause: causes.GroupBehind) -> str:
 # Floors.
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.BelowFloor) -> str:
     return f"NodePool {cause.pool} keeps {cause.floor} nodes ({MIN_NODES}) and has {cause.held}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.FloorUnmet) -> str:
     obstacle = cause.obstacle
     if isinstance(obstacle, causes.PoolClosed):
@@ -385,12 +402,12 @@ def _(cause: causes.FloorUnmet) -> str:
     return f"NodePool {cause.pool} has {cause.held} of {cause.floor} nodes ({MIN_NODES}): {why}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.LimitLeavesNoRoom) -> str:
     return f"its limit {cause.resource} leaves no room for a {cause.instance_type}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.PoolOffersNothing) -> str:
     return "it offers no instance type"
 
@@ -463,27 +480,27 @@ def _device_detail(misfit: Misfit) -> str:
     return sharing.detail(misfit.cause) if misfit.stage == Stage.DEVICES else ""
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OfPool) -> str:
     return f"NodePool {cause.pool}: {cause_text(cause.known)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OverlayNotApplied) -> str:
     return f"NodeOverlay {cause.overlay} is not applied: {cause_text(cause.why)}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OverlayInvalid) -> str:
     return cause.problem
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OverlayContradicts) -> str:
     return f"conflict with another overlay: {cause.other}"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.OverlayDisagrees) -> str:
     unit = " MiB" if cause.resource == NVIDIA_MEMORY else ""
     per_card = f", {cause.memory_mib} on each of {cause.cards} cards" if cause.memory_mib else ""
@@ -493,12 +510,22 @@ def _(cause: causes.OverlayDisagrees) -> str:
     )
 
 
-@cause_text.register
+@words.register
+def _(cause: causes.OverlayShares) -> str:
+    cards = "1 card" if cause.cards == 1 else f"{cause.cards} cards"
+    return (
+        f"NodeOverlay {cause.overlay} announces {cause.announced} of {NVIDIA_GPU} on {cause.instance_type}, which has "
+        f"{cards}: read as time-slicing with {cause.replicas} replicas a card, because nothing else says how its cards "
+        "are shared"
+    )
+
+
+@words.register
 def _(cause: causes.SearchFailed) -> str:
     return f"the search for the cheapest nodes failed ({cause.error}): nodes are filled first-fit and may cost more"
 
 
-@cause_text.register
+@words.register
 def _(cause: causes.NeverFilled) -> str:
     others = f" and {cause.others} like it" if cause.others else ""
     return f"no node is planned for pod {cause.pod}{others}: {cause.error}"

@@ -37,7 +37,7 @@ from kerf.engine.disruption.causes import (
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
-from kerf.engine.explain.causes import cause_text
+from kerf.engine.explain.causes import cause_text, words
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
@@ -145,7 +145,7 @@ def removal_text(deletion: Deletion, currency: str) -> str:
     return cause_text(deletion.cause)
 
 
-@cause_text.register
+@words.register
 def _(cause: ReplacesTooDear) -> str:
     return (
         f"replaces node {cause.node} of NodePool {cause.pool}: {cause_text(cause.excess)}; "

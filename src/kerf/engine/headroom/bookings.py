@@ -85,9 +85,10 @@ def _granted(
     request: ProvisioningRequest, wanted: Sequence[tuple[Pod, int]], grants: Grants
 ) -> list[tuple[Pod, int]] | RoomLimited:
     """The templates on the pools that let them, with their numbers; why not all where it is not all."""
-    kept, total = f"ProvisioningRequest {request.key}", sum(number for _, number in wanted)
+    kept = Placeholder(Keeper.REQUEST, request.key)
+    total = sum(number for _, number in wanted)
     if total > MOST_PODS:
-        return RoomLimited(Name(kept), total, 0, MostRoom(MOST_PODS))
+        return RoomLimited(kept, total, 0, MostRoom(MOST_PODS))
     use = Use.BOOKING if request.class_name == BEST_EFFORT_ATOMIC else None
     mark, found = grants.mark(), []
     for pod, number in wanted:

@@ -23,6 +23,7 @@ from kerf.model.causes import (
 )
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.nodepool import NodePool
+from kerf.model.placeholders import Placeholder
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.provisioningrequests import consumed_request
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, NOTHING, Resources
@@ -66,14 +67,14 @@ class Grants:
         self._snapshot = snapshot
         self._granted: dict[str, Resources] = {}
         self._used: dict[str, Resources] = {}
-        self._unbounded: set[str] = set()
+        self._unbounded: set[Placeholder] = set()
         self.limited: list[RoomLimited] = []
 
     @cached_property
     def _families(self) -> tuple[Family, ...]:
         return families_of(self._snapshot)
 
-    def grant(self, use: Use | None, kept: str, pod: Pod, wanted: int, whose: str) -> Grant:
+    def grant(self, use: Use | None, kept: Placeholder, pod: Pod, wanted: int, whose: str) -> Grant:
         """Room for `wanted` pods like `pod` of the namespace `whose`, empty for any; `kept` names what asks for it.
 
         `use` None: nothing is bought for it, so only quotas bind.
@@ -94,7 +95,7 @@ class Grants:
         self._granted[whose] = self._granted.get(whose, NOTHING) + asked * number
         if number and not is_bounded:
             self._unbounded.add(kept)
-        limited = None if why is None else RoomLimited(Name(kept), wanted, number, why)
+        limited = None if why is None else RoomLimited(kept, wanted, number, why)
         is_only_named = use is not None and not is_bounded and bool(pools.named)
         return Grant(number, _on_pools(pod.spec, pools, is_only_named=is_only_named), limited)
 
@@ -108,7 +109,7 @@ class Grants:
         self._granted, self._unbounded = mark
 
     def _unbounded_by(
-        self, kept: str, use: Use, namespace: str, bounding: Collection[str], pools: _Pools
+        self, kept: Placeholder, use: Use, namespace: str, bounding: Collection[str], pools: _Pools
     ) -> tuple[int, Cause] | None:
         """The most that no quota has to bound, and why; None where a pool names the namespace."""
         if pools.named:

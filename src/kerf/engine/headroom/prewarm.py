@@ -144,7 +144,7 @@ def prewarming_pods(snapshot: ClusterSnapshot, grants: Grants | None = None) -> 
             continue
         grants = grants or Grants(snapshot)
         cron_job = each.cron_job
-        kept, whose = f"CronJob {cron_job.key}", cron_job.namespace
+        kept, whose = Placeholder(Keeper.RUN, cron_job.key), cron_job.namespace
         granted = grants.grant(Use.PREWARM, kept, _pod(each), missing, whose)
         if granted.limited is not None:
             grants.limited.append(granted.limited)

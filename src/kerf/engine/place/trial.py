@@ -95,17 +95,23 @@ class Trial:
 
         First those for which their scheduler has booked cards already: it binds them there within seconds.
         """
-        plans = self._booked(shapes)
+        plans = {pod: [booked] for pod, booked in self._booked(shapes).items()}
         for index, spot in enumerate(self.spots):
-            plans.update((pod, (index, cards)) for pod, cards in _planned(spot).items() if pod not in plans)
+            for key, cards in _planned(spot).items():
+                # Several claims may name a pod: one whose place was taken by others has been bought for again.
+                plans.setdefault(key, []).append((index, cards))
         if not plans:
             return {}, tuple(shapes)
         # In the order of the plan: where a card is taken as a whole by parts, no other order may do.
         order = {pod: number for number, pod in enumerate(plans)}
         awaited = [(shape, pod) for shape in shapes for pod in shape.pods if pod.key in plans]
         awaited.sort(key=lambda each: order[each[1].key])
-        found = ((pod.key, self._place_planned(shape, pod, *plans[pod.key])) for shape, pod in awaited)
-        placed = {key: placement for key, placement in found if placement is not None}
+        placed: dict[str, NodePlacement] = {}
+        for shape, pod in awaited:
+            tries = (self._place_planned(shape, pod, *place) for place in plans[pod.key])
+            found = next((placement for placement in tries if placement is not None), None)
+            if found is not None:
+                placed[pod.key] = found
         others = ([pod for pod in shape.pods if pod.key not in placed] for shape in shapes)
         return placed, tuple(Shape(tuple(left)) for left in others if left)
 

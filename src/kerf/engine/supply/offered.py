@@ -4,9 +4,10 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.fit import admits
@@ -22,7 +23,9 @@ from kerf.model.causes import (
     NodeClassNotFound,
     NodeClassUnready,
     OfPool,
+    OverlayDisagrees,
     OverlayNotApplied,
+    OverlayShares,
     PoolDeleting,
     PoolInvalid,
     PoolStatic,
@@ -36,7 +39,7 @@ from kerf.model.constraints import (
     ZONE,
     Requirements,
 )
-from kerf.model.gpu import DeviceShape, DeviceState
+from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState
 from kerf.model.instancetypes import InstanceType, NodeOverlay, Offering, OfferingKey
 from kerf.model.large import Large
 from kerf.model.market import Market
@@ -44,6 +47,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
 from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
+from kerf.sharing.announced import replicas_announced
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import double_booked, families_of, owner_of
@@ -126,6 +130,10 @@ class Supply(Large):
     market: Market
     families: tuple[Family, ...]
     terms: Terms
+    rest: Hashable = ()
+    """All but the pools that an answer of `supply` depends on."""
+    parts: "WeakValueDictionary[Hashable, _Part]" = field(default_factory=WeakValueDictionary)
+    """What single pools offer under these terms, shared with supplies that differ in other pools alone."""
 
     @property
     def available(self) -> tuple[OfferedType, ...]:
@@ -155,6 +163,14 @@ class Supply(Large):
     @cached_property
     def _collected(self) -> "_Collected":
         return _collected(self)
+
+    def part(self, pool: NodePool) -> "_Part":
+        """What one of the pools offers, worked out once for equal pools."""
+        key = pool.template(), tuple(sorted(self.conflicting))
+        known = self.parts.get(key)
+        if known is None:
+            known = self.parts[key] = _part(self, pool)
+        return known
 
     @cached_property
     def by_pool(self) -> dict[str, tuple[OfferedType, ...]]:
@@ -202,7 +218,16 @@ class Supply(Large):
 
 
 @dataclass(frozen=True)
+class _Part:
+    problem: Cause | None
+    offered: tuple[OfferedType, ...] = ()
+    sharing: tuple[tuple[str, Cause], ...] = ()
+    notes: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Collected:
+    parts: tuple[_Part, ...]
     available: tuple[OfferedType, ...]
     unavailable: tuple[OfferedType, ...]
     problems: tuple[tuple[str, Cause], ...]
@@ -217,9 +242,8 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     advice asks for the same pools with one thing changed.
     """
     families = families_of(snapshot)
-    key = (
+    rest = (
         families,
-        tuple(pool.template() for pool in snapshot.node_pools),
         snapshot.overlays,
         snapshot.daemon_sets,
         snapshot.config_maps,
@@ -227,10 +251,12 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
+    key = (tuple(pool.template() for pool in snapshot.node_pools), rest)
     kept = market.supplies
     known = kept.get(key)
     if isinstance(known, Supply):
         return known
+    akin = next((held for held in kept.values() if isinstance(held, Supply) and held.rest == rest), None)
     if len(kept) >= _KEPT:
         kept.pop(next(iter(kept)))
     terms = Terms(
@@ -241,35 +267,47 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
         snapshot.node_classes,
         snapshot.assume_node_classes,
     )
-    found = kept[key] = Supply(market, families, terms)
+    parts = WeakValueDictionary[Hashable, _Part]() if akin is None else akin.parts
+    found = kept[key] = Supply(market, families, terms, rest, parts)
     return found
 
 
 def _collected(supply: Supply) -> _Collected:
-    families = supply.families
-    offered: list[OfferedType] = []
-    problems: list[tuple[str, Cause]] = []
-    sharing: list[tuple[str, Cause]] = []
-    notes: list[Cause] = [OverlayNotApplied(Name(name), why) for name, why in sorted(supply.conflicting.items())]
-    for pool in sorted(supply.terms.pools, key=lambda p: p.order):
-        problem = supply.problem_of(pool)
-        if problem is not None:
-            problems.append((pool.name, problem))
-            continue
-        overlaid = supply.overlaid(pool, supply.market.types)
-        notes.extend(overlaid.notes)
-        variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
-        offers = [(kind, variants[any(shape.profiles for shape in kind.devices)]) for kind in overlaid.types]
-        useless, wrong = _sharing_problems(offers, families)
-        notes.extend(OfPool(Name(pool.name), each) for each in useless)
-        sharing.extend((pool.name, each) for each in wrong)
-        offered += (_offer(variant, kind, supply) for kind, among in offers for variant in among)
+    pools = sorted(supply.terms.pools, key=lambda pool: pool.order)
+    parts = tuple(map(supply.part, pools))
+    standing = (OverlayNotApplied(Name(name), why) for name, why in sorted(supply.conflicting.items()))
+    offered = [each for part in parts for each in part.offered]
     return _Collected(
+        parts,
         tuple(sorted((each for each in offered if each.offerings), key=lambda c: c.order)),
         tuple(each for each in offered if not each.offerings),
-        tuple(problems),
-        tuple(sharing),
-        tuple(dict.fromkeys(notes)),
+        tuple((pool.name, part.problem) for pool, part in zip(pools, parts, strict=True) if part.problem is not None),
+        tuple(each for part in parts for each in part.sharing),
+        tuple(dict.fromkeys((*standing, *(note for part in parts for note in part.notes)))),
+    )
+
+
+def _part(supply: Supply, pool: NodePool) -> _Part:
+    problem, families = supply.problem_of(pool), supply.families
+    if problem is not None:
+        return _Part(problem)
+    overlaid = supply.overlaid(pool, supply.market.types)
+    notes = [*overlaid.notes]
+    variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
+    offers = []
+    for kind in overlaid.types:
+        among = variants[any(shape.profiles for shape in kind.devices)]
+        if kind.name in overlaid.announced:
+            among, said = _as_announced(among, kind, overlaid.announced[kind.name], families)
+            notes.extend(said)
+        offers.append((kind, among))
+    useless, wrong = _sharing_problems(offers, families)
+    notes.extend(OfPool(Name(pool.name), each) for each in useless)
+    return _Part(
+        None,
+        tuple(_offer(variant, kind, supply) for kind, among in offers for variant in among),
+        tuple((pool.name, each) for each in wrong),
+        tuple(notes),
     )
 
 
@@ -293,6 +331,39 @@ def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> t
             family = owner_of(mine.labels, mine.stated_annotations, families)
             found.append(_Variant(mine, family, mine.template_requirements()))
     return tuple(found)
+
+
+def _as_announced(
+    variants: tuple[_Variant, ...], kind: InstanceType, announced: tuple[str, int], families: Sequence[Family]
+) -> tuple[tuple[_Variant, ...], tuple[Cause, ...]]:
+    """The variants with the replicas that an overlay's number of GPUs means; what is to be said of the number."""
+    (overlay, amount), cards = announced, len(kind.devices)
+    shown = [_shown(variant, kind) for variant in variants]
+    if not variants or amount in shown:
+        return variants, ()
+    found: list[_Variant] = []
+    notes: list[Cause] = []
+    for variant, planned in zip(variants, shown, strict=True):
+        pool = variant.pool
+        added = replicas_announced(amount, cards, pool.labels, pool.stated_annotations, families)
+        if added is None:
+            found.append(variant)
+            name, resource = Name(kind.name), Name(NVIDIA_GPU)
+            notes.append(OverlayDisagrees(Name(overlay), name, resource, amount, planned, cards, 0))
+            continue
+        labels, chosen = {**pool.labels, **added}, {**pool.chosen_labels, **added}
+        mine = replace(pool, labels=labels, chosen_labels=chosen)
+        family = owner_of(labels, mine.stated_annotations, families)
+        found.append(_Variant(mine, family, mine.template_requirements()))
+        notes.append(OverlayShares(Name(overlay), Name(kind.name), amount, cards, amount // cards))
+    return tuple(found), tuple(notes[:1])
+
+
+def _shown(variant: _Variant, kind: InstanceType) -> int:
+    """How many GPUs kubelet shows on a node of the type."""
+    pool = variant.pool
+    devices = variant.family.predict(kind.devices, pool.labels, pool.stated_annotations)
+    return variant.family.kubelet_capacity(devices).get(NVIDIA_GPU, 0)
 
 
 def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> Cause | None:

@@ -6,7 +6,7 @@ then applied nowhere (karpenter pkg/controllers/nodeoverlay).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from kerf.model.causes import Cause, Name, OverlayContradicts, OverlayDisagrees, OverlayInvalid, Quoted
@@ -21,10 +21,15 @@ _CARD_CORES = "nvidia.com/gpucores"
 
 @dataclass(frozen=True)
 class Overlaid:
-    """The types as one pool sees them; `notes` where an overlay and a card disagree."""
+    """The types as one pool sees them; `notes` where an overlay and a card disagree.
+
+    `announced` has, by type, the overlay that speaks of its `nvidia.com/gpu` and how many it says. Whether that is
+    right depends on how nodes of the pool share their cards.
+    """
 
     types: tuple[InstanceType, ...]
     notes: tuple[Cause, ...] = ()
+    announced: Mapping[str, tuple[str, int]] = field(default_factory=dict, hash=False)
 
 
 def conflicts(
@@ -101,10 +106,14 @@ def apply(overlays: Iterable[NodeOverlay], pool: NodePool, types: tuple[Instance
         return Overlaid(types)
     notes: list[Cause] = []
     changed = []
+    announced: dict[str, tuple[str, int]] = {}
     for kind in types:
         matching = [overlay for overlay in ordered if _matches(overlay, pool, kind)]
         changed.append(_with_overlays(kind, matching, notes) if matching else kind)
-    return Overlaid(tuple(changed), tuple(notes))
+        speaking = next((overlay for overlay in matching if NVIDIA_GPU in overlay.capacity), None)
+        if speaking is not None and kind.devices:
+            announced[kind.name] = (speaking.name, speaking.capacity[NVIDIA_GPU])
+    return Overlaid(tuple(changed), tuple(notes), announced)
 
 
 def _with_overlays(kind: InstanceType, overlays: list[NodeOverlay], notes: list[Cause]) -> InstanceType:

@@ -6,9 +6,13 @@ from kerf.engine.supply.offered import Supply
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType, Offering
-from kerf.model.plan import NodePlacement
+from kerf.model.market import Market
+from kerf.model.plan import Launch, NodePlacement
 from kerf.model.promises import offering_of, planned_type
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+CARD = 10_000
+"""A whole physical card, in the unit of what is paid and allocated."""
 
 
 def present_price(node: ClusterNode, supply: Supply) -> int:
@@ -48,13 +52,16 @@ def cluster_price(nodes: Iterable[ClusterNode], supply: Supply) -> int:
 
 def cards_in_use(
     snapshot: ClusterSnapshot,
-    placements: Iterable[NodePlacement],
+    market: Market,
+    placements: Iterable[NodePlacement] = (),
     promised: Mapping[str, tuple[DeviceState, ...]] | None = None,
 ) -> tuple[int, int]:
-    """Cards of all nodes, and how much of them is allocated in 1/10000 of a card, with the placements done.
+    """Cards of all nodes, and how much of them is allocated, in 1/10000 of a physical card, with the placements done.
 
-    `promised` are cards of nodes on their way whose claims do not say which they will have.
+    `promised` are cards of nodes on their way whose claims do not say which they will have. What the market says of a
+    node's type decides which part of a card it has: neither the node nor its claim does.
     """
+    kinds = {node.name: market.find(_type_name(node)) for node in snapshot.nodes}
     held = {node.name: node.devices or (promised or {}).get(node.name, ()) for node in snapshot.nodes}
     devices = {(name, device.index): device for name, cards in held.items() for device in cards}
     for placement in placements:
@@ -62,4 +69,25 @@ def cards_in_use(
             key = (placement.node, part.device)
             if key in devices:
                 devices[key] = devices[key].taking(part.memory_mib, part.cores)
-    return len(devices), sum(device.allocated_percent_points for device in devices.values())
+    paid = allocated = 0
+    for (name, index), device in devices.items():
+        kind = kinds[name]
+        eighths = 8 if kind is None else kind.eighths_of(index)
+        paid += eighths * CARD // 8
+        allocated += device.allocated_percent_points * eighths // 8
+    return paid, allocated
+
+
+def cards_of(nodes: Iterable[ClusterNode], market: Market) -> int:
+    """Cards of these nodes in 1/10000 of a physical card."""
+    return sum(
+        (8 if kind is None else kind.eighths_of(device.index)) * CARD // 8
+        for node in nodes
+        for kind in (market.find(_type_name(node)),)
+        for device in node.devices
+    )
+
+
+def cards_bought(launches: Iterable[Launch]) -> int:
+    """Cards of these launches in 1/10000 of a physical card."""
+    return sum(shape.eighths * CARD // 8 for launch in launches for shape in launch.devices)

@@ -13,6 +13,7 @@ from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.causes import Cause
 from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import InstanceType, NodeOverlay
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import MIB, quantity_of
@@ -109,12 +110,13 @@ def _on_nodes(subject: Subject, context: LintContext, selector: tuple[str, str])
 
 @rule("KL035", "overlay-exceeds-cards", Severity.ERROR, ("NodeOverlay",))
 def overlay_exceeds_cards(subject: Subject, context: LintContext) -> Notes:
-    """A NodeOverlay announces other GPU memory or cores than the cards of its types have.
+    """A NodeOverlay announces other GPU memory or cores, or another number of GPUs, than the cards of its types have.
 
     What a card registers is less than the number on its box: an A10G has 24 GB, its driver registers 23028 MiB, EC2
     states 22888. Karpenter plans pods onto what the overlay announces, the node never takes them, and they wait for
     ever. On machines with several cards the overlay is a sum, and a pod still gets its memory from one card. Kerf takes
-    cards from its catalogue and needs no overlay. Document 003, lines 3 and 11.
+    cards from its catalogue and needs no overlay. A number of GPUs that is a multiple of the cards may mean cards that
+    are shown several times; any other is wrong however they are shared. Document 003, lines 3 and 11.
     """
     overlay = subject.value
     if not isinstance(overlay, NodeOverlay):
@@ -138,6 +140,21 @@ def overlay_exceeds_cards(subject: Subject, context: LintContext) -> Notes:
         if any(len(each.devices) > 1 for each in all_kinds):
             hint = "leave the overlay away: Kerf needs none"
         yield Note(("spec", "capacity", name), message, hint)
+    yield from _uneven(overlay, subject, context)
+
+
+def _uneven(overlay: NodeOverlay, subject: Subject, context: LintContext) -> Notes:
+    """The first type, by cards and name, whose GPUs are announced with a number that is no multiple of them."""
+    announced = overlay.capacity.get(NVIDIA_GPU)
+    # What is cut by MIG may be cut differently on each card.
+    kinds = [kind for kind in _overlaid(overlay, subject, context) if not _can_mig(kind)]
+    wrong = [kind for kind in kinds if announced is not None and (announced % len(kind.devices) or not announced)]
+    if wrong:
+        kind = min(wrong, key=lambda kind: (len(kind.devices), kind.name))
+        cards, model = len(kind.devices), kind.devices[0].model.name
+        message = f"{NVIDIA_GPU} {announced}: {kind.name} has {cards} x {model}, and {announced} is no multiple of that"
+        hint = f'announce "{cards}", or leave the overlay away: Kerf needs none'
+        yield Note(("spec", "capacity", NVIDIA_GPU), message, hint)
 
 
 @rule("KL025", "overlay-sums-cards", Severity.WARNING, ("NodeOverlay",))

@@ -1,11 +1,13 @@
 """ConfigMaps by which cards are shared."""
 
-from kerf.errors import DecodeError, brief
+from kerf.errors import DecodeError, brief, cut
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
+from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.config_keys import unknown_keys
 from kerf.sharing.registry import configured
 
 
@@ -26,3 +28,23 @@ def unreadable(subject: Subject, context: LintContext) -> Notes:
         got = error.got.strip("<>") if isinstance(error.got, str) and error.got.startswith("<") else brief(error.got)
         field = f"{error.path}: " if error.path else ""
         yield Note(("data",), f"{field}expected {error.expected}, got {got}", error.hint, at_key=True)
+
+
+@rule("KL072", "unknown-plugin-key", Severity.WARNING, ("ConfigMap",))
+def unknown_key(subject: Subject, context: LintContext) -> Notes:
+    """A ConfigMap of a GPU plugin has a key that the plugin does not know.
+
+    NVIDIA's device plugin and HAMi pass over such a key without a word, so what it was to set keeps its default: with
+    `replica` for `replicas`, or `deviceSplitcount` for `deviceSplitCount`, cards are shared otherwise than the text
+    says. Kerf reads the same keys and plans as the plugin would. Looked at are HAMi's `hami-scheduler-device` (its
+    sections, and the keys of `nvidia`) and each configuration of NVIDIA's plugin.
+    """
+    del context
+    if not isinstance(subject.value, ConfigMap):
+        return
+    for each in unknown_keys(subject.value):
+        close = nearest(cut(each.key, 80).lower(), [name.lower() for name in each.known], 0.7)
+        meant = next((name for name in each.known if name.lower() == close), "")
+        hint = f"is {meant} meant?" if meant else f"known here are {', '.join(each.known)}"
+        message = f"{cut(each.path, 80)}: {each.program} does not know this key and passes over it"
+        yield Note(("data", each.data_key), message, hint, at_key=True)

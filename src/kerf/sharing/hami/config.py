@@ -107,6 +107,8 @@ _FIELDS = {
     "gpuCorePolicy": ("core_policy", _NAME),
     "overwriteEnv": ("overwrites_environment", _TRUTH),
 }
+NVIDIA_KEYS = tuple(_FIELDS)
+"""Keys of the section `nvidia` that Kerf reads."""
 
 
 def find_config(config_maps: Sequence[ConfigMap]) -> HamiConfig | None:

@@ -5,6 +5,7 @@ ignores it, and it is taken away when it does not help.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kerf.model.pods import Pod
 from kerf.sharing.hami.options import PINNED, USE_UUID
@@ -37,6 +38,14 @@ def pinned_cards(pod: Pod) -> frozenset[str]:
 def unpinned() -> Mapping[str, str | None]:
     """Annotations that take a pin away."""
     return {USE_UUID: None, PINNED: None}
+
+
+def without_pin(pod: Pod) -> Pod:
+    """The pod as its user made it: two that are held since different seconds are equal."""
+    if not is_pinned(pod):
+        return pod
+    own = {key: text for key, text in pod.annotations.items() if key not in (USE_UUID, PINNED)}
+    return replace(pod, annotations=own)
 
 
 def is_pinned(pod: Pod) -> bool:

@@ -147,7 +147,12 @@ def _joined(held: Sequence[tuple[str, PluginConfig]]) -> PluginConfigs:
 
 def states_configuration(config_maps: Sequence[ConfigMap]) -> bool:
     """Whether a map holds a configuration of the device plugin, be it one that cannot be read."""
-    return any(_MARKS.search(text) for config_map in config_maps for text in config_map.data.values())
+    return any(is_configuration(text) for config_map in config_maps for text in config_map.data.values())
+
+
+def is_configuration(text: str) -> bool:
+    """Whether a text of a ConfigMap is a configuration of the device plugin, be it one that cannot be read."""
+    return _MARKS.search(text) is not None
 
 
 def _config(name: str, document: Field) -> PluginConfig:

@@ -74,20 +74,33 @@ class Replicated(Partitioned):
         """That no configuration says how often the cards are shown."""
         del shapes, annotations
         problem = self.plugin.problem(labels)
-        if problem is not None or self._config(labels) is not None:
+        if problem is not None or (self._config(labels) or self._stated(labels)) is not None:
             return problem
         return NoConfig(Name(self.title))
+
+    def is_configured(self, labels: Mapping[str, str]) -> bool:
+        """Whether it is known which configuration of the plugin such a node has, or that it has none."""
+        settings = self.plugin.settings(labels)
+        if self.plugin.of(labels) is not None or (settings is not None and not settings.uses_config):
+            return True
+        return settings is not None and not self.plugin.is_unread(labels)
 
     def _config(self, labels: Mapping[str, str]) -> PluginConfig | None:
         config = self.plugin.of(labels)
         return config if config is not None and config.sharing == self.name else None
 
+    def _stated(self, labels: Mapping[str, str]) -> PluginConfig | None:
+        """What the labels of feature discovery say; None where they do not."""
+        replicas = stated_number(labels, REPLICAS_LABEL)
+        is_so = labels.get(STRATEGY_LABEL) == self.name and replicas > 1
+        return PluginConfig("", self.name, {NVIDIA_GPU: replicas}) if is_so else None
+
     def predict(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> tuple[DeviceState, ...]:
-        """One idle card a shape, in as many parts as the configuration says; none without a configuration."""
+        """One idle card a shape, in as many parts as the configuration says, else feature discovery; else none."""
         del annotations
-        config = self._config(labels)
+        config = self._config(labels) or self._stated(labels)
         if config is None:
             return ()
         return tuple(

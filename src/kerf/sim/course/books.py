@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.gpu import DeviceState
+from kerf.model.instancetypes import InstanceType
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ConfigMap, DaemonSet
@@ -145,6 +146,7 @@ def _demand(family: Family, pod: Pod) -> PodDemand | None:
     return demand if isinstance(demand, PodDemand) else None
 
 
-def allocated(devices: Iterable[DeviceState]) -> int:
-    """How much of the cards is used, in 1/10000 of a card; a card that is broken counts as it was."""
-    return sum(replace(device, healthy=True).allocated_percent_points for device in devices)
+def allocated(devices: Iterable[DeviceState], kind: InstanceType) -> int:
+    """How much of the cards of a machine is used, in 1/10000 of a physical card; a broken card counts as it was."""
+    held = ((replace(device, healthy=True), kind.eighths_of(device.index)) for device in devices)
+    return sum(device.allocated_percent_points * eighths // 8 for device, eighths in held)

@@ -47,7 +47,7 @@ class Machine(NamedTuple):
     """An instance that exists."""
 
     kind: MachineKind
-    gpus: int
+    gpus: float
 
 
 class Said(NamedTuple):
@@ -164,7 +164,7 @@ class Observer:
     def _launched(self, instance: Instance) -> None:
         claim = self._api.get("NodeClaim", "", instance.claim_name)
         pool = "" if claim is None else labels_of(claim).get(NODE_POOL, "")
-        gpus = self._cloud.find(instance.offering.instance_type).gpu_count
+        gpus = self._cloud.find(instance.offering.instance_type).gpu_eighths / 8
         kind = MachineKind(pool, instance.offering.instance_type, instance.offering.capacity_type)
         self._machines[instance.provider_id] = Machine(kind, gpus)
         counts = Counter(key for machine in self._machines.values() for key in machine.kind.selections())
@@ -234,7 +234,8 @@ class Observer:
         if node is None or node.provider_id not in self._machines:
             self._used.pop(name, None)
         else:
-            self._used[name] = allocated(self._books.devices(name))
+            kind = self._cloud.find(self._machines[node.provider_id].kind.instance_type)
+            self._used[name] = allocated(self._books.devices(name), kind)
 
     def _sample(self, used: int) -> None:
         at_s = self._closed_s - self._start_s

@@ -30,13 +30,13 @@ class Sample:
 
     at_s: float
     nodes: int
-    gpus_paid: int
+    gpus_paid: float
     gpus_used: int
     pending: int
     per_hour_micro: int
 
     @property
-    def levels(self) -> tuple[int, int, int, int, int]:
+    def levels(self) -> tuple[int, float, int, int, int]:
         """Everything but the time."""
         return self.nodes, self.gpus_paid, self.gpus_used, self.pending, self.per_hour_micro
 

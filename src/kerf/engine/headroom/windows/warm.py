@@ -58,8 +58,8 @@ def _granted(window: CapacityWindow, warm: WarmCapacity, replicas: int, grants: 
     return specs
 
 
-def _of_window(window: CapacityWindow) -> str:
-    return f"CapacityWindow {window.name}"
+def _of_window(window: CapacityWindow) -> Placeholder:
+    return Placeholder(Keeper.WINDOW, window.name)
 
 
 def _virtual(

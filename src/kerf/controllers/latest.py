@@ -1,0 +1,104 @@
+"""Writes on claims what the latest plan puts on their nodes, so a node that opens is for the pods that wait then.
+
+A claim names the pods it was bought for. Pods that come while its node starts find room there in later plans, and
+nothing keeps it for them. Only what came over a longer time is written: among pods of one age (`engine.place.ages`)
+any order will do, and a burst costs no write more.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kerf.engine.decision import Decision
+from kerf.engine.place.ages import Peers, is_of_ages
+from kerf.model.nodeclaim import FOLLOW, INITIALIZED, NodeClaim
+from kerf.model.nodes import CORDONED_BY_KERF, RESERVED_FOR, Node
+from kerf.model.placeholders import is_virtual
+from kerf.model.plan import PIN, REPLAY, RESERVE, PlacedPod
+from kerf.model.pods import Pod
+from kerf.model.promises import Promises, read, written
+from kerf.ports import Conflict, KubeWriter, NotFound
+from kerf.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A pod that waits, the key of its equals, and what it has on the claim of that name."""
+
+    pod: Pod
+    peers: Hashable
+    placed: PlacedPod
+    claim: str
+
+
+class LatestPlan:
+    """After each decision."""
+
+    def __init__(self, state: ClusterState, writer: KubeWriter, one_age_s: float) -> None:
+        self._state, self._writer, self._one_age_s = state, writer, one_age_s
+
+    async def keep(self, decision: Decision) -> None:
+        """Promise the places that pods of more than one age have on nodes to be. Cost: linear in the pods that wait."""
+        if decision.options.follow != "auto":
+            return
+        places = [place for place in self._places(decision) if place.peers is not None]
+        waiting: dict[Hashable, list[Pod]] = {}
+        for place in places:
+            waiting.setdefault(place.peers, []).append(place.pod)
+        in_order = {peers for peers, pods in waiting.items() if is_of_ages(pods, self._one_age_s)}
+        on_claims: dict[str, list[_Place]] = {}
+        for place in places:
+            if place.peers in in_order and place.claim:
+                on_claims.setdefault(place.claim, []).append(place)
+        for name, kept in sorted(on_claims.items()):
+            await self._promise(name, kept)
+
+    def _places(self, decision: Decision) -> Iterable[_Place]:
+        """Of the pods that wait for nodes to be; the claim of those that are bought for now has no name here."""
+        peers, snapshot = Peers(), decision.world.snapshot
+        claims = {node.name: node.claim.name for node in snapshot.nodes if node.claim and not node.is_initialized}
+        found = [(place.pod, claims[place.node]) for place in decision.placements if place.node in claims]
+        found += [(placed, "") for launch in decision.launches for placed in launch.pods]
+        for placed, claim in found:
+            pod = None if is_virtual(placed.pod) else self._state.pod(placed.pod)
+            if pod is not None and pod.is_pending:
+                yield _Place(pod, peers.of(pod), placed, claim)
+
+    async def _promise(self, name: str, places: Iterable[_Place]) -> None:
+        claim = self._state.claim(name)
+        if claim is None or not is_to_open(claim, self._state.node_of(claim)):
+            return
+        changed = replace(claim, annotations={**claim.annotations, **self._renewed(claim, list(places))})
+        if changed == claim:
+            return
+        try:
+            self._state.note(await self._writer.update_node_claim(changed))
+        except (Conflict, NotFound):
+            # The next plan looks again.
+            return
+
+    def _renewed(self, claim: NodeClaim, places: list[_Place]) -> Mapping[str, str]:
+        """The annotations to write. A node whose pods no order leads elsewhere is reserved for them from now on."""
+        promised = read(claim.annotations).pods
+        bought_for = {place.peers for place in places if place.placed.pod in promised}
+        # Which cards a pod takes beside others is for the plan that bought the node: there only its equals come.
+        fresh = [p for p in places if p.placed.pod not in promised and (p.peers in bought_for or not p.placed.slices)]
+        follow = claim.annotations.get(FOLLOW, REPLAY)
+        renewed = {FOLLOW: RESERVE if follow == REPLAY else follow}
+        if not fresh or follow == PIN:
+            return renewed
+        kept = {key: cards for key, cards in promised.items() if is_virtual(key) or self._is_waiting(key)}
+        added = {p.placed.pod: p.placed.cards for p in fresh}
+        return {**renewed, **written(Promises({**kept, **added}))}
+
+    def _is_waiting(self, key: str) -> bool:
+        pod = self._state.pod(key)
+        return pod is not None and pod.is_pending
+
+
+def is_to_open(claim: NodeClaim, node: Node | None) -> bool:
+    """Whether the claim's node is to come, or is still closed to all, so who goes there can be settled."""
+    if claim.is_deleting or claim.is_true(INITIALIZED):
+        return False
+    if node is None or claim.annotations.get(FOLLOW, REPLAY) == REPLAY:
+        return True
+    return CORDONED_BY_KERF in node.annotations and all(taint.key != RESERVED_FOR for taint in node.taints)
