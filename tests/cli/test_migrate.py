@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.canned import kubeconfig, serving
 from tests.cli.program import ROOT, kerf
 
 OF_001 = "examples/001-migrate/provisioner.yaml"
@@ -116,7 +117,6 @@ def test_an_unknown_type_is_told(tmp_path: Path) -> None:
         (("-f", "-"), "a: {", "stdin:2:1: expected YAML"),
         (("-f", "-", "--region", "moon"), BETA, "AWS region 'moon': expected one of"),
         (("-f", "-", "--report", "/nowhere/x"), BETA, "--report /nowhere/x: expected a file that can be written"),
-        ((), "", "Missing option '-f'"),
     ],
 )
 def test_bad_input_writes_nothing(arguments: tuple[str, ...], stdin: str, told: str) -> None:
@@ -126,3 +126,67 @@ def test_bad_input_writes_nothing(arguments: tuple[str, ...], stdin: str, told: 
     assert (2, "") == (done.returncode, done.stdout)
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+EVICT = {"metadata": {"annotations": {"karpenter.sh/do-not-evict": "true"}}, "spec": {"containers": []}}
+
+
+def group(name: str, *versions: str) -> Any:
+    """An API group as a server lists it."""
+    return {"name": name, "versions": [{"groupVersion": f"{name}/{version}"} for version in versions]}
+
+
+def listed(*items: Any) -> tuple[int, Any]:
+    """The answer to a list."""
+    return 200, {"metadata": {"resourceVersion": "7"}, "items": [*items]}
+
+
+def made(name: str, spec: Any, **metadata: Any) -> Any:
+    """An object as a server has it."""
+    kept = {"uid": "u", "resourceVersion": "3", "managedFields": [{}], "creationTimestamp": "2024-01-01T00:00:00Z"}
+    return {"metadata": {"name": name, **kept, **metadata}, "spec": spec, "status": {"was": "running"}}
+
+
+def cluster(*versions: str) -> dict[str, tuple[int, Any]]:
+    """One of Karpenter 0.31 whose server also serves NodePools in these versions."""
+    owned = {"ownerReferences": [{"kind": "Operator", "name": "o", "controller": True}]}
+    last = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}
+    groups = [group("karpenter.sh", "v1alpha5", *versions), group("karpenter.k8s.aws", "v1alpha1")]
+    pool = {"template": {"spec": {"nodeClassRef": {"name": "default"}, "requirements": []}}}
+    return {
+        "/apis": (200, {"groups": groups}),
+        "/apis/karpenter.sh/v1alpha5/provisioners": listed(made("old", {"providerRef": {"name": "c"}})),
+        "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates": listed(made("c", {"amiFamily": "AL2"})),
+        **{f"/apis/karpenter.sh/{version}/nodepools": listed(made("p", pool)) for version in versions},
+        "/apis/apps/v1/deployments": listed(
+            made("kept", {"template": EVICT}, namespace="a", **last),
+            made("plain", {"template": {"spec": {"containers": []}}}, namespace="a"),
+            made("owned", {"template": EVICT}, namespace="a", **owned),
+        ),
+    }
+
+
+@pytest.mark.parametrize(("versions", "pools"), [(("v1beta1",), ["old", "p"]), (("v1", "v1beta1"), ["old"])])
+def test_a_cluster_is_read_without_files(tmp_path: Path, versions: tuple[str, ...], pools: list[str]) -> None:
+    """What changes is printed as manifests; what is in v1 already, is owned, or stays as it is, is not."""
+    with serving(cluster(*versions)) as server:
+        done = kerf("migrate", "-o", "json", "--kubeconfig", kubeconfig(tmp_path, server))
+
+    items = done.data["items"]
+    found = sorted((each["kind"], each["metadata"]["name"]) for each in items)
+    assert sorted([("EC2NodeClass", "c"), ("Deployment", "kept"), *(("NodePool", name) for name in pools)]) == found
+    (kept,) = (each for each in items if each["kind"] == "Deployment")
+    assert {"name": "kept", "namespace": "a"} == kept["metadata"]
+    assert {"karpenter.sh/do-not-disrupt": "true"} == kept["spec"]["template"]["metadata"]["annotations"]
+    assert all("status" not in each for each in items)
+
+
+def test_what_may_not_be_listed_is_left_out_with_a_note(tmp_path: Path) -> None:
+    """The rest is migrated."""
+    answers = cluster("v1beta1")
+    answers["/apis/karpenter.sh/v1alpha5/provisioners"] = 403, {"message": "not you"}
+    with serving(answers) as server:
+        done = kerf("migrate", "-o", "json", "--kubeconfig", kubeconfig(tmp_path, server))
+
+    assert "note: migrated without provisioners.karpenter.sh: " in done.stderr
+    assert "p" in [each["metadata"]["name"] for each in done.data["items"]]

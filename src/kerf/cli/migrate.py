@@ -17,6 +17,8 @@ from kerf.catalog.aws_types import AwsRow
 from kerf.catalog.select import AWS
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
+from kerf.cli.inputs.input import cluster_options, progress
+from kerf.cli.inputs.retired import read_retired
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted, table
@@ -39,10 +41,9 @@ _PROPOSALS = 3
     "--filename",
     "files",
     multiple=True,
-    required=True,
     metavar="FILE|DIR|-",
     shell_complete=a_file,
-    help="Manifests, or values of Karpenter's Helm chart.",
+    help="Manifests to read instead of a cluster, or values of Karpenter's Helm chart.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too.")
 @click.option("--region", metavar="REGION", help="Region by whose catalogue instance types are judged.")
@@ -50,14 +51,27 @@ _PROPOSALS = 3
     "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Form of the output."
 )
 @click.option("--report", metavar="FILE", shell_complete=a_file, help="Write the report there too, as JSON.")
-def migrate(files: tuple[str, ...], recursive: bool, region: str | None, output: str, report: str | None) -> int:
+@cluster_options
+def migrate(
+    files: tuple[str, ...],
+    recursive: bool,
+    region: str | None,
+    output: str,
+    report: str | None,
+    **cluster: str | None,
+) -> int:
     """Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.
 
-    Other kinds pass as they are, but for names of Karpenter's that have changed. Exit code 0 when nothing needs a look,
-    3 when something was not kept, is doubtful, or has to be filled in.
+    Of files other kinds pass as they are, but for names of Karpenter's that have changed. Without -f the cluster is
+    read: its retired objects, and the workloads in which such a name stands. Exit code 0 when nothing needs a look, 3
+    when something was not kept, is doubtful, or has to be filled in.
     """
-    documents = read_documents(files, sys.stdin, recursive=recursive)
-    made = migrated(documents, _offers(load_market(None, AWS, region)))
+    if files:
+        documents = read_documents(files, sys.stdin, recursive=recursive)
+    else:
+        with progress("reading the cluster"):
+            documents = read_retired(**cluster)
+    made = migrated(documents, _offers(load_market(None, AWS, region)), keeps_unchanged=bool(files))
     if report is not None:
         _write(report, made)
     if made.objects:

@@ -91,7 +91,7 @@ ACK_NODE_CLASSES = Resource(
 NODE_CLASSES = (KWOK_NODE_CLASSES, EC2_NODE_CLASSES, ECS_NODE_CLASSES, ACK_NODE_CLASSES)
 """Of the providers that are known; a cluster has those of its own cloud."""
 
-RUN, KWOK, ELECTION, READER, HAMI = "run", "kwok", "election", "reader", "hami"
+RUN, KWOK, ELECTION, READER, MIGRATE, HAMI = "run", "kwok", "election", "reader", "migrate", "hami"
 """Who needs an access: the controllers, the acted-out cloud, the leader election, a person with `kerf plan`, and our
 stand-in for HAMi."""
 DRY_RUN, DRY_RUN_ELECTION = "dry-run", "dry-run-election"

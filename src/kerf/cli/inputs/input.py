@@ -95,6 +95,11 @@ def input_options(command: _Command) -> _Command:
     return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
 
 
+def cluster_options(command: _Command) -> _Command:
+    """Which cluster, for a command that needs no more."""
+    return _decorated(command, _CLUSTER)
+
+
 def source_options(command: _Command) -> _Command:
     """The same without those that ask what would be: `--replicas` and `--watch`."""
     return _decorated(command, (*_FILES, *_CLUSTER))

@@ -11,7 +11,8 @@ permission; what only refines it is left out with a note.
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -85,6 +86,7 @@ _TEMPLATES = access("list", POD_TEMPLATES, by=READER)
 _SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)
 READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_OF_OTHERS, _TEMPLATES, *_SHARING, *USAGE_READS)
 """All that is asked of a cluster."""
+Found = TypeVar("Found")
 Cut = Callable[[Resource, bytes], bytes]
 """A page of a list to what is kept of it."""
 
@@ -105,7 +107,7 @@ class _Head(msgspec.Struct):
     metadata: Metadata
 
 
-class _Groups(msgspec.Struct):
+class Groups(msgspec.Struct):
     """The API groups that a server has."""
 
     class Group(msgspec.Struct):
@@ -153,16 +155,22 @@ def read_cluster(
 
     `cut` is given each page of objects before it is kept. Says on stderr what is left out. Raises ClusterUnreachable.
     """
+    read = partial(_read, cut=cut, with_usage=with_usage, with_history=with_history)
+    return connected(ClusterTarget(kubeconfig, context), read)
+
+
+def connected(target: ClusterTarget, read: Callable[[KubeClient], Coroutine[Any, Any, Found]]) -> Found:
+    """What `read` finds of the cluster. Raises ClusterUnreachable."""
     try:
-        return _run(_read(ClusterTarget(kubeconfig, context), cut, with_usage=with_usage, with_history=with_history))
+        return _run(_asked(target, read))
     except NoCluster as error:
         raise ClusterUnreachable(str(NoCluster(error.path, "--kubeconfig FILE, or -f for manifests"))) from error
     except (ApiError, msgspec.MsgspecError) as error:
         raise ClusterUnreachable(str(error)) from error
 
 
-def _run(reading: Coroutine[Any, Any, Cluster]) -> Cluster:
-    found: list[Cluster] = []
+def _run(reading: Coroutine[Any, Any, Found]) -> Found:
+    found: list[Found] = []
 
     async def main() -> None:
         # Not the result of the main task: at its end asyncio.run makes a repr of that, of the whole cluster.
@@ -172,17 +180,21 @@ def _run(reading: Coroutine[Any, Any, Cluster]) -> Cluster:
     return found[0]
 
 
-async def _read(target: ClusterTarget, cut: Cut, *, with_usage: bool, with_history: bool) -> Cluster:
+async def _asked(target: ClusterTarget, read: Callable[[KubeClient], Coroutine[Any, Any, Found]]) -> Found:
     client = await KubeClient.connect(target)
     try:
-        documents = await read_objects(client, cut)
-        metrics = await read_metrics(client) if with_usage else Metrics()
-        usage = [parse_json(page, f"{name}.json") for name, page in metrics.pages]
-        if with_history:
-            usage += await _history(client)
-        return Cluster(Documents.joined((documents, *usage)), client.namespace, metrics.problem)
+        return await read(client)
     finally:
         await client.close()
+
+
+async def _read(client: KubeClient, cut: Cut, *, with_usage: bool, with_history: bool) -> Cluster:
+    documents = await read_objects(client, cut)
+    metrics = await read_metrics(client) if with_usage else Metrics()
+    usage = [parse_json(page, f"{name}.json") for name, page in metrics.pages]
+    if with_history:
+        usage += await _history(client)
+    return Cluster(Documents.joined((documents, *usage)), client.namespace, metrics.problem)
 
 
 async def _history(client: KubeClient) -> list[Documents]:
@@ -196,10 +208,10 @@ async def _history(client: KubeClient) -> list[Documents]:
 
 async def read_objects(client: KubeClient, cut: Cut = _whole) -> Documents:
     """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there."""
-    reading = _Reading(client, cut)
+    reading = Reading(client, cut)
     found = [await reading.required(needed) for needed in _REQUIRED]
     found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
-    served = msgspec.json.decode(await client.fetch("/apis"), type=_Groups)
+    served = await reading.served()
     # A server looks at the role first, so that a vendor whose kinds are not even there would seem to be forbidden.
     found += [await reading.optional(each) for each in _OF_OTHERS if served.has(each.resource)]
     if served.has(PROVISIONING_REQUESTS):
@@ -208,12 +220,16 @@ async def read_objects(client: KubeClient, cut: Cut = _whole) -> Documents:
     return Documents.joined(found)
 
 
-class _Reading:
+class Reading:
     """Lists at one version: that of the first answer."""
 
-    def __init__(self, client: KubeClient, cut: Cut) -> None:
-        self._client, self._cut = client, cut
+    def __init__(self, client: KubeClient, cut: Cut, without: str = "planned without") -> None:
+        self._client, self._cut, self._without = client, cut, without
         self._version = ""
+
+    async def served(self) -> Groups:
+        """What the server has. Raises ApiError."""
+        return msgspec.json.decode(await self._client.fetch("/apis"), type=Groups)
 
     async def required(self, needed: Access) -> Documents:
         """All objects of a kind. Raises ClusterUnreachable where the cluster does not have it."""
@@ -233,7 +249,7 @@ class _Reading:
         except NotFound:
             return Documents()
         except Forbidden as error:
-            echo(f"note: planned without {wanted.resource}: {error}", err=True)
+            echo(f"note: {self._without} {wanted.resource}: {error}", err=True)
             return Documents()
 
     async def _listed(self, wanted: Access) -> Documents:

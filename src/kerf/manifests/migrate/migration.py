@@ -52,8 +52,10 @@ class _Work:
     classes: dict[str, tuple[New, list[New]]] = field(default_factory=dict)
 
 
-def migrate(documents: Documents, offers: Offers = everything_is_sold) -> Migration:
-    """Every document as today's API takes it. `offers` judges the instance types that pools name.
+def migrate(documents: Documents, offers: Offers = everything_is_sold, *, keeps_unchanged: bool = True) -> Migration:
+    """Every document as today's API takes it; without `keeps_unchanged` only those in which something changes.
+
+    `offers` judges the instance types that pools name.
 
     Raises DecodeErrors with all that cannot be read, among them retired kinds in a form that never was theirs, and
     InputError for values and manifests in one input, because no program takes both.
@@ -69,7 +71,7 @@ def migrate(documents: Documents, offers: Offers = everything_is_sold) -> Migrat
             errors.append(error)
     if errors:
         raise DecodeErrors(errors)
-    return _values(found) or _manifests(found, offers)
+    return _values(found) or _manifests(found, offers, keeps_unchanged=keeps_unchanged)
 
 
 def _values(found: list[tuple[Document, Object]]) -> Migration | None:
@@ -84,7 +86,7 @@ def _values(found: list[tuple[Document, Object]]) -> Migration | None:
     return Migration((values.from_values(old),), tuple(rows), is_values=True)
 
 
-def _manifests(found: list[tuple[Document, Object]], offers: Offers) -> Migration:
+def _manifests(found: list[tuple[Document, Object]], offers: Offers, *, keeps_unchanged: bool) -> Migration:
     classes = {_name(value) for _, value in found if value["kind"] in ("AWSNodeTemplate", node_class.KIND)}
     work = _Work(offers, classes)
     olds = [Old(document, value, []) for document, value in found]
@@ -93,9 +95,13 @@ def _manifests(found: list[tuple[Document, Object]], offers: Offers) -> Migratio
     for old, several in zip(olds, made, strict=True):
         if _is_converted(old.value):
             note_refused(old, several)
-    return Migration(
-        tuple(new for several in made for new in several), tuple(row for old in olds for row in _rows(old))
+    rows = tuple(row for old in olds for row in _rows(old))
+    kept = (
+        several
+        for old, several in zip(olds, made, strict=True)
+        if keeps_unchanged or old.rows or _is_converted(old.value)
     )
+    return Migration(tuple(new for several in kept for new in several), rows)
 
 
 def _is_converted(value: Object) -> bool:
