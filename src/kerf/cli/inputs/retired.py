@@ -1,7 +1,7 @@
 """What `kerf migrate` reads of a live cluster: retired kinds, their successors, and workloads that may name old keys.
 
-A server that was upgraded serves a NodePool in each version that its definition has. It is read in the newest, so an
-object that somebody has migrated is not migrated again.
+A server that was upgraded serves a NodePool in each version that its definition has. It is read in the newest, so a
+migrated object is not migrated again.
 """
 
 from collections.abc import Mapping, Sequence
