@@ -37,11 +37,13 @@ MAY_IMPORT = frozenset(
         "struct",
         "typing",
         "unicodedata",
+        "weakref",
         "yaml",
         "zoneinfo",
     }
 )
-"""`zoneinfo` reads the rules of time zones, which are data; `yaml` the text of ConfigMaps; `highspy` is the solver."""
+"""`zoneinfo` reads the rules of time zones, which are data; `yaml` the text of ConfigMaps; `highspy` is the solver;
+`weakref` remembers answers as long as they are in use."""
 MAY_NOT_NAME = frozenset({"open", "print", "input", "__import__", "eval", "exec", "compile", "breakpoint", "globals"})
 MAY_NOT_ASK = frozenset({"now", "utcnow", "today", "random", "perf_counter", "monotonic", "getenv", "environ"})
 """Attributes of modules that are allowed otherwise: clocks of `datetime`, chance of `numpy`."""

@@ -107,7 +107,7 @@ class _Head(msgspec.Struct):
     metadata: Metadata
 
 
-class Groups(msgspec.Struct):
+class ServedGroups(msgspec.Struct):
     """The API groups that a server has."""
 
     class Group(msgspec.Struct):
@@ -227,9 +227,9 @@ class Reading:
         self._client, self._cut, self._without = client, cut, without
         self._version = ""
 
-    async def served(self) -> Groups:
+    async def served(self) -> ServedGroups:
         """What the server has. Raises ApiError."""
-        return msgspec.json.decode(await self._client.fetch("/apis"), type=Groups)
+        return msgspec.json.decode(await self._client.fetch("/apis"), type=ServedGroups)
 
     async def required(self, needed: Access) -> Documents:
         """All objects of a kind. Raises ClusterUnreachable where the cluster does not have it."""
