@@ -34,7 +34,7 @@ def patches(site: Cluster, folder: Path, *arguments: str) -> list[str]:
 
 def tried(site: Cluster, command: str) -> str:
     """What the server says of a command in a dry run; it must take it."""
-    return site.plane.kubectl(*shlex.split(command)[1:], "--dry-run=server")
+    return site.plane.kubectl(*shlex.split(command)[1:], "--dry-run=server").stdout
 
 
 @pytest.mark.long
