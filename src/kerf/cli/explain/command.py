@@ -114,8 +114,8 @@ def _pods(wanted: Wanted, read: ReadInput) -> list[Pod]:
 
 
 def _named(wanted: Sequence[Wanted]) -> list[str]:
-    """How notes begin that are of one of these objects."""
-    return [f"{KINDS[one.kind][0]} {one.name}" for one in wanted if one.kind == "nodepool"]
+    """The NodePools among these objects."""
+    return [one.name for one in wanted if one.kind == "nodepool"]
 
 
 def _lines(found: list[Explanation], notes: Sequence[str]) -> Iterator[str]:

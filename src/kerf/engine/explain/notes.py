@@ -53,14 +53,18 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         found.append(
             f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
         )
-    found.extend(unserved_notes(snapshot.node_pools))
-    found.extend(_sharing_notes(snapshot))
-    if any(name.startswith(_GPU_RESOURCES) for pod in pending for name in pod.spec.requests):
-        found.extend(_label_notes(snapshot))
-        found.extend(_unknown_notes(snapshot, market))
+    found.extend(pool_notes(snapshot, market, pending))
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
     for cron_job in snapshot.cron_jobs:
         found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
+    return tuple(found)
+
+
+def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
+    """What an operator should know of the pools, and of their cards where one of the pods asks for any."""
+    found = [*unserved_notes(snapshot.node_pools), *_sharing_notes(snapshot)]
+    if any(name.startswith(_GPU_RESOURCES) for pod in pods for name in pod.spec.requests):
+        found += (*_label_notes(snapshot), *_unknown_notes(snapshot, market))
     return tuple(found)
 
 

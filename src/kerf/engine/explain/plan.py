@@ -1,6 +1,6 @@
 """A decision in words: every launch and refusal with its why, and what an operator should know beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,9 +11,10 @@ from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.groups import with_limits_for_all
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
-from kerf.engine.explain.notes import estimates, notes
+from kerf.engine.explain.notes import estimates, notes, pool_notes
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.world import World
+from kerf.model.causes import OfPool
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan, Unplaced
@@ -63,6 +64,18 @@ def caveats(decision: Decision, pods: Sequence[Pod]) -> tuple[str, ...]:
         *(why for _, why in _unmet(decision)),
         *notes(world.snapshot, world.market, pods),
         *estimates(launches),
+    )
+
+
+def pool_caveats(decision: Decision, names: Collection[str]) -> tuple[str, ...]:
+    """What an operator should know of these pools, whatever waits for them."""
+    world = decision.world
+    pools = tuple(pool for pool in world.snapshot.node_pools if pool.name in names)
+    of_supply = (note for note in world.supply.notes if isinstance(note, OfPool) and note.pool in names)
+    return (
+        *dict.fromkeys(map(cause_text, of_supply)),
+        *(why for pool, why in _unmet(decision) if pool in names),
+        *pool_notes(replace(world.snapshot, node_pools=pools), world.market, decision.pending),
     )
 
 
