@@ -1,0 +1,34 @@
+"""Random mixes of HAMi's pods on a real server: as planned, and as simulated."""
+
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cluster import cluster
+from tests.controlplane.test_following_plans import outcome
+from tests.mixes import in_order, mixed
+from tests.scenarios.test_mixes import played
+from tools.controlplane.server import Binaries
+
+TOGETHER = 20
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(20, 200, TOGETHER))])
+def test_mixes_are_placed_as_they_were_planned(binaries: Binaries, tmp_path: Path, first: int) -> None:
+    """Twenty at a time, each on a pool of its own and in one of four orders: the launches are the simulator's."""
+    mixes = [in_order(mixed(seed), seed % 4) for seed in range(first, first + TOGETHER)]
+    simulated = sum(played(tmp_path, mix).totals.launches for mix in mixes)
+    with cluster(binaries, with_hami=True) as site:
+        site.plane.apply([mix.pool for mix in mixes])
+        replica = site.start("--batch-idle=2s", "--batch-max=20s")
+        count = 0
+        for waves in zip_longest(*(mix.waves for mix in mixes), fillvalue=()):
+            count += sum(map(len, waves))
+            for pod in (pod for wave in waves for pod in wave):
+                site.plane.request("POST", PODS, pod).good("create a pod")
+            site.until(lambda count=count: count == len(site.pods("Running")), "all of them run", 120)  # type: ignore[misc]
+
+        assert simulated == len(site.created_claims())
+        assert 0 == outcome(replica, "other-node") + outcome(replica, "other-cards")
