@@ -33,7 +33,7 @@ def played(folder: Path, mix: Mix) -> SimulationReport:
 
 def elsewhere() -> float:
     """How many pods went to other nodes or cards than planned, since the tests began."""
-    return sum(PODS_FOLLOWED.labels(outcome=outcome)._value.get() for outcome in ("other-node", "other-cards"))
+    return sum(float(PODS_FOLLOWED.labels(outcome=each)._value.get()) for each in ("other-node", "other-cards"))
 
 
 @pytest.mark.parametrize(

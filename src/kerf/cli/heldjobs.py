@@ -11,8 +11,8 @@ from kerf.cli.inputs.wanted import is_of
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.windows.phases import Windows, is_held
 from kerf.manifests.decoded import Workload
-from kerf.model.causes import WindowClosed
 from kerf.model.times import duration_text
+from kerf.model.windows import WindowClosed
 
 _REMEDY = "put activeDeadlineSeconds into the pod template, where it counts from the start on a node"
 

@@ -10,11 +10,17 @@ from dataclasses import replace
 
 from kerf.engine.decision import Decision
 from kerf.model import events
-from kerf.model.causes import WindowQuotaExhausted
 from kerf.model.nodeclaim import FALSE, TRUE, Condition
 from kerf.model.plan import Admission, Eviction
 from kerf.model.times import instant_text
-from kerf.model.windows import ADMITTED, QUOTA_EXHAUSTED, CapacityWindow, Reservation, admitted_text
+from kerf.model.windows import (
+    ADMITTED,
+    QUOTA_EXHAUSTED,
+    CapacityWindow,
+    Reservation,
+    WindowQuotaExhausted,
+    admitted_text,
+)
 from kerf.ports import Clock, Conflict, EvictionBlocked, KubeWriter, NotFound, Recorder
 from kerf.state import ClusterState
 from kerf.telemetry import PODS_ADMITTED

@@ -15,23 +15,20 @@ from kerf.engine.headroom.bookings import Booking, bookings
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.remainder import Remainder
-from kerf.model.causes import (
-    Cause,
-    GroupBehind,
-    GroupIncomplete,
-    GroupInvalid,
-    GroupKind,
-    GroupName,
-    GroupShort,
-    MinimumUnreadable,
-    Name,
-)
+from kerf.model.causes import Cause, Name
 from kerf.model.groups import (
     COSCHEDULING,
     NATIVE,
     VOLCANO,
     CoschedulingGroup,
+    GroupBehind,
+    GroupIncomplete,
+    GroupInvalid,
     GroupKey,
+    GroupKind,
+    GroupName,
+    GroupShort,
+    MinimumUnreadable,
     NativeWorkload,
     VolcanoGroup,
     group_of,

@@ -6,14 +6,14 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 
 from dataclasses import dataclass
 
-from kerf.model.causes import Cause, Paced, WindowQuotaExhausted
+from kerf.model.causes import Cause, Paced
 from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
 from kerf.model.nodepool import NodePool
 from kerf.model.printable import one_line
 from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.model.schedules import local_text
 from kerf.model.times import instant_text
-from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow
+from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow, WindowQuotaExhausted
 
 NORMAL, WARNING = "Normal", "Warning"
 NOMINATED = "Nominated"

@@ -7,8 +7,9 @@ kueue.sigs.k8s.io/docs/tasks/run/plain_pods, kubernetes.io/docs/concepts/workloa
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from kerf.model.causes import MinimumUnreadable, Name, Quoted
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.pods import Pod
 
 POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
@@ -24,6 +25,73 @@ _REF = "workloadRef"
 OWN, COSCHEDULING, VOLCANO, KUEUE = "kerf.dev", "scheduling.x-k8s.io", "scheduling.volcano.sh", "kueue.x-k8s.io"
 NATIVE = "scheduling.k8s.io"
 """Kubernetes' own groups: `spec.workloadRef` of a pod names a Workload and a group of it."""
+
+
+class GroupKind(StrEnum):
+    """What makes pods belong together."""
+
+    GROUP = "group"
+    REQUEST = "ProvisioningRequest"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupName:
+    """A group of pods, or the request that asks for room for them."""
+
+    kind: GroupKind
+    name: Name
+
+    def __str__(self) -> str:
+        """As people read it: `group train`."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumUnreadable(Cause):
+    """What a pod says of how many pods its group needs: `got` is no number, or None where nothing stands there.
+
+    `key` stands beside the label `beside`.
+    """
+
+    key: Name
+    beside: Name
+    got: Quoted | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInvalid(Cause):
+    """The pods of a group do not say how many of them it needs, or say it in a way that cannot be read."""
+
+    group: GroupName
+    problem: MinimumUnreadable
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIncomplete(Cause):
+    """Fewer pods of the group are there than it needs."""
+
+    group: GroupName
+    there: int
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShort(Cause):
+    """Not enough pods of a group have room; `coming` are there that no scheduler has refused yet."""
+
+    group: GroupName
+    ready: int
+    least: int
+    coming: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBehind(Cause):
+    """The group has room only in the place of groups that go before it."""
+
+    group: GroupName
+    ready: int
+    least: int
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.constraints import NO_SCHEDULE, Requirements, Taint
 from kerf.model.nodeclaim import Condition
 from kerf.model.pods import Pod
@@ -28,6 +29,66 @@ FIRST_LEAD_S = 600
 """How long before its opening capacity is bought while no node of its pools has shown how long one takes."""
 WHOLE_CARD = 10_000
 """Shares of a card are counted in ten-thousandths."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowInvalid(Cause):
+    """The pod's window opens nothing."""
+
+    window: Name
+    problem: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNeverOpens(Cause):
+    """The schedule of the pod's window has no instant to come."""
+
+    window: Name
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClosed(Cause):
+    """The pod's window opens at `opens_s`, in `wait_s`."""
+
+    window: Name
+    opens_s: float
+    time_zone: Name
+    wait_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoWindowLabel(Cause):
+    """The gate waits for a window, and the pod lacks the label of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoWindowSelects(Cause):
+    """No window selects the pod's label; `there` are those that exist."""
+
+    label: Name
+    there: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowElsewhere(Cause):
+    """A window selects the label in other namespaces only."""
+
+    window: Name
+    namespaces: tuple[Name, ...]
+    namespace: Name
+
+
+@dataclass(frozen=True, slots=True)
+class WindowQuotaExhausted(Cause):
+    """The quota of the pod's window has less left than the pod would reserve, in ten-thousandths of a card-second.
+
+    `namespace` is whose quota it is; empty where all pods of the window share one.
+    """
+
+    window: Name
+    namespace: Name
+    left: int
+    wanted: int
 
 
 @dataclass(frozen=True)

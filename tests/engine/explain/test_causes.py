@@ -54,7 +54,7 @@ def types_in(annotation: Any) -> Iterator[Any]:
             yield from types_in(argument)
         return
     yield annotation
-    if is_dataclass(annotation) and annotation.__module__.endswith(".causes") and annotation is not Cause:
+    if is_dataclass(annotation) and annotation.__module__.endswith((".causes", ".groups")) and annotation is not Cause:
         for held in get_type_hints(annotation).values():
             yield from types_in(held)
 
@@ -113,7 +113,8 @@ def test_model_and_engine_declare_causes() -> None:
     found = {kind.__module__.removeprefix("kerf.") for kind in causes()}
 
     of_engine = {"engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"}
-    assert {"model.causes", "model.market", "model.rejections"} | of_engine == found
+    of_model = {"model.causes", "model.groups", "model.market", "model.rejections", "model.windows"}
+    assert of_model | of_engine == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 
 

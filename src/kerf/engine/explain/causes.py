@@ -12,6 +12,7 @@ from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
+from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, MinimumUnreadable
 from kerf.model.market import TriedAlone
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
@@ -20,7 +21,17 @@ from kerf.model.quantities import money_text, quantity_text
 from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
-from kerf.model.windows import WINDOW_GATE, WINDOW_LABEL
+from kerf.model.windows import (
+    WINDOW_GATE,
+    WINDOW_LABEL,
+    NoWindowLabel,
+    NoWindowSelects,
+    WindowClosed,
+    WindowElsewhere,
+    WindowInvalid,
+    WindowNeverOpens,
+    WindowQuotaExhausted,
+)
 
 _KEEPERS = {
     Keeper.WINDOW: "CapacityWindow",
@@ -311,39 +322,39 @@ def _(cause: causes.MostRoom) -> str:
 
 
 @words.register
-def _(cause: causes.WindowInvalid) -> str:
+def _(cause: WindowInvalid) -> str:
     return f"WindowInvalid: CapacityWindow {cause.window} opens nothing: {cause.problem}"
 
 
 @words.register
-def _(cause: causes.WindowNeverOpens) -> str:
+def _(cause: WindowNeverOpens) -> str:
     return f"WindowClosed: CapacityWindow {cause.window} never opens again"
 
 
 @words.register
-def _(cause: causes.WindowClosed) -> str:
+def _(cause: WindowClosed) -> str:
     when = local_text(cause.opens_s, cause.time_zone)
     return f"WindowClosed: CapacityWindow {cause.window} is closed and opens at {when}"
 
 
 @words.register
-def _(cause: causes.NoWindowLabel) -> str:
+def _(cause: NoWindowLabel) -> str:
     return f"WindowNotFound: its gate {WINDOW_GATE} waits for a window, and it has not the label of one"
 
 
 @words.register
-def _(cause: causes.NoWindowSelects) -> str:
+def _(cause: NoWindowSelects) -> str:
     return f"WindowNotFound: no CapacityWindow selects the pod (label {WINDOW_LABEL}={cause.label})"
 
 
 @words.register
-def _(cause: causes.WindowElsewhere) -> str:
+def _(cause: WindowElsewhere) -> str:
     where = f"selects it only in namespaces {', '.join(cause.namespaces)}, not in {cause.namespace}"
     return f"WindowNotFound: CapacityWindow {cause.window} {where}"
 
 
 @words.register
-def _(cause: causes.WindowQuotaExhausted) -> str:
+def _(cause: WindowQuotaExhausted) -> str:
     whose = f"namespace {cause.namespace}" if cause.namespace else "all its pods"
     left, wanted = _hours(cause.left), _hours(cause.wanted)
     return f"QuotaExhausted: CapacityWindow {cause.window} has {left} left for {whose}, the pod would reserve {wanted}"
@@ -357,30 +368,30 @@ def _hours(card_seconds: int) -> str:
 
 
 @words.register
-def _(cause: causes.MinimumUnreadable) -> str:
+def _(cause: MinimumUnreadable) -> str:
     if cause.got is None:
         return f"{cause.key}: expected a number of pods beside {cause.beside}, got none"
     return f"{cause.key}: expected a number of pods, 1 or more, got {brief(cause.got)}"
 
 
 @words.register
-def _(cause: causes.GroupInvalid) -> str:
+def _(cause: GroupInvalid) -> str:
     return cause_text(cause.problem)
 
 
 @words.register
-def _(cause: causes.GroupIncomplete) -> str:
+def _(cause: GroupIncomplete) -> str:
     there = "1 pod is" if cause.there == 1 else f"{cause.there} pods are"
     return f"{there} there, {cause.least} are needed"
 
 
 @words.register
-def _(cause: causes.GroupShort) -> str:
+def _(cause: GroupShort) -> str:
     return f"{cause.ready} of {cause.least} have room"
 
 
 @words.register
-def _(cause: causes.GroupBehind) -> str:
+def _(cause: GroupBehind) -> str:
     return f"{cause.ready} of {cause.least} have room only in the place of groups that go before it"
 
 
@@ -418,10 +429,10 @@ def _(cause: causes.PoolOffersNothing) -> str:
 def misfit_reason(misfit: Misfit) -> str:
     """The cause, or for a window its code."""
     codes = {
-        causes.WindowInvalid: "WindowInvalid",
-        causes.WindowClosed: "WindowClosed",
-        causes.WindowNeverOpens: "WindowClosed",
-        causes.WindowQuotaExhausted: "QuotaExhausted",
+        WindowInvalid: "WindowInvalid",
+        WindowClosed: "WindowClosed",
+        WindowNeverOpens: "WindowClosed",
+        WindowQuotaExhausted: "QuotaExhausted",
     }
     return codes.get(type(misfit.cause)) or cause_text(misfit.cause)
 
@@ -438,9 +449,9 @@ def missing_text(misfit: Misfit) -> str:
     match cause:
         case causes.LimitReached():
             return quantity_text(cause.resource, cause.more)
-        case causes.WindowClosed():
+        case WindowClosed():
             return duration_text(cause.wait_s)
-        case causes.WindowQuotaExhausted():
+        case WindowQuotaExhausted():
             return _hours(cause.wanted)
     return ", ".join(map(_lack_text, misfit.missing))
 

@@ -18,6 +18,7 @@ from kerf.engine.place.fit import nearest
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.causes import Cause, TargetKind, TargetName
+from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupKind, GroupShort
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.pods import Owner, Pod
 
@@ -137,17 +138,17 @@ def _reason(refusal: Refusal) -> Reason:
         lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
         text = f"{text}: {lacks or 'there is no node'}"
     if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
-        text = f"{causes.GroupKind.REQUEST} {cause.request}: {text}"
+        text = f"{GroupKind.REQUEST} {cause.request}: {text}"
     return Reason(refusal.stage or Stage.RESOURCES, text, refusal.misfits)
 
 
-_OF_GROUPS = (causes.GroupInvalid, causes.GroupIncomplete, causes.GroupShort, causes.GroupBehind)
+_OF_GROUPS = (GroupInvalid, GroupIncomplete, GroupShort, GroupBehind)
 
 
 def _of_group(cause: Cause, first: Reason | None) -> str:
     """What follows the group's name."""
     text = cause_text(cause)
-    if not isinstance(cause, causes.GroupShort):
+    if not isinstance(cause, GroupShort):
         return text
     return f"{text}: {first.text if first is not None else f'no scheduler has refused {cause.coming} others yet'}"
 

@@ -5,8 +5,7 @@ from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
-from kerf.model.causes import MinimumUnreadable
-from kerf.model.groups import KUEUE, KUEUE_COUNT, OWN, POD_GROUP, POD_GROUP_MIN, group_of, stated_min
+from kerf.model.groups import KUEUE, KUEUE_COUNT, OWN, POD_GROUP, POD_GROUP_MIN, MinimumUnreadable, group_of, stated_min
 
 
 @rule("KL065", "group-never-whole", Severity.WARNING, WORKLOADS)

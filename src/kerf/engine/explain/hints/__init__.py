@@ -19,7 +19,16 @@ from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
 from kerf.model.rejections import RejectedByScheduler
 from kerf.model.times import duration_text, instant_text
-from kerf.model.windows import WINDOW_LABEL
+from kerf.model.windows import (
+    WINDOW_LABEL,
+    NoWindowLabel,
+    NoWindowSelects,
+    WindowClosed,
+    WindowElsewhere,
+    WindowInvalid,
+    WindowNeverOpens,
+    WindowQuotaExhausted,
+)
 
 __all__ = ["Advice", "Situation", "advise", "hint_of"]
 
@@ -58,19 +67,19 @@ def hint_of(refusal: Refusal) -> Advice | None:
 
 def _window_hint(cause: causes.Cause) -> str:
     match cause:
-        case causes.WindowInvalid():
+        case WindowInvalid():
             return "mend the window"
-        case causes.WindowNeverOpens():
+        case WindowNeverOpens():
             return "give it a schedule that comes"
-        case causes.WindowClosed(wait_s=wait_s):
+        case WindowClosed(wait_s=wait_s):
             return f"it opens in {duration_text(wait_s)}"
-        case causes.NoWindowLabel():
+        case NoWindowLabel():
             return f"label the pods of its workload {WINDOW_LABEL} as a CapacityWindow selects"
-        case causes.NoWindowSelects(there=there):
+        case NoWindowSelects(there=there):
             return f"there is {', '.join(there) or 'none'}"
-        case causes.WindowElsewhere(namespace=namespace):
+        case WindowElsewhere(namespace=namespace):
             return f"add {namespace} to its namespaces"
-        case causes.WindowQuotaExhausted():
+        case WindowQuotaExhausted():
             return "a shorter activeDeadlineSeconds reserves less; what ended pods have not used comes back"
     return ""
 

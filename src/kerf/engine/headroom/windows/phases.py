@@ -8,25 +8,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.decision import Refusal
-from kerf.model.causes import (
-    Cause,
-    Name,
+from kerf.model.causes import Cause, Name, Quoted, TargetKind, TargetName
+from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import Pod, PodSpec
+from kerf.model.schedules import due_times
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.windows import (
+    ALLOW,
+    CLOSED,
+    OPEN,
+    PER_NAMESPACE,
+    WARMING,
+    WINDOW_GATE,
+    WINDOW_LABEL,
+    CapacityWindow,
     NoWindowLabel,
     NoWindowSelects,
-    Quoted,
-    TargetKind,
-    TargetName,
     WindowClosed,
     WindowElsewhere,
     WindowInvalid,
     WindowNeverOpens,
     WindowQuotaExhausted,
 )
-from kerf.model.plan import Misfit, Stage
-from kerf.model.pods import Pod, PodSpec
-from kerf.model.schedules import due_times
-from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.windows import ALLOW, CLOSED, OPEN, PER_NAMESPACE, WARMING, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 
 
 @dataclass(frozen=True, slots=True)
