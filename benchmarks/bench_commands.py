@@ -138,8 +138,8 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
 
 
-def _measured(arguments: list[str]) -> tuple[float, float]:
-    """(wall seconds, peak MiB) of one run of `kerf`."""
+def measured(arguments: list[str]) -> tuple[float, float]:
+    """(wall seconds, peak MiB) of one run of `kerf`, which must end with 0 or 3 and have read all."""
     start = time.perf_counter()
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen([_KERF, *arguments], stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=_limit)
@@ -158,7 +158,7 @@ def commands(pods: int = 1_000) -> Iterator[tuple[str, float]]:
     """`kerf nodes` and `kerf plan` of a cluster of `pods` pods of 8 KB; the best of three."""
     with _kubeconfig(pods) as path:
         for command in ("nodes", "plan"):
-            runs = [_measured([command, "--kubeconfig", str(path)]) for _ in range(_RUNS)]
+            runs = [measured([command, "--kubeconfig", str(path)]) for _ in range(_RUNS)]
             yield f"live_{command}_{pods}_s", min(seconds for seconds, _ in runs)
             yield f"live_{command}_{pods}_mib", min(mib for _, mib in runs)
 

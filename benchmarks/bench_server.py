@@ -2,8 +2,9 @@
 
 Kerf first buys one node for one ReplicaSet, with the real control plane and the acted-out cloud. Then all of it, node,
 NodeClaim, instance and pods, is stored as often as wanted under other names, so that what is read has the form that
-the server and Kerf gave it. Run as `python -m benchmarks.bench_server response`, `... start` or `... long-plan`: a
-process of its own for each set, which prints its figures as JSON. Needs the programs of `make controlplane`.
+the server and Kerf gave it. Run as `python -m benchmarks.bench_server response`, `... start`, `... commands` or
+`... long-plan`: a process of its own for each set, which prints its figures as JSON. Needs the programs of `make
+controlplane`.
 """
 
 import json
@@ -22,6 +23,7 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from benchmarks import live_objects
+from benchmarks.bench_commands import measured
 from benchmarks.long_plans import LongPlans, p99
 from kerf.controllers.conditions import digest
 from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, PODS_SEEN
@@ -256,6 +258,18 @@ def _beat(plane: ControlPlane, nodes: int, for_s: float) -> None:
         time.sleep(max(0.0, began + beats * _HEARTBEAT_S / nodes - now))
 
 
+def commands(nodes: int = 1_000, pods: int = 20) -> dict[str, float]:
+    """Seconds and MiB that commands take to look at a cluster of so many nodes with so many pods of 8 KB on each."""
+    figures: dict[str, float] = {}
+    with filled(nodes, pods) as installation:
+        plane = installation.plane
+        (pod, *_) = (each["metadata"]["name"] for each in plane.list("pods", "default"))
+        for command in (("plan",), ("nodes",), ("explain", f"pod/{pod}"), ("lint",)):
+            seconds, mib = measured([*command, f"--kubeconfig={plane.kubeconfig()}"])
+            figures |= {f"server_{command[0]}_s": seconds, f"server_{command[0]}_mib": mib}
+    return figures
+
+
 def long_plan(for_s: int = 15) -> dict[str, float]:
     """Seconds in which 99 of 100 probes of /readyz are answered while one plan is made, for 500 pods."""
     with TemporaryDirectory() as folder, hosted(programs(), with_hami=False) as plane:
@@ -287,6 +301,6 @@ def _peak_rss_mib(replica: Replica) -> float:
 
 
 if __name__ == "__main__":
-    measured: dict[str, Callable[..., dict[str, float]]]
-    measured = {"response": response, "start": start, "long-plan": long_plan}
-    print(json.dumps(measured[sys.argv[1]](*map(int, sys.argv[2:]))))
+    sets: dict[str, Callable[..., dict[str, float]]]
+    sets = {"response": response, "start": start, "commands": commands, "long-plan": long_plan}
+    print(json.dumps(sets[sys.argv[1]](*map(int, sys.argv[2:]))))

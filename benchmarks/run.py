@@ -143,6 +143,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "usage": partial(apart, "bench_usage", "history"),
         "server-response": partial(apart, "bench_server", "response"),
         "server-start": partial(apart, "bench_server", "start"),
+        "server-commands": partial(apart, "bench_server", "commands", 600),
         "server-long-plan": partial(apart, "bench_server", "long-plan", 300),
     }
 
