@@ -241,5 +241,5 @@ def test_an_older_server_takes_what_is_printed_for_it(binaries: Binaries, versio
         served = plane.request("GET", "/version").good("version")
         plane.kubectl("apply", "--server-side", "-f", "-", input=manifests(f"--kubernetes-version={version}"))
 
-        assert version == f"{served['major']}.{served['minor']}"
+        assert version == f"{served['emulationMajor']}.{served['emulationMinor']}"
         assert plane.get("PriorityClass", "kerf-opportunistic") is not None
