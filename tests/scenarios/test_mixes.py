@@ -8,12 +8,14 @@ import pytest
 from kerf.sim.course.report import SimulationReport
 from kerf.sim.course.scenario import read_scenario
 from kerf.sim.simulation import run
-from kerf.telemetry import PODS_FOLLOWED
+from kerf.telemetry import REGISTRY
 from tests.mixes import Mix, in_order, mixed
 
 SECOND_S = 300
 """When the second wave comes: the nodes of the first are up."""
 PLANS_WITHIN_S = 30
+FOLLOWED = "kerf_pods_followed_total"
+ELSEWHERE = ("other-node", "other-cards")
 ORDERS = 4
 PART = 10
 
@@ -31,9 +33,9 @@ def played(folder: Path, mix: Mix) -> SimulationReport:
     return run(read_scenario(str(path)))
 
 
-def elsewhere() -> float:
-    """How many pods went to other nodes or cards than planned, since the tests began."""
-    return sum(float(PODS_FOLLOWED.labels(outcome=each)._value.get()) for each in ("other-node", "other-cards"))
+def followed(*outcomes: str) -> float:
+    """How many pods of claims went so, since the tests began."""
+    return sum(REGISTRY.get_sample_value(FOLLOWED, {"outcome": each}) or 0 for each in outcomes)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +43,9 @@ def elsewhere() -> float:
 )
 def test_a_mix_is_placed_as_it_was_planned(tmp_path: Path, first: int) -> None:
     """In creation order and in three others: all run, each where it was planned, and nothing is bought later."""
+    as_planned = followed("as-planned")
     for mix, order in ((mixed(seed), order) for seed in range(first, first + PART) for order in range(ORDERS)):
-        before, report = elsewhere(), played(tmp_path, in_order(mix, order))
+        before, report = followed(*ELSEWHERE), played(tmp_path, in_order(mix, order))
         bought_s = [row.at_s % SECOND_S for row in report.rows if row.what == "claim created"]
 
         assert (0, 0) == (report.totals.pods_unplaced, report.totals.deletions + report.totals.evictions), (
@@ -50,4 +53,5 @@ def test_a_mix_is_placed_as_it_was_planned(tmp_path: Path, first: int) -> None:
             order,
         )
         assert max(bought_s) <= PLANS_WITHIN_S, (mix.name, order)
-        assert before == elsewhere(), (mix.name, order)
+        assert before == followed(*ELSEWHERE), (mix.name, order)
+    assert as_planned < followed("as-planned")

@@ -4,7 +4,7 @@ A server that was upgraded serves a NodePool in each version that its definition
 migrated object is not migrated again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from kerf.kube.resources import (
     access,
 )
 from kerf.manifests.live import decode_list
+from kerf.manifests.migrate.metadata import as_written
 from kerf.manifests.migrate.others import SETTINGS
 from kerf.manifests.read import Documents
 
@@ -40,22 +41,6 @@ _BETA = tuple(
 _KINDS = tuple(access("list", each, by=MIGRATE) for each in (*_OLD, NODE_POOLS, EC2_NODE_CLASSES, *_BETA))
 _CARRIERS = tuple(access("list", each, by=MIGRATE) for each in (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS))
 _SETTINGS = access("list", CONFIG_MAPS, names=(SETTINGS,), by=MIGRATE)
-_OF_THE_SERVER = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "ownerReferences",
-    "selfLink",
-)
-_OF_TOOLS = (
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "deployment.kubernetes.io/revision",
-    "deprecated.daemonset.template.generation",
-)
 
 
 def read_retired(kubeconfig: str | None, context: str | None) -> Documents:
@@ -83,19 +68,10 @@ def _manifests(resource: Resource, page: bytes) -> bytes:
     """A page of a list with its objects as their authors wrote them."""
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
     raws: Sequence[Object] = [msgspec.json.decode(item, type=Object) for item in decode_list(page).items]
-    items = [manifest({**head, **raw}) for raw in raws if not _is_controlled(raw)]
+    items = [as_written({**head, **raw}) for raw in raws if not _is_controlled(raw)]
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
 
 
 def _is_controlled(raw: Object) -> bool:
     owners = raw["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") for owner in owners)
-
-
-def manifest(raw: Mapping[str, Any]) -> Object:
-    """The object without its status and what a server and kubectl keep on it."""
-    metadata = {key: value for key, value in raw["metadata"].items() if key not in _OF_THE_SERVER}
-    annotations = {key: text for key, text in (metadata.pop("annotations", None) or {}).items() if key not in _OF_TOOLS}
-    if annotations:
-        metadata["annotations"] = annotations
-    return {**{key: value for key, value in raw.items() if key != "status"}, "metadata": metadata}

@@ -133,7 +133,10 @@ class Supply(Large):
     rest: Hashable = ()
     """All but the pools that an answer of `supply` depends on."""
     parts: "WeakValueDictionary[Hashable, _Part]" = field(default_factory=WeakValueDictionary)
-    """What single pools offer under these terms, shared with supplies that differ in other pools alone."""
+    """What single pools offer under these terms, by pool and the overlays that do not apply.
+
+    Shared with supplies that differ in their pools alone; a part is kept as long as one of them has it.
+    """
 
     @property
     def available(self) -> tuple[OfferedType, ...]:
@@ -228,6 +231,7 @@ class _Part:
 @dataclass(frozen=True)
 class _Collected:
     parts: tuple[_Part, ...]
+    """Held here alone: `Supply.parts` forgets a part that no supply has any more."""
     available: tuple[OfferedType, ...]
     unavailable: tuple[OfferedType, ...]
     problems: tuple[tuple[str, Cause], ...]

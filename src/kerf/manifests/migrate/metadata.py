@@ -1,6 +1,9 @@
 """What every object of Kubernetes has beside its spec, and what of it a manifest may not have."""
 
-from kerf.manifests.migrate.objects import New, Old
+from collections.abc import Mapping
+from typing import Any
+
+from kerf.manifests.migrate.objects import New, Object, Old
 from kerf.manifests.schema import Path
 
 _SERVER = (
@@ -16,6 +19,8 @@ _SERVER = (
 _WRITTEN = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
+        "deployment.kubernetes.io/revision",
+        "deprecated.daemonset.template.generation",
         "karpenter.sh/provisioner-hash",
         "karpenter.sh/nodepool-hash",
         "karpenter.sh/nodepool-hash-version",
@@ -26,13 +31,22 @@ _WRITTEN = frozenset(
         "compatibility.karpenter.sh/v1beta1-nodeclass-reference",
     }
 )
-"""Annotations that kubectl and Karpenter write."""
+"""Annotations that kubectl, Kubernetes and Karpenter write."""
 RENAMED = {
     "karpenter.sh/provisioner-name": "karpenter.sh/nodepool",
     "karpenter.sh/do-not-evict": "karpenter.sh/do-not-disrupt",
     "karpenter.sh/do-not-consolidate": "karpenter.sh/do-not-disrupt",
 }
 """Labels and annotations that have another name since 0.32 (its upgrade notes)."""
+
+
+def as_written(raw: Mapping[str, Any]) -> Object:
+    """An object of a server as its author wrote it: without its status and what servers, kubectl and Karpenter add."""
+    kept = {key: value for key, value in raw["metadata"].items() if key not in _SERVER}
+    noted = {key: text for key, text in (kept.pop("annotations", None) or {}).items() if key not in _WRITTEN}
+    if noted:
+        kept["annotations"] = noted
+    return {**{key: value for key, value in raw.items() if key != "status"}, "metadata": kept}
 
 
 def metadata(old: Old, new: New) -> None:
