@@ -1,5 +1,7 @@
 """A pin of ours that keeps its pod from the place that it could have is taken away at once, and no other."""
 
+import json
+
 import pytest
 
 from kerf.controllers.pins import Pins
@@ -9,7 +11,7 @@ from kerf.engine.world import World
 from kerf.model.gpu import Slice
 from kerf.model.plan import Cost, NodePlacement, PlacedPod
 from kerf.testing.builders import a_market
-from tests.controllers.cluster import Cluster, pod
+from tests.controllers.cluster import Cluster, pod, pool
 from tests.sim.world import START_S
 
 USE, PINNED = "nvidia.com/use-gpuuuid", "kerf.dev/pinned"
@@ -31,6 +33,17 @@ def test_a_pin_ends_when_the_plan_finds_another_card(cluster: Cluster, card: str
     placed(cluster, card)
 
     assert is_kept == (USE in cluster.pod().annotations)
+
+
+@pytest.mark.parametrize(("node", "kept"), [("node-1", {"default/p": [0]}), ("node-2", {})], ids=["same", "another"])
+def test_a_claim_promises_what_the_plan_has_now(cluster: Cluster, node: str, kept: dict[str, list[int]]) -> None:
+    """Or it would pin the pod to the card again that another has taken."""
+    promise = {"kerf.dev/planned-pods": json.dumps({"default/p": [1]}), "kerf.dev/follow": "pin"}
+    cluster.put(pool(), pod(annotations={USE: "GPU-a", PINNED: str(START_S)}))
+    cluster.joined(cluster.claimed(reached=("Launched", "Registered"), node_name=node, annotations=promise), name=node)
+    placed(cluster, "GPU-b")
+
+    assert kept == json.loads(cluster.claim().annotations["kerf.dev/planned-pods"])
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def of_any_size(kind: str, count: int, chance: Random) -> list[Json]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("latencies", [LATENCIES, UNEVEN], ids=["even", "uneven"])
-@pytest.mark.parametrize(("kind", "count"), [("cpu", 200), ("cpu", 1000), ("slices", 200)])
+@pytest.mark.parametrize(("kind", "count"), [("cpu", 200), ("cpu", 1000), ("slices", 200), ("slices", 1000)])
 def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: int, latencies: dict[str, str]) -> None:
     """Pods of random sizes come while Kerf runs: it buys what one plan of all buys, at most a node more.
 

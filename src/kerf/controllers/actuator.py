@@ -38,8 +38,7 @@ from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Repartition
 from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
-from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
-from kerf.sharing.hami.pinning import pinned_cards, unpinned
+from kerf.ports import AlreadyExists, Clock, KubeWriter, NotFound, Recorder
 from kerf.state import ClusterState
 from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED
 
@@ -141,8 +140,7 @@ class Actuator:
         Pins first: one whose card has been taken by another pod keeps its own from the place that was found instead.
         """
         snapshot, launches = decision.world.snapshot, decision.launches
-        for placed in (*(p.pod for p in decision.placements), *(p for launch in launches for p in launch.pods)):
-            await self._unpin(placed)
+        await self._latest.let_move(decision)
         for relabel in decision.relabels:
             await self._relabel(relabel, snapshot.taken_at_s)
         await self.replace(launches, snapshot)
@@ -192,17 +190,6 @@ class Actuator:
         again = again.with_condition(Condition(READY, UNKNOWN, "Relabelled", text, now_s))
         self._state.note(await self._writer.update_node_claim_status(again))
         self._recorder.record(events.relabelled(node.name, why_relabelled(relabel)))
-
-    async def _unpin(self, placed: PlacedPod) -> None:
-        pod = self._state.pod(placed.pod)
-        cards = pinned_cards(pod) if pod is not None else frozenset()
-        if pod is None or not cards or cards == {part.device_id for part in placed.slices}:
-            return
-        try:
-            await self._writer.annotate_pod(pod, unpinned())
-        except (Conflict, NotFound):
-            # It is gone, or another by now.
-            return
 
     async def _create(self, claim: NodeClaim) -> NodeClaim:
         try:

@@ -17,6 +17,7 @@ from kerf.model.plan import PIN, REPLAY, RESERVE, PlacedPod
 from kerf.model.pods import Pod
 from kerf.model.promises import Promises, read, written
 from kerf.ports import Conflict, KubeWriter, NotFound
+from kerf.sharing.hami.pinning import pinned_cards, unpinned
 from kerf.state import ClusterState
 
 
@@ -51,6 +52,41 @@ class LatestPlan:
                 on_claims.setdefault(place.claim, []).append(place)
         for name, kept in sorted(on_claims.items()):
             await self._promise(name, kept)
+
+    async def let_move(self, decision: Decision) -> None:
+        """Take the pins from pods that have another place now, and their promises from claims that pinned them.
+
+        A pin whose card another pod has taken would keep its own from the place that was found instead, and a claim
+        that goes on to promise the card would hold the pod or pin it there again.
+        """
+        nodes = {place.pod.pod: place.node for place in decision.placements}
+        placed = (*(place.pod for place in decision.placements), *(p for each in decision.launches for p in each.pods))
+        for each in placed:
+            pod = self._state.pod(each.pod)
+            cards = pinned_cards(pod) if pod is not None else frozenset()
+            if pod is None or not cards or cards == {part.device_id for part in each.slices}:
+                continue
+            for claim in self._state.claims_for(pod.key):
+                await self._move(claim, each, nodes.get(pod.key, ""))
+            try:
+                await self._writer.annotate_pod(pod, unpinned())
+            except (Conflict, NotFound):
+                # It is gone, or another by now.
+                continue
+
+    async def _move(self, claim: NodeClaim, placed: PlacedPod, node: str) -> None:
+        """Promise the pod the cards that it has now on the claim's node, or none where it goes elsewhere."""
+        if claim.annotations.get(FOLLOW) != PIN or claim.is_true(INITIALIZED) or claim.is_deleting:
+            return
+        pods = {key: cards for key, cards in read(claim.annotations).pods.items() if key != placed.pod}
+        if node and node == claim.node_name:
+            pods[placed.pod] = placed.cards
+        changed = replace(claim, annotations={**claim.annotations, **written(Promises(pods))})
+        try:
+            self._state.note(await self._writer.update_node_claim(changed))
+        except (Conflict, NotFound):
+            # The next plan looks again.
+            return
 
     def _places(self, decision: Decision) -> Iterable[_Place]:
         """Of the pods that wait for nodes to be; the claim of those that are bought for now has no name here."""

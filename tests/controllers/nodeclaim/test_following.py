@@ -150,6 +150,47 @@ def test_pods_whose_order_matters_come_in_turns_to_a_reserved_node(cluster: Clus
     assert (True, ()) == (cluster.claim().is_true("Initialized"), cluster.node().taints)
 
 
+BOOKED = {"hami.io/vgpu-node": "node-1", "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,1000,0:;"}
+"""What HAMi writes before it binds."""
+
+
+def test_a_later_turn_waits_until_a_booked_pod_is_bound(cluster: Cluster) -> None:
+    """HAMi forgets a booking whose binding fails, and by then the others would have taken what the pod needs."""
+    shared = [DeviceState(f"GPU-{name}", i, "NVIDIA-A10G", 22888, slots=10) for i, name in enumerate("ab")]
+    cluster.put(a_slice("bb"), a_slice("aa", cores=50), a_slice("ab", cores=50))
+    joins(cluster, on_its_way(cluster, "pin", bb=[0], aa=[0], ab=[0]))
+    cluster.change("Node", "node-1", metadata={"annotations": {REGISTER: register_annotation(shared)}})
+    cluster.change("Pod", "bb", metadata={"annotations": BOOKED})
+    cluster.at(5)
+    assert "kerf-card-on-its-way" == notes(cluster, "aa")[USE]
+
+    cluster.at(6, lambda: cluster.api.bind("default", "bb", "node-1"))
+    assert "GPU-a" == notes(cluster, "aa")[USE]
+
+
+def test_a_node_with_pins_is_reserved_until_its_pods_are_bound(cluster: Cluster) -> None:
+    """Pods of a later plan carry no pin, and HAMi would give them the cards."""
+    cluster.put(a_slice("p"), a_slice("other"))
+    joins(cluster, on_its_way(cluster, "pin", p=[0]))
+    registers(cluster)
+    assert RESERVED == state(cluster)
+    assert [("gpu-1",), ()] == [cluster.pod(name).reserved_for for name in ("p", "other")]
+
+    cluster.at(1, lambda: cluster.api.bind("default", "p", "node-1"))
+    assert OPEN == state(cluster)
+
+
+def test_a_pod_that_was_freed_for_another_place_is_not_held_again(cluster: Cluster) -> None:
+    """The plan took its pin away while the node was open already: held, it could go nowhere."""
+    cluster.put(a_slice("p"), a_slice("q"))
+    joins(cluster, on_its_way(cluster, "pin", p=[0], q=[0]))
+    registers(cluster)
+    cluster.change("Pod", "p", metadata={"annotations": {USE: None, PINNED: None, "hami.io/vgpu-node": "other"}})
+    cluster.at(5)
+
+    assert USE not in notes(cluster)
+
+
 def test_a_users_own_wish_stands(cluster: Cluster) -> None:
     """A pod that names a card itself is not pinned, and not told that it was."""
     cluster.put(pod(annotations={USE: "GPU-mine"}))
@@ -158,7 +199,7 @@ def test_a_users_own_wish_stands(cluster: Cluster) -> None:
     registers(cluster)
 
     assert ({USE: "GPU-mine"}, []) == (notes(cluster), cluster.said("Pinned"))
-    assert cluster.claim().is_true("Initialized")
+    assert RESERVED == state(cluster)
 
 
 @pytest.mark.parametrize("changed", [pod(node="other"), pod("another")], ids=["has a place", "is gone"])

@@ -2,9 +2,8 @@
 
 A node whose plan needs following is cordoned from its registration until its cards are there. HAMi looks at cards and
 picks among equal nodes at random, so there the pods are pinned to cards (`nvidia.com/use-gpuuuid`, marked
-`kerf.dev/pinned` as ours) and the node is opened. kube-scheduler counts what it gives out itself; what it lacks is who
-may go where. So any other node becomes reserved in the write that ends its cordon: a taint keeps off all pods but those
-of the plan, which get a toleration of it, until they have their places.
+`kerf.dev/pinned` as ours). Neither scheduler knows who may go where. So a node becomes reserved in the write that ends
+its cordon: a taint keeps off all pods but those of the plan, which get a toleration of it, until they have their places.
 """
 
 import json
@@ -141,8 +140,11 @@ class Following:
         return tuple(claim.name for claim in claims if claim.uid in self._openings)
 
     async def hold(self, claim: NodeClaim) -> None:
-        """Keep the pods that will be pinned off the cards that are planned for others, until their own are there."""
-        if claim.annotations.get(FOLLOW) != PIN:
+        """Keep the pods that will be pinned off the cards that are planned for others, until their own are there.
+
+        Once the node opens nothing is held anew: a pod that is free by then has found another place.
+        """
+        if claim.annotations.get(FOLLOW) != PIN or not is_to_open(claim, self._state.node_of(claim)):
             return
         change = hold(self._ports.clock.now_s())
         for key in sorted(read(claim.annotations).pods):
@@ -242,10 +244,11 @@ class Following:
             self._state.note(await self._ports.writer.update_node(opened))
 
     async def _pin(self, claim: NodeClaim, node: Node) -> float | None:
-        """Pin the pods that are not; None once all pins have come back by the watch, so the scheduler has them.
+        """Pin the pods that are not; once all pins have come back by the watch the scheduler has them.
 
-        Where the order of the pods matters, only those of the next turn are pinned. The others stay off every card, and
-        the node is reserved until the last of them is bound.
+        The node is reserved until the last of them is bound: pods of later plans are not pinned, and would take the
+        cards. Where the order of the pods matters, only those of the next turn are pinned, and the others stay off
+        every card.
         """
         is_reserved = reservation(claim.name) in node.taints
         next_turns = self._turns(claim, node)
@@ -258,18 +261,24 @@ class Following:
         opening = self._openings.setdefault(claim.uid, _Opening(now_s, marked))
         if marked and not is_reserved and now_s < opening.since_s + _LONGEST_S:
             return _AGAIN_S
-        return await self._reserve(claim, node) if is_reserved or len(next_turns) > 1 else None
+        return await self._reserve(claim, node) if is_reserved or next_turns else None
 
     def _turns(self, claim: NodeClaim, node: Node) -> tuple[tuple[Pod, ...], ...]:
-        """The planned pods that wait for cards which are there, in the turns in which they can have them."""
+        """The planned pods that wait for cards which are there, in the turns in which they can have them.
+
+        The first turn is empty while a pod of it is booked and not bound. HAMi forgets a booking whose binding fails,
+        so a pod that came after it could have taken its card by then.
+        """
         family, joined = self._state.family_of(node, claim), self._state.cluster_node(node.name)
         devices = joined.devices if joined is not None else ()
         there = {device.index for device in devices}
         plan = {key: frozenset(cards) for key, cards in read(claim.annotations).pods.items()}
         pods = (self._state.pod(key) for key, cards in plan.items() if cards <= there)
+        pending = [pod for pod in pods if pod is not None and pod.is_pending]
         # What HAMi has booked for a pod is among what is used of the cards.
-        waiting = [pod for pod in pods if pod is not None and pod.is_pending and not family.booked_node(pod)]
-        return turns(family, devices, node, plan, waiting)
+        waiting = [pod for pod in pending if not family.booked_node(pod)]
+        found = turns(family, devices, node, plan, waiting)
+        return ((), *found) if any(family.booked_node(pod) == node.name for pod in pending) else found
 
     async def _pinned(self, claim: NodeClaim, node: Node, pods: Iterable[Pod]) -> int:
         """How many of the pods had to be pinned."""
