@@ -3,7 +3,7 @@
 A node whose plan needs following is cordoned from its registration until its cards are there. HAMi looks at cards and
 picks among equal nodes at random, so there the pods are pinned to cards (`nvidia.com/use-gpuuuid`, marked
 `kerf.dev/pinned` as ours). Neither scheduler knows who may go where. So a node becomes reserved in the write that ends
-its cordon: a taint keeps off all pods but those of the plan, which get a toleration of it, until they have their places.
+its cordon: a taint keeps off all pods but those of the plan, which tolerate it, until they have their places.
 """
 
 import json

@@ -4,6 +4,7 @@ A plan that the scheduler will not follow is no plan. Nodes come up in any order
 scheduler likes, so that `replay` is promised only where every order leads to an equal result.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,7 +17,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
 from kerf.engine.place.turns import turns
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import group_of
 from kerf.model.plan import PIN, REPLAY, RESERVE, Launch
 from kerf.model.pods import Pod
@@ -102,7 +103,7 @@ def _crossing(indexes: Sequence[int], bought: Sequence[Bought]) -> bool:
 
 
 def _replays(indexes: Sequence[int], bought: Sequence[Bought], shapes: Sequence[Shape]) -> bool:
-    """Whether the real scheduler ends with the planned loads, however nodes and pods come."""
+    """Whether the real scheduler ends with the planned loads on the planned cards, however nodes and pods come."""
     if not indexes or not _crossing(indexes, bought):
         return True
     offered_types = {id(bought[i].load.offered) for i in indexes}
@@ -110,11 +111,15 @@ def _replays(indexes: Sequence[int], bought: Sequence[Bought], shapes: Sequence[
     if len(offered_types) > 1 or pods * len(indexes) > _MOST_TRIES:
         return False
     orders = _Orders(bought[indexes[0]].load.offered, shapes)
-    return orders.all_lead_to(sorted(bought[i].load.counts for i in indexes))
+    loads = (bought[i].load for i in indexes)
+    return orders.all_lead_to(Counter((load.counts, load.room.devices) for load in loads))
 
 
 _Node = tuple[tuple[int, ...], int]
 """How many pods of each shape a node has, and the number of the room that is left."""
+
+_Full = tuple[tuple[int, ...], tuple[DeviceState, ...]]
+"""How many pods of each shape a node has, and its cards."""
 
 
 class _Moment(NamedTuple):
@@ -139,21 +144,23 @@ class _Orders:
         self._numbers = {offered.room: 0}
         self._fits: dict[tuple[int, int], tuple[float, int] | None] = {}
 
-    def all_lead_to(self, planned: Sequence[tuple[int, ...]]) -> bool:
-        """Whether each ends with these loads; False also where there are too many orders to tell."""
-        waiting = tuple(map(sum, zip(*planned, strict=True)))
-        to_see, seen = [_Moment((), waiting, len(planned))], set()
+    def all_lead_to(self, planned: Counter[_Full]) -> bool:
+        """Whether each ends with these nodes; False also where there are too many orders to tell."""
+        waiting = tuple(map(sum, zip(*(counts for counts, _ in planned.elements()), strict=True)))
+        to_see, seen = [_Moment((), waiting, planned.total())], set()
         while to_see:
             moment = to_see.pop()
             if moment in seen:
                 continue
             seen.add(moment)
             after = list(self._after(moment))
-            ends_otherwise = not after and [counts for counts, _ in moment.nodes] != planned
-            if ends_otherwise or self._tries > _MOST_TRIES:
+            if self._tries > _MOST_TRIES or not (after or planned == Counter(map(self._full, moment.nodes))):
                 return False
             to_see += after
         return True
+
+    def _full(self, node: _Node) -> _Full:
+        return node[0], self._rooms[node[1]].devices
 
     def _after(self, moment: _Moment) -> Iterator[_Moment]:
         nodes, waiting, coming = moment
