@@ -50,6 +50,7 @@ from kerf.kube.resources import (
 )
 from kerf.kube.usage import READS as USAGE_READS
 from kerf.kube.usage import Metrics, read_checkpoints, read_metrics
+from kerf.manifests.clusterdump.trim import trimmed
 from kerf.manifests.read import Documents, parse_json
 from kerf.model.large import Large
 from kerf.ports import NotFound
@@ -91,8 +92,14 @@ Cut = Callable[[Resource, bytes], bytes]
 """A page of a list to what is kept of it."""
 
 
-def _whole(_resource: Resource, page: bytes) -> bytes:
-    return page
+def _read_fields(resource: Resource, page: bytes) -> bytes:
+    """Half of what a cluster sends is never read, and all of it in memory would be gigabytes."""
+    return trimmed(resource.kind, page)
+
+
+def but_pods_whole(resource: Resource, page: bytes) -> bytes:
+    """For lint, which looks at fields that nothing else reads; what workloads make has none that they have not."""
+    return trimmed(resource.kind, page) if resource in (PODS, REPLICA_SETS) else page
 
 
 class _Head(msgspec.Struct):
@@ -149,7 +156,7 @@ def read_cluster(
     *,
     with_usage: bool = False,
     with_history: bool = False,
-    cut: Cut = _whole,
+    cut: Cut = _read_fields,
 ) -> Cluster:
     """Everything that a plan needs of a cluster; also what its pods and nodes use, and the checkpoints of that.
 
@@ -206,7 +213,7 @@ async def _history(client: KubeClient) -> list[Documents]:
     return [parse_json(page, "kerf-usage.json") for page in pages]
 
 
-async def read_objects(client: KubeClient, cut: Cut = _whole) -> Documents:
+async def read_objects(client: KubeClient, cut: Cut = _read_fields) -> Documents:
     """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there."""
     reading = Reading(client, cut)
     found = [await reading.required(needed) for needed in _REQUIRED]

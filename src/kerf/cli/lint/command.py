@@ -104,9 +104,9 @@ def _explain(code: str) -> int:
 def _read(files: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Documents, dict[str, str]]:
     """The documents, and the texts of the files they are in, in their order; none of a cluster."""
     if not files:
-        from kerf.cli.inputs.live import read_cluster
+        from kerf.cli.inputs.live import but_pods_whole, read_cluster
 
-        return read_cluster(flags["kubeconfig"], flags["context"]).documents, {}
+        return read_cluster(flags["kubeconfig"], flags["context"], cut=but_pods_whole).documents, {}
     piped = sys.stdin.buffer.read().decode("utf-8", "replace") if "-" in files else ""
     parts = [
         parse(piped, _STDIN) if file == "-" else read_documents((file,), sys.stdin, recursive=flags["recursive"])
