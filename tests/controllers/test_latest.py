@@ -39,6 +39,23 @@ def test_without_following_nothing_is_written(cluster: Cluster) -> None:
     assert (["p0"], "replay") == planned(cluster, 0, 20, 40, follow="off")
 
 
+def test_a_node_is_reserved_once_pods_of_another_kind_wait(cluster: Cluster) -> None:
+    """Open to all, it would go to whichever the scheduler tries first, and the one that it was bought for would wait."""
+    cluster.put(pool(types=QUARTERS))
+    settings = cluster.settings
+    cluster.start(Provisioning(cluster.state, cluster.ports, cluster.book, cluster.actuator, settings))
+    cluster.put(pod("first"))
+    cluster.at(5)
+    (claim,) = cluster.names("NodeClaim")
+    assert "replay" == cluster.claim(claim).annotations["kerf.dev/follow"]
+
+    cluster.put(pod("other", limits={"nvidia.com/gpu": 3}))
+    cluster.at(12)
+    notes = cluster.claim(claim).annotations
+    assert "reserve" == notes["kerf.dev/follow"]
+    assert ["default/first"] == list(json.loads(notes["kerf.dev/planned-pods"]))
+
+
 def test_a_promise_is_written_once(cluster: Cluster) -> None:
     """The same plan, made again, writes nothing."""
     planned(cluster, 0, 20, 40)

@@ -52,6 +52,20 @@ class LatestPlan:
                 on_claims.setdefault(place.claim, []).append(place)
         for name, kept in sorted(on_claims.items()):
             await self._promise(name, kept)
+        for name in self._beside_others(places):
+            await self._promise(name, ())
+
+    def _beside_others(self, places: Iterable[_Place]) -> list[str]:
+        """The claims whose nodes would be open to all, and take pods of another kind that has come since."""
+        kinds: dict[str, set[Hashable]] = {}
+        fresh = set[Hashable]()
+        for place in places:
+            held = self._state.claim(place.claim) if place.claim else None
+            if held is not None and place.placed.pod in read(held.annotations).pods:
+                kinds.setdefault(place.claim, set()).add(place.peers)
+            else:
+                fresh.add(place.peers)
+        return sorted(name for name, own in kinds.items() if fresh - own)
 
     async def let_move(self, decision: Decision) -> None:
         """Take the pins from pods that have another place now, and their promises from claims that pinned them.

@@ -7,6 +7,7 @@ from functools import partial
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
+from kerf.engine.buy.following import Coming
 from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, Options
@@ -115,8 +116,7 @@ def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     """Nodes for the pods that have found no place: first those for everybody, then those of each window alone."""
     snapshot, supply = made.world.snapshot, made.world.supply
     taints = {window.name: window.taint for window in snapshot.windows}
-    on_their_way = (node.claim for node in snapshot.nodes if node.claim is not None and not node.is_initialized)
-    coming = {claim.annotations.get(FOLLOW, "") for claim in on_their_way}
+    coming = _coming(made)
     refusals: list[Refusal] = []
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
@@ -127,6 +127,15 @@ def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
         made.bought_for.update(pod.key for node in nodes for pod in node.pods)
         refusals += made.left_over(left, purchase, made.trial, made.ledger)
     return tuple(refusals)
+
+
+def _coming(made: Outcome) -> Coming:
+    """What is on its way: how its plans are followed, and which pods have their places there."""
+    nodes = [node for node in made.world.snapshot.nodes if node.claim is not None and not node.is_initialized]
+    names = {node.name for node in nodes}
+    keys = {key for key, placement in made.places.found.items() if placement.node in names}
+    pods = tuple(pod for pod in made.waiting.pods if pod.key in keys) if keys else ()
+    return Coming(frozenset(node.claim.annotations.get(FOLLOW, "") for node in nodes if node.claim), pods)
 
 
 def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:

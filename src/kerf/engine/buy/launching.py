@@ -3,11 +3,11 @@
 The pods of a shape are dealt out in queue order, so that the same pods come on the same nodes for the same snapshot.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, Purchase, charge, named
-from kerf.engine.buy.following import Bought, with_follow
+from kerf.engine.buy.following import Bought, Coming, with_follow
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Shape
@@ -38,7 +38,7 @@ def launches_of(
     shapes: Sequence[Shape],
     available: tuple[World, Ledger],
     options: Options,
-    coming: Collection[str],
+    coming: Coming,
     first: int,
 ) -> tuple[tuple[Launch, ...], list[Bought]]:
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
