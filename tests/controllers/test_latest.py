@@ -40,7 +40,7 @@ def test_without_following_nothing_is_written(cluster: Cluster) -> None:
 
 
 def test_a_node_is_reserved_once_pods_of_another_kind_wait(cluster: Cluster) -> None:
-    """Open to all, it would go to whichever the scheduler tries first, and the one that it was bought for would wait."""
+    """Open to all, it would go to the pod that the scheduler tries first, and its own would wait."""
     cluster.put(pool(types=QUARTERS))
     settings = cluster.settings
     cluster.start(Provisioning(cluster.state, cluster.ports, cluster.book, cluster.actuator, settings))

@@ -48,7 +48,7 @@ def test_every_form_has_its_type(kind: str) -> None:
     "text", [b"{", b"[]", b'{"items": [1]}', b'{"items": [{"metadata": 7}]}', b"[" * 5000], ids=lambda text: text[:9]
 )
 def test_a_page_with_a_mistake_stays_as_it_is(text: bytes) -> None:
-    """Whoever decodes it says what is wrong, and where."""
+    """The decoder says what is wrong, and where."""
     assert text == trimmed("Pod", text)
 
 

@@ -142,7 +142,7 @@ class Following:
     async def hold(self, claim: NodeClaim) -> None:
         """Keep the pods that will be pinned off the cards that are planned for others, until their own are there.
 
-        Once the node opens nothing is held anew: a pod that is free by then has found another place.
+        Once the node opens nothing more is held: a pod that is free by then has found another place.
         """
         if claim.annotations.get(FOLLOW) != PIN or not is_to_open(claim, self._state.node_of(claim)):
             return

@@ -1,6 +1,6 @@
 """Pages of a live list without what Kerf does not read, before anything of them becomes a Python object.
 
-The forms of a dump name what is read. Here they become msgspec types, so that a page of 500 pods of 8 KB is cut in 15
+The forms of a dump name what is read. Here they become msgspec types: a page of 500 pods of 8 KB is cut in 15
 milliseconds: as dictionaries it is fifty times what is kept of it. What a form leaves to a function is kept whole.
 """
 
@@ -23,7 +23,7 @@ def trimmed(kind: str, page: bytes) -> bytes:
     try:
         return msgspec.json.encode(msgspec.json.decode(page, type=listed))
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        # Whoever decodes the whole says what is wrong with it, and where.
+        # The decoder of the whole says what is wrong with it, and where.
         return page
 
 
