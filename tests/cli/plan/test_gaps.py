@@ -98,7 +98,7 @@ def a_claim(pool: str = "blue") -> Object:
         "kind": "NodeClaim",
         "metadata": {"name": "blue-1", "labels": labels},
         "spec": {"nodeClassRef": reference, "requirements": []},
-        "status": status,
+        "status": {"nodeName": "n1", "providerID": "aws:///a/i-1", "conditions": conditions},
     }
 
 

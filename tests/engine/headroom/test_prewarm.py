@@ -8,6 +8,7 @@ import pytest
 
 from kerf.engine.explain.plan import plan
 from kerf.engine.headroom.prewarm import Leads, prewarming, prewarming_pods, warnings
+from kerf.engine.place.shapes import group
 from kerf.model.cronjobs import LEAD_TIMES, PREWARM, PREWARM_CRON_JOBS, CronJob
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, PLANNED_PODS, TRUE, Condition
 from kerf.model.plan import Plan
@@ -143,6 +144,18 @@ def test_what_many_runs_of_a_namespace_lack_is_said_once(number: int, notes: int
     said = [note for note in decided(seen(0, *jobs)).notes if "it has no timeZone" in note]
 
     assert (notes, notes == 1) == (len(said), said[0].startswith(f"{number} CronJobs (default/c0, default/c1, "))
+
+
+def test_equal_pods_of_many_runs_are_planned_as_one_shape() -> None:
+    """So the cost of a plan does not grow with the square of the CronJobs; the launch names them."""
+    jobs = [replace(a_cron_job(), name=f"c{index}") for index in range(5)]
+    snapshot = seen(3300, *jobs)
+    made = decided(snapshot)
+
+    (shape,) = group(prewarming_pods(snapshot))
+    assert (5, 5) == (len(shape), len(made.launches))
+    whose = "the pod of the next runs of 5 CronJobs (default/c0, default/c1, default/c2 and 2 more) needs 1 GPU"
+    assert made.launches[0].why.startswith(whose)
 
 
 def test_a_pool_whose_annotation_is_none_says_so() -> None:
