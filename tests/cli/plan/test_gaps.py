@@ -86,11 +86,7 @@ def test_without_pods_the_plan_says_that_nodes_count_as_empty() -> None:
 def a_claim(pool: str = "blue") -> Object:
     """The initialised NodeClaim of n1."""
     stages = ("Launched", "Registered", "Initialized", "Ready")
-    status = {
-        "nodeName": "n1",
-        "providerID": "aws:///a/i-1",
-        "conditions": [{"type": t, "status": "True"} for t in stages],
-    }
+    conditions = [{"type": stage, "status": "True"} for stage in stages]
     labels = {"karpenter.sh/nodepool": pool, "node.kubernetes.io/instance-type": "m5.xlarge"}
     reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     return {

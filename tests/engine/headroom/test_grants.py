@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kerf.cli.plan.text import unplaced_lines
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
@@ -191,6 +192,19 @@ def test_an_unbounded_namespace_has_one_place_for_requests_windows_and_runs_toge
     assert [["provisioningrequest:team.r/0-0"]] == [[pod.pod for pod in each.pods] for each in decision.launches]
     assert 20 == sum(isinstance(refusal.cause, RoomLimited) for refusal in decision.refusals)
     assert (2, 0) == warm_counts(windows[0], decision)
+
+
+def test_requests_of_a_namespace_without_room_are_one_row() -> None:
+    """A tenant's requests hide no other row; a single one says its name."""
+    given = requested(1)
+    (first,) = given["provisioning_requests"]
+    others = tuple(replace(first, name=f"s{index}", uid=f"s{index}") for index in range(20))
+
+    for number in (1, 20):
+        asked = (first, *others[:number])
+        rows = list(unplaced_lines(planned(seen(**{**given, "provisioning_requests": asked})).unplaced))
+        assert (1, True) == (len(rows), "no room is kept for 1 pod: no ResourceQuota of namespace team" in rows[0])
+        assert ("ProvisioningRequest team/s0: no room" in rows[0]) == (number == 1)
 
 
 @pytest.mark.parametrize("uses", [{}, {"booking": "team"}])

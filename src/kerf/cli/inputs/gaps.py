@@ -99,7 +99,8 @@ def _no_owners(decoded: Decoded, place: str) -> str:
     """Pods that a workload of the input made, by name and labels, and that do not say so. Linear in pods."""
     owned = {(pod.namespace, name) for pod in decoded.pods if pod.owner for name in _beginnings(f"{pod.owner.name}-")}
     lacking = {(w.namespace, w.name): w for w in decoded.workloads if w.replicas and (w.namespace, w.name) not in owned}
-    keys, workloads = set(), set()
+    keys: set[str] = set()
+    workloads: set[str] = set()
     for pod in decoded.pods:
         if pod.owner is None and not pod.is_ended:
             named = (lacking.get((pod.namespace, name)) for name in _beginnings(pod.name))

@@ -148,7 +148,7 @@ def observed_leads(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[tuple[s
         noted = json.loads(pool.own_annotations.get(LEAD_TIMES, "{}"))
         known = [(str(name), int(seconds)) for name, seconds in noted.items()]
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        # A person has written there: it is learned anew.
+        # A person has written there: it is learned again.
         known = []
     return lead_times(known, [claim for claim in claims if claim.node_pool == pool.name])
 
