@@ -123,7 +123,7 @@ class Kinds:
         )
 
     def _namespace(self, namespace: str) -> str:
-        """The part of a namespace by which pods differ; those of runs are alike, since nothing but their spec places them."""
+        """The part of a namespace by which pods differ; those of runs are alike: only their spec places them."""
         if VIRTUAL in namespace:
             return _OF_RUNS if namespace.startswith(_OF_RUNS) else namespace
         return namespace if namespace in self._quota_namespaces else ""
