@@ -114,3 +114,14 @@ def test_an_unknown_key_of_a_plugin_has_the_nearest_known_one(key: str, hint: st
 
     assert found.message.startswith(f"sharing.timeSlicing.{key}: NVIDIA's device plugin does not know this key")
     assert found.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [("acme.com/gpu-core", True), ("huawei.com/npu-core", True), ("acme.com/nic", False), ("amd.com/gpu", False)],
+)
+def test_shares_of_cards_are_recognised_by_name(resource: str, said: bool) -> None:
+    """The same rule for vendors that are known and for those that are not; whole devices are none."""
+    text = JOB % "activeDeadlineSeconds: 60"
+
+    assert said == ("KL066" in codes(looked(text.replace("nvidia.com/gpu", resource))))

@@ -6,7 +6,7 @@ from kerf.engine.explain.plan import plan
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.sharing.unsupported import UNSUPPORTED, unsupported_by
-from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot
+from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot
 from tests.engine.worlds import G5, M5
 
 
@@ -27,6 +27,17 @@ def asking(resource: str) -> Pod:
         ("mthreads.com/sgpu-memory", "Moore Threads"),
         ("cambricon.com/vmlu", "Cambricon"),
         ("hygon.com/dcunum", "Hygon"),
+        ("huawei.com/npu-core", "Huawei Ascend"),
+        ("huawei.com/ascend-1980", "Huawei Ascend"),
+        ("huawei.com/ASCEND310", "Huawei Ascend"),
+        ("baidu.com/xpu", "Baidu's cGPU and XPU"),
+        ("baidu.com/v100_32g_cgpu_memory", "Baidu's cGPU and XPU"),
+        ("tke.cloud.tencent.com/qgpu-core", "Tencent's qGPU"),
+        ("elasticgpu.io/gpu-memory", "elastic-gpu"),
+        ("gpu.intel.com/millicores", "Intel's GPU Aware Scheduling"),
+        ("gpu.intel.com/memory.max", "Intel's GPU Aware Scheduling"),
+        ("amd.com/gpucores", "HAMi for AMD"),
+        ("vke.volcengine.com/mgpu-core", "Volcengine's mGPU"),
     ],
 )
 def test_a_resource_says_whose_it_is(resource: str, title: str) -> None:
@@ -35,6 +46,74 @@ def test_a_resource_says_whose_it_is(resource: str, title: str) -> None:
 
     assert ((), 1) == (decided.launches, len(decided.unplaced))
     assert f"by {resource}, which {title} gives out" in decided.unplaced[0].reason
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpu-core",
+        "gpu-cores",
+        "gpu-memory",
+        "gpu_memory",
+        "gpu-mem",
+        "gpu-mem.128Mi",
+        "gpu-core.percentage",
+        "card-percentage",
+        "vgpu",
+        "vgpu-number",
+        "vnpu",
+        "qgpu",
+        "t4_16g_cgpu_memory",
+        "Acme.vCore",
+        "acme.vMem",
+        "sgpu2",
+    ],
+)
+def test_a_name_that_says_a_part_of_a_card_is_one(name: str) -> None:
+    """Nothing is bought, and the sum over a node that shows it places no pod."""
+    resource = f"acme.com/{name}"
+    node = a_node(allocatable=Resources.parse({"cpu": 8, "memory": "32Gi", "pods": 50, resource: 100}))
+    decided = plan(a_snapshot(pools=[a_pool()], nodes=[node], pods=[asking(resource)]), a_market(M5, G5))
+
+    assert ((), ()) == (decided.launches, decided.placements)
+    assert [
+        f"asks for {resource}, by its name a share of a card that Kerf does not know; Kerf buys nothing for it"
+    ] == [each.reason for each in decided.unplaced]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "vendor.com/nic",
+        "smarter-devices/fuse",
+        "amd.com/gpu",
+        "habana.ai/gaudi",
+        "aws.amazon.com/neuroncore",
+        "aws.amazon.com/neuron",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "birentech.com/1-2-gpu",
+        "vastaitech.com/va",
+        "google.com/tpu",
+        "nvidia.com/gpu-10gb",
+        "kubernetes.io/batch-memory",
+        "resource.katalyst.kubewharf.io/reclaimed_memory",
+        "devices.kubevirt.io/kvm",
+        "example.com/encore",
+        "example.com/memory-card",
+    ],
+)
+def test_devices_that_are_counted_whole_are_placed_by_their_sum(resource: str) -> None:
+    """Kubelet counts them, so kube-scheduler's sum over the node is right."""
+    node = a_node(allocatable=Resources.parse({"cpu": 8, "memory": "32Gi", "pods": 50, resource: 1}))
+    decided = plan(a_snapshot(nodes=[node], pods=[asking(resource)]), a_market(M5))
+
+    assert (1, ()) == (len(decided.placements), decided.unplaced)
+
+
+def test_a_name_that_a_familys_configuration_gives_is_known() -> None:
+    """HAMi's resources may have any name, also one that reads like another's."""
+    assert None is unsupported_by(asking("acme.com/gpu-core"), {"acme.com/gpu-core"})
 
 
 @pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory"])

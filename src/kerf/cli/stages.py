@@ -23,13 +23,15 @@ _DOING = {
 
 
 def stage_of(node: ClusterNode) -> str:
-    """`launching`, `registering`, `initialising`, `ready`, `not-ready` or `deleting`."""
+    """`launching`, `registering`, `initialising`, `ready`, `not-ready`, `deleting`, or `no-node`: the Node is gone."""
     if node.is_deleting:
         return "deleting"
     waiting = lifecycle.stage_of(node.claim) if node.claim is not None else None
     if waiting is not None:
         return _DOING[waiting]
-    return "ready" if node.node is not None and node.node.is_ready else "not-ready"
+    if node.node is None:
+        return "no-node"
+    return "ready" if node.node.is_ready else "not-ready"
 
 
 def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:

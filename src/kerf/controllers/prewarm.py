@@ -6,7 +6,7 @@ The node of a run often is gone before the next one is near, so that what its st
 from collections.abc import Iterable
 
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.headroom.prewarm import leads_annotation, observed_leads, prewarmed, warnings
+from kerf.engine.headroom.prewarm import Leads, leads_annotation, observed_leads, prewarmed, warnings
 from kerf.model import events
 from kerf.model.cronjobs import LEAD_TIMES, CronJob
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
@@ -51,7 +51,7 @@ class Prewarm:
             return DONE
         found = self._state.find("CronJob", key.removeprefix(_CRON_JOB))
         if isinstance(found, CronJob):
-            for why in warnings(found, self._state.pools(), self._state.claims()):
+            for why in warnings(found, Leads(self._state.pools(), self._state.claims())):
                 self._ports.recorder.record(events.prewarm_warning(found.key, why))
         return DONE
 

@@ -9,17 +9,18 @@ from kerf.model.causes import Gated, InvalidPod, Name, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
 from kerf.sharing.family import Family, Refused
-from kerf.sharing.unsupported import unsupported_by
+from kerf.sharing.unsupported import counted_by, unsupported_by
 
 
 def refused_early(
     shapes: Sequence[Shape], families: tuple[Family, ...]
 ) -> tuple[tuple[Refusal, ...], tuple[Shape, ...]]:
     """What is refused whatever nodes there are, and the shapes that are left."""
+    known = counted_by(families)
     refusals: list[Refusal] = []
     left: list[Shape] = []
     for shape in shapes:
-        found = _refusal(shape, families)
+        found = _refusal(shape, families, known)
         if found is None:
             left.append(shape)
         else:
@@ -27,14 +28,14 @@ def refused_early(
     return tuple(refusals), tuple(left)
 
 
-def _refusal(shape: Shape, families: tuple[Family, ...]) -> Refusal | None:
+def _refusal(shape: Shape, families: tuple[Family, ...], known: frozenset[str]) -> Refusal | None:
     if shape.pod.invalid:
         return Refusal(shape.pods, Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid)))
     gates = shape.spec.scheduling_gates
     if gates:
         by_kueue = any(gate in KUEUE_GATES for gate in gates)
         return Refusal(shape.pods, Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue))
-    unsupported = unsupported_by(shape.pod)
+    unsupported = unsupported_by(shape.pod, known)
     if unsupported is not None:
         return Refusal(shape.pods, Stage.DEVICES, unsupported)
     rightful = rightful_family(shape, families)

@@ -1,22 +1,29 @@
 """Ways of sharing GPUs that Kerf recognises and does not plan for, so it buys nothing for their pods.
 
 Counted like any resource, parts of cards would be summed over a node; left aside, a pod that asks by an annotation
-would get a node without a GPU. Names are those of each project's own documentation and code, as of 2026-11.
+would get a node without a GPU. Names are those of each project's own documentation and code, as of 2026-11. There are
+more than can be listed, so a resource whose name says that it is a part of a card is one too. Devices that kubelet
+counts whole, such as `amd.com/gpu` or `aws.amazon.com/neuroncore`, are none.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kerf.model.causes import Cause, Name
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.pods import Pod
+from kerf.sharing.family import Family
 
-__all__ = ["UNSUPPORTED", "Unsupported", "UnsupportedSharing", "unsupported_by"]
+__all__ = ["UNSUPPORTED", "Unsupported", "UnsupportedSharing", "counted_by", "unsupported_by"]
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A project or vendor: beginnings of its resources, annotations with a number, and schedulers that share cards."""
+    """A project or vendor: beginnings of its resources, annotations with a number, and schedulers that share cards.
+
+    Beginnings are in small letters and hold for names in any case.
+    """
 
     title: str
     resources: tuple[str, ...] = ()
@@ -30,8 +37,14 @@ UNSUPPORTED = (
     Unsupported("Volcano vGPU", ("volcano.sh/vgpu-", "volcano.sh/gpu-")),
     Unsupported("Alibaba's gpushare and cGPU", ("aliyun.com/gpu-",)),
     Unsupported("Tencent's gpu-manager", ("tencent.com/vcuda-",)),
-    Unsupported("elastic-gpu", ("elasticgpu.com/",)),
-    Unsupported("Huawei Ascend", ("huawei.com/Ascend",)),
+    Unsupported("Tencent's qGPU", ("tke.cloud.tencent.com/qgpu",)),
+    Unsupported("Baidu's cGPU and XPU", ("baidu.com/",)),
+    Unsupported("Volcengine's mGPU", ("vke.volcengine.com/mgpu-",)),
+    Unsupported("elastic-gpu", ("elasticgpu.com/", "elasticgpu.io/")),
+    # HAMi also shares AMD's cards; whole ones are counted by kubelet.
+    Unsupported("HAMi for AMD", ("amd.com/gpucores", "amd.com/gpumem")),
+    Unsupported("Intel's GPU Aware Scheduling", ("gpu.intel.com/m", "gpu.intel.com/tiles")),
+    Unsupported("Huawei Ascend", ("huawei.com/ascend", "huawei.com/npu")),
     Unsupported("Cambricon", ("cambricon.com/",)),
     Unsupported("Hygon", ("hygon.com/",)),
     Unsupported("Kunlunxin", ("kunlunxin.com/",)),
@@ -41,38 +54,62 @@ UNSUPPORTED = (
     Unsupported("Iluvatar", ("iluvatar.ai/",)),
 )
 
+_PART = re.compile(
+    r"(^|[-_.])v?(cores?|mem(ory)?|percent(age)?)([-.]\d*[kmgt]?i?b?)?$"  # acme.com/gpu-core, acme.com/gpu-mem.128mi
+    r"|(^|[-_.])([cmqsv](gpu|npu|xpu)|vcuda|vdcu|vgcu|vmlu)(?![a-z])"  # acme.com/vgpu, acme.com/t4_cgpu_memory
+)
+_NO_PARTS = ("kubernetes.io/batch-", "kubernetes.io/mid-", "resource.katalyst.kubewharf.io/", "nvidia.com/")
+"""Whose names may read so: what Koordinator and Katalyst lend of a node, and what NVIDIA's plugin and HAMi show."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedSharing(Cause):
-    """The pod asks for accelerators of a kind that is not planned for: by a resource, an annotation or a scheduler."""
+    """The pod asks for accelerators of a kind that is not planned for: by a resource, an annotation or a scheduler.
+
+    An empty title: `asked` is a resource of which no more is known than that its name says a part of a card.
+    """
 
     title: Name
     asked: Name
 
 
-def unsupported_by(pod: Pod) -> UnsupportedSharing | None:
+def unsupported_by(pod: Pod, known: Collection[str] = ()) -> UnsupportedSharing | None:
     """The first of them that the pod asks for; None for a pod that asks for none.
 
-    A scheduler of theirs counts where the pod asks for a GPU: what else it places, kube-scheduler would place alike.
+    `known` are resources that a family counts, whatever its configuration calls them. A scheduler of theirs counts
+    where the pod asks for a GPU: what else it places, kube-scheduler would place alike.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    resources = sorted({name for each in containers for name, amount in each.requests.items() if amount > 0})
+    asking = {name for each in containers for name, amount in each.requests.items() if amount > 0}
+    resources = sorted(asking.difference(known))
     for each in UNSUPPORTED:
-        asked = _asked(each, pod, resources)
+        asked = _asked(each, pod, resources, has_gpu=NVIDIA_GPU in asking)
         if asked:
             return UnsupportedSharing(Name(each.title), Name(asked))
-    return None
+    part = next(filter(_is_part, resources), "")
+    return UnsupportedSharing(Name(""), Name(part)) if part else None
 
 
-def _asked(each: Unsupported, pod: Pod, resources: Iterable[str]) -> str:
+def counted_by(families: Iterable[Family]) -> frozenset[str]:
+    """The resources that are planned for as cards or parts of them, as the families are configured."""
+    return frozenset(name for family in families for name in (*family.resources, family.counted))
+
+
+def _is_part(resource: str) -> bool:
+    """Whether the name of an extended resource says that it is a part of a card."""
+    of, _, name = resource.lower().partition("/")
+    return bool(name) and not f"{of}/{name}".startswith(_NO_PARTS) and _PART.search(name) is not None
+
+
+def _asked(each: Unsupported, pod: Pod, resources: Iterable[str], *, has_gpu: bool) -> str:
     """The resource, annotation or scheduler by which the pod asks; empty for none."""
-    named = next((name for name in resources if name.startswith(each.resources)), "")
+    named = next((name for name in resources if name.lower().startswith(each.resources)), "")
     if named:
         return named
     stated = next((key for key in each.annotations if _is_amount(pod.annotations.get(key, ""))), "")
     if stated:
         return stated
-    is_theirs = pod.spec.scheduler_name in each.schedulers and NVIDIA_GPU in resources
+    is_theirs = pod.spec.scheduler_name in each.schedulers and has_gpu
     return pod.spec.scheduler_name if is_theirs else ""
 
 

@@ -83,6 +83,51 @@ def test_without_pods_the_plan_says_that_nodes_count_as_empty() -> None:
     assert note in planned([a_pool(), a_pool_node(), top], "explain", "deployment/web", "-n", "data").stdout
 
 
+def a_claim(pool: str = "blue") -> Object:
+    """The initialised NodeClaim of n1."""
+    stages = ("Launched", "Registered", "Initialized", "Ready")
+    conditions = [{"type": stage, "status": "True"} for stage in stages]
+    labels = {"karpenter.sh/nodepool": pool, "node.kubernetes.io/instance-type": "m5.xlarge"}
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "blue-1", "labels": labels},
+        "spec": {"nodeClassRef": reference, "requirements": []},
+        "status": {"nodeName": "n1", "providerID": "aws:///a/i-1", "conditions": conditions},
+    }
+
+
+def test_without_nodes_the_plan_says_what_is_not_known_of_their_pods_and_claims() -> None:
+    """What pods use, and cards that could take more; `kerf nodes` says that the Node is gone."""
+    objects = [a_pool(), a_claim(), *on_node(a_deployment(SPEC, RUNNING))]
+
+    done = planned(objects)
+
+    assert "note: the input has no Node n1 of 1 pod (data/" in done.stdout
+    assert "note: the input has no Node of 1 NodeClaim (blue-1) with the condition Initialized: they" in done.stdout
+    assert "no-node" in planned(objects, "nodes").stdout
+
+
+def test_without_the_pool_of_claims_the_plan_says_so() -> None:
+    """Nothing is bought from it and none of its nodes goes."""
+    done = planned([a_pool(), a_claim("red"), a_pool_node()])
+
+    assert "note: the input has no NodePool red of 1 NodeClaim (blue-1): these nodes count at their" in done.stdout
+
+
+@pytest.mark.parametrize(("labels", "is_said"), [({}, True), ({"app": "other"}, False)])
+def test_pods_without_owners_that_look_like_a_workloads_are_said(labels: Object, is_said: bool) -> None:
+    """By name and labels; they may be planned once more."""
+    top, _, pod = on_node(a_deployment(SPEC, RUNNING))
+    del pod["metadata"]["ownerReferences"]
+    pod["metadata"]["labels"].update(labels)
+
+    done = planned([a_pool(), a_pool_node(), top, pod])
+
+    assert is_said == ("of the input without ownerReferences may be of deployment/data/web: they do not" in done.stdout)
+
+
 def test_a_whole_input_has_no_such_note() -> None:
     """Nor has one without nodes."""
     top = a_deployment(SPEC)[0]

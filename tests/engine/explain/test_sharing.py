@@ -263,6 +263,10 @@ SENTENCES: list[tuple[Cause, str]] = [
         "asks for GPUs by koordinator.sh/gpu-core, which Koordinator gives out; Kerf does not plan for Koordinator and "
         "buys nothing",
     ),
+    (
+        UnsupportedSharing(Name(""), Name("acme.com/gpu-core")),
+        "asks for acme.com/gpu-core, by its name a share of a card that Kerf does not know; Kerf buys nothing for it",
+    ),
 ]
 
 HINTS: list[tuple[Cause, str]] = [

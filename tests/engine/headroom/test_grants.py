@@ -1,11 +1,14 @@
 """F5: whatever is bought for a namespace is bound by its ResourceQuota, and by what pools say of it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
+from kerf.cli.plan.text import unplaced_lines
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
@@ -18,17 +21,26 @@ from kerf.engine.headroom.windows.warm import warm_counts
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import supply
 from kerf.engine.world import World
+from kerf.model.causes import RoomLimited
 from kerf.model.cronjobs import PREWARM, CronJob
+from kerf.model.nodeclaim import PLANNED_PODS
 from kerf.model.nodepool import NodePool
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
-from kerf.model.provisioningrequests import BEST_EFFORT_ATOMIC, PROVISIONED, PodSet, PodTemplate, ProvisioningRequest
+from kerf.model.provisioningrequests import (
+    BEST_EFFORT_ATOMIC,
+    CHECK_CAPACITY,
+    PROVISIONED,
+    PodSet,
+    PodTemplate,
+    ProvisioningRequest,
+)
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot, ResourceQuota
 from kerf.model.uses import Use
 from kerf.model.windows import WINDOW_LABEL, Quota, Reservation, WindowStatus
-from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.headroom.windows.test_windows import GPU_HOUR, HOUR, a_window, warm
 from tests.engine.worlds import G5
 
@@ -130,17 +142,80 @@ def test_room_of_one_namespace_counts_together() -> None:
     )
 
 
-def test_a_namespace_that_nothing_bounds_gets_one_node_a_run() -> None:
-    """No quota limits the cards, one of cpu or of another namespace does not: said, with what to do."""
+@pytest.mark.parametrize("number", [1, 2, 15])
+def test_a_namespace_that_nothing_bounds_gets_one_node_for_all_its_runs(number: int) -> None:
+    """No quota limits the cards, one of cpu or of another namespace does not; one note says it of all runs."""
     scoped = replace(quota(gpu=9, is_scoped=True), name="scoped")
     loose = (quota(hard={"requests.cpu": 100_000}), quota("web", gpu=9), scoped)
-    made = planned(seen(run(20), run(20, "b"), quotas=loose))
+    made = planned(seen(*(run(20, f"c{index}") for index in range(number)), quotas=loose))
 
-    assert 2 == len(made.launches)
-    assert (
-        "CronJob team/b: room is kept for 1 of 20 pods: no ResourceQuota of namespace team limits "
+    whose = {
+        1: "CronJob team/c0",
+        2: "2 CronJobs (team/c0, team/c1)",
+        15: "15 CronJobs (team/c0, team/c1, team/c10 and 12 more)",
+    }
+    assert 1 == len(made.launches)
+    assert [
+        f"{whose[number]}: room is kept for 1 of {20 * number} pods: no ResourceQuota of namespace team limits "
         "requests.nvidia.com/gpu, and no NodePool names the namespace in kerf.dev/prewarm-namespaces; add one of them"
-    ) in about(made)
+    ] == about(made)
+
+
+def test_the_earliest_run_of_an_unbounded_namespace_has_its_room() -> None:
+    """Ties by name; each namespace has its own."""
+    later = replace(run(1, "a"), schedule="9 12 * * *")
+    jobs = [later, run(1, "c"), run(1, "b"), run(1, "z", namespace="web")]
+
+    for order in permutations(jobs):
+        found = prewarming_pods(seen(*order))
+        assert ["cronjob:team.b", "cronjob:web.z"] == [pod.namespace for pod in found]
+
+
+def test_a_run_that_has_its_node_keeps_the_room_of_its_namespace() -> None:
+    """Else each new CronJob with an earlier run would buy one node more."""
+    later = replace(run(1, "a"), schedule="9 12 * * *")
+    key = prewarming_pods(seen(later))[0].key
+    bought = a_claim(annotations={PLANNED_PODS: json.dumps({key: [0]})}, reached=())
+
+    assert ["cronjob:team.a"] == [pod.namespace for pod in prewarming_pods(seen(later, run(1, "b"), claims=[bought]))]
+
+
+def test_an_unbounded_namespace_has_one_place_for_requests_windows_and_runs_together() -> None:
+    """Many requests of one pod are as many runs of one: the oldest request has the room, then windows, then runs."""
+    given = requested(1)
+    (first,) = given["provisioning_requests"]
+    others = tuple(replace(first, name=f"s{index}", uid=f"s{index}") for index in range(20))
+    windows = (a_window(warm=warm(2), namespaces=("team",)),)
+    snapshot = seen(run(3), windows=windows, **{**given, "provisioning_requests": (*others, first)})
+    decision = decide(World(snapshot, MARKET), Options(with_bound=False))
+
+    assert [["provisioningrequest:team.r/0-0"]] == [[pod.pod for pod in each.pods] for each in decision.launches]
+    assert 20 == sum(isinstance(refusal.cause, RoomLimited) for refusal in decision.refusals)
+    assert (2, 0) == warm_counts(windows[0], decision)
+
+
+def test_requests_of_a_namespace_without_room_are_one_row() -> None:
+    """A tenant's requests hide no other row; a single one says its name."""
+    given = requested(1)
+    (first,) = given["provisioning_requests"]
+    others = tuple(replace(first, name=f"s{index}", uid=f"s{index}") for index in range(20))
+
+    for number in (1, 20):
+        asked = (first, *others[:number])
+        rows = list(unplaced_lines(planned(seen(**{**given, "provisioning_requests": asked})).unplaced))
+        assert (1, True) == (len(rows), "no room is kept for 1 pod: no ResourceQuota of namespace team" in rows[0])
+        assert ("ProvisioningRequest team/s0: no room" in rows[0]) == (number == 1)
+
+
+@pytest.mark.parametrize("uses", [{}, {"booking": "team"}])
+def test_room_that_buys_nothing_or_that_a_pool_grants_leaves_the_one_place(uses: dict[str, str]) -> None:
+    """A request that only asks whether there is room, and one that a pool's name grants, are not bounded by it."""
+    given = requested(1)
+    checked = replace(given["provisioning_requests"][0], class_name=BEST_EFFORT_ATOMIC if uses else CHECK_CAPACITY)
+    snapshot = seen(run(3), pools=[a_named_pool(**uses)], **{**given, "provisioning_requests": (checked,)})
+    found = waiting_pods(snapshot, supply(snapshot, MARKET), Trial(snapshot, MARKET)).pods
+
+    assert 1 == sum(pod.namespace == "cronjob:team.train" for pod in found)
 
 
 def test_a_pool_that_names_the_namespace_lets_it_buy() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.headroom.prewarm import prewarming, prewarming_pods, warnings
+from kerf.engine.headroom.prewarm import Leads, prewarming, prewarming_pods, warnings
+from kerf.engine.place.shapes import group
 from kerf.model.cronjobs import LEAD_TIMES, PREWARM, PREWARM_CRON_JOBS, CronJob
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, PLANNED_PODS, TRUE, Condition
 from kerf.model.plan import Plan
@@ -128,12 +129,33 @@ def test_a_pool_may_ask_for_all_that_say_nothing_themselves() -> None:
 def test_what_keeps_a_run_from_its_node_is_said(given: dict[str, Any], warned: str) -> None:
     """As a note of the plan; nothing where nobody asks for a warm node. A broken one never stops the others."""
     cron_job = a_cron_job(**given)
-    found = warnings(cron_job, [a_pool()], ())
+    found = warnings(cron_job, Leads([a_pool()], ()))
     other = replace(a_cron_job(), name="other")
 
     assert ([warned] if warned else []) == [text[: len(warned)] for text in found]
     assert {f"CronJob default/job: {text}" for text in found} <= set(decided(seen(0, cron_job)).notes)
     assert 1 <= counted(seen(3300, cron_job, other))
+
+
+@pytest.mark.parametrize(("number", "notes"), [(3, 3), (4, 1), (40, 1)])
+def test_what_many_runs_of_a_namespace_lack_is_said_once(number: int, notes: int) -> None:
+    """So a tenant's CronJobs hide no other note."""
+    jobs = [replace(a_cron_job(time_zone=""), name=f"c{index}") for index in range(number)]
+    said = [note for note in decided(seen(0, *jobs)).notes if "it has no timeZone" in note]
+
+    assert (notes, notes == 1) == (len(said), said[0].startswith(f"{number} CronJobs (default/c0, default/c1, "))
+
+
+def test_equal_pods_of_many_runs_are_planned_as_one_shape() -> None:
+    """So the cost of a plan does not grow with the square of the CronJobs; the launch names them."""
+    jobs = [replace(a_cron_job(), name=f"c{index}") for index in range(5)]
+    snapshot = seen(3300, *jobs)
+    made = decided(snapshot)
+
+    (shape,) = group(prewarming_pods(snapshot))
+    assert (5, 5) == (len(shape), len(made.launches))
+    whose = "the pod of the next runs of 5 CronJobs (default/c0, default/c1, default/c2 and 2 more) needs 1 GPU"
+    assert made.launches[0].why.startswith(whose)
 
 
 def test_a_pool_whose_annotation_is_none_says_so() -> None:

@@ -1,7 +1,7 @@
 """When a CronJob runs next, and from when on its node is kept ready."""
 
 from kerf.cli.plan.json import Json
-from kerf.engine.headroom.prewarm import prewarming, warnings
+from kerf.engine.headroom.prewarm import Leads, prewarming, warnings
 from kerf.model.cronjobs import PREWARM, CronJob
 from kerf.model.schedules import local_text
 from kerf.model.snapshot import ClusterSnapshot
@@ -11,7 +11,7 @@ from kerf.model.times import duration_text, instant_text
 def explain_runs(cron_job: CronJob, snapshot: ClusterSnapshot) -> tuple[Json, list[str]]:
     """Fields of the explanation, and its lines."""
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
-    warned = warnings(cron_job, snapshot.node_pools, claims)
+    warned = warnings(cron_job, Leads(snapshot.node_pools, claims))
     # Manifests that state no instant are of no time at all.
     is_dated = snapshot.taken_at_s > 0
     next_s = cron_job.run_after(snapshot.taken_at_s) if is_dated and not cron_job.is_suspended else None

@@ -4,15 +4,16 @@ A file with pods and without the objects beside them reads like a cluster in whi
 nodes say of absent objects is looked at: their owners, and the labels that Karpenter gives a node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kerf.cli.render import counted, some
-from kerf.manifests.decoded import Decoded
+from kerf.manifests.decoded import Decoded, Workload
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
+from kerf.model.pods import Pod
 
 _MOST = 3
 _ASSUMED = "kerf.dev/assumed-claim"
@@ -54,7 +55,74 @@ def is_assumed(claim: NodeClaim) -> bool:
 
 def gaps(decoded: Decoded, place: str) -> list[str]:
     """What the input, as it was read, seems to lack, and what follows for a plan; empty where it seems whole."""
-    return [*filter(None, (_no_claims(decoded, place), _no_daemon_sets(decoded, place), _no_pods(decoded, place)))]
+    looks = (_no_pools, _no_claims, _no_nodes, _no_nodes_of_claims, _no_daemon_sets, _no_pods, _no_owners)
+    return [text for look in looks if (text := look(decoded, place))]
+
+
+def _no_pools(decoded: Decoded, place: str) -> str:
+    there = {pool.name for pool in decoded.node_pools}
+    claims = [claim for claim in decoded.node_claims if claim.node_pool and claim.node_pool not in there]
+    if not claims:
+        return ""
+    pools = sorted({claim.node_pool for claim in claims})
+    return (
+        f"the {place} has no NodePool {some(pools, _MOST)} of {_of([claim.name for claim in claims], 'NodeClaim')}: "
+        "these nodes count at their prices and none of them is removed; nothing is bought from that pool, and its "
+        "limits are not known"
+    )
+
+
+def _no_nodes(decoded: Decoded, place: str) -> str:
+    there = {node.name for node in decoded.nodes}
+    pods = [pod for pod in decoded.pods if pod.node_name and pod.node_name not in there and not pod.is_ended]
+    if not pods:
+        return ""
+    names = sorted({pod.node_name for pod in pods})
+    return (
+        f"the {place} has no Node {some(names, _MOST)} of {_of([pod.key for pod in pods], 'pod')} with a node: what "
+        "these pods use and what their nodes have left is not known, so nodes may be bought that are not needed"
+    )
+
+
+def _no_nodes_of_claims(decoded: Decoded, place: str) -> str:
+    there = {node.provider_id for node in decoded.nodes}
+    claims = [c.name for c in decoded.node_claims if c.is_true(INITIALIZED) and c.provider_id not in there]
+    if not claims:
+        return ""
+    return (
+        f"the {place} has no Node of {_of(claims, 'NodeClaim')} with the condition Initialized: they count at their "
+        "prices and against limits, no pod is planned for their cards, and others may be planned where some run already"
+    )
+
+
+def _no_owners(decoded: Decoded, place: str) -> str:
+    """Pods that a workload of the input made, by name and labels, and that do not say so. Linear in pods."""
+    owned = {(pod.namespace, name) for pod in decoded.pods if pod.owner for name in _beginnings(f"{pod.owner.name}-")}
+    lacking = {(w.namespace, w.name): w for w in decoded.workloads if w.replicas and (w.namespace, w.name) not in owned}
+    keys: set[str] = set()
+    workloads: set[str] = set()
+    for pod in decoded.pods:
+        if pod.owner is None and not pod.is_ended:
+            named = (lacking.get((pod.namespace, name)) for name in _beginnings(pod.name))
+            alike = [workload for workload in named if workload is not None and _has_labels_of(pod, workload)]
+            keys.update(pod.key for _ in alike)
+            workloads.update(workload.key for workload in alike)
+    if not keys:
+        return ""
+    return (
+        f"{_of(list(keys), 'pod')} of the {place} without ownerReferences may be of {some(sorted(workloads), _MOST)}: "
+        "they do not count as its pods, so these are planned once more"
+    )
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Names of what may have made an object of that name: `web` and `web-6c9f` of `web-6c9f-x`."""
+    return (name[:at] for at, letter in enumerate(name) if letter == "-")
+
+
+def _has_labels_of(pod: Pod, workload: Workload) -> bool:
+    labels = workload.template.labels
+    return bool(labels) and labels.items() <= pod.labels.items()
 
 
 def _no_claims(decoded: Decoded, place: str) -> str:

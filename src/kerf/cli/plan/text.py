@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kerf.cli.render import counted, patch_command, percent_text, some, table
+from kerf.model.causes import RoomLimited
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.placeholders import is_virtual
@@ -165,8 +166,11 @@ def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
     """Pods without a place: those of one reason together, each reason with what would help."""
     groups: dict[tuple[str, str, str, tuple[Patch, ...]], list[Unplaced]] = {}
     for one in unplaced:
-        groups.setdefault((one.stage.value, one.reason, one.hint, one.patches), []).append(one)
-    for (stage, reason, hint, _), pods in groups.items():
+        # What keeps room begins with its own name, which the row has: many requests of a tenant are one row.
+        shared = one.reason.partition(": ")[2] if isinstance(one.cause, RoomLimited) else one.reason
+        groups.setdefault((one.stage.value, shared, one.hint, one.patches), []).append(one)
+    for (stage, shared, hint, _), pods in groups.items():
+        reason = pods[0].reason if len(pods) == 1 else shared
         yield f"  {some([one.pod for one in pods])}  {stage}: {reason}"
         if hint:
             yield f"    hint: {hint}"

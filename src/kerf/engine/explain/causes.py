@@ -4,6 +4,7 @@ One function a question: `cause_text` says why, `misfit_*` why one target refuse
 is a mistake, and a test finds it.
 """
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 from kerf.engine.explain import sharing
@@ -46,6 +47,12 @@ _OF_DEVICES = ("GPU", "MiB", "cores")
 def counted(number: int, noun: str) -> str:
     """`1 pod`, `3 pods`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def cause_text(cause: Cause) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kerf.engine.buy.filling import Load
 from kerf.engine.buy.launching import Needed
 from kerf.engine.buy.relabelling import IdleNodeFits
-from kerf.engine.explain.causes import cause_text, counted
+from kerf.engine.explain.causes import cause_text, counted, some
 from kerf.engine.place.devices import demand_of
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import Supply
@@ -95,9 +95,17 @@ def _need(shape: Shape, count: int, family: Family) -> str:
         return f"CapacityWindow {kept.name} keeps {counted(count, 'place')} ready for {text}"
     if kept.keeper == Keeper.RUN:
         pods = "the pod" if count == 1 else f"{count} pods"
-        return f"{pods} of the next run of CronJob {kept.name} {'needs' if count == 1 else 'need'} {text}"
+        return f"{pods} of {_runs(shape)} {'needs' if count == 1 else 'need'} {text}"
     pods = counted(count, "pod")
     return f"{pods} of ProvisioningRequest {kept.name} {'needs' if count == 1 else 'need'} {text}"
+
+
+def _runs(shape: Shape) -> str:
+    """Whose room it is; a node for equal pods of several CronJobs is for any of them."""
+    names = shape.keepers
+    if len(names) == 1:
+        return f"the next run of CronJob {names[0]}"
+    return f"the next runs of {len(names)} CronJobs ({some(names)})"
 
 
 def _chosen(load: Load) -> list[str]:

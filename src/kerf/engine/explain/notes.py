@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kerf.engine.explain.causes import cause_text, counted
+from kerf.engine.explain.causes import cause_text, counted, some
 from kerf.engine.explain.unserved import unserved_notes
-from kerf.engine.headroom.prewarm import prewarm_problem, warnings
+from kerf.engine.headroom.prewarm import Leads, prewarm_problem, warnings
 from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
@@ -23,6 +23,7 @@ from kerf.sharing.nvidia.whole import Whole
 from kerf.sharing.registry import families_of, owner_of, unknown_sharing
 
 _GPU_RESOURCES = "nvidia.com/"
+_MOST_ALIKE = 3
 _NEITHER = "there is neither its DaemonSet nor a ClusterPolicy"
 
 
@@ -42,7 +43,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             {f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}" if pod.owner else f"Pod {pod.key}" for pod in silent}
         )
         found.append(
-            f"{counted(len(silent), 'pod')} {'asks' if len(silent) == 1 else 'ask'} for nothing ({_some(whose)}): "
+            f"{counted(len(silent), 'pod')} {'asks' if len(silent) == 1 else 'ask'} for nothing ({some(whose)}): "
             "a node takes them until its pod limit, however busy it is; give them cpu and memory requests"
         )
     for constraint in sorted({name for pod in pending for name in pod.spec.not_planned}):
@@ -54,10 +55,24 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             f"{counted(alone, 'pod')} with {POD_GROUP_MIN} and no label {POD_GROUP}: of no group, planned alone"
         )
     found.extend(pool_notes(snapshot, market, pending))
-    claims = [node.claim for node in snapshot.nodes if node.claim is not None]
-    for cron_job in snapshot.cron_jobs:
-        found += (f"CronJob {cron_job.key}: {why}" for why in warnings(cron_job, snapshot.node_pools, claims))
-    return tuple(found)
+    return (*found, *_run_notes(snapshot))
+
+
+def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
+    """What keeps runs of CronJobs from their nodes; what many of a namespace have in common is said once."""
+    leads = Leads(snapshot.node_pools, [node.claim for node in snapshot.nodes if node.claim is not None])
+    warned = [(each, why) for each in snapshot.cron_jobs for why in warnings(each, leads)]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for cron_job, why in warned:
+        alike.setdefault((cron_job.namespace, why), []).append(cron_job.key)
+    found = []
+    for cron_job, why in warned:
+        whose = alike[cron_job.namespace, why]
+        if len(whose) <= _MOST_ALIKE:
+            found.append(f"CronJob {cron_job.key}: {why}")
+        elif whose[0] == cron_job.key:
+            found.append(f"{len(whose)} CronJobs ({some(whose)}): for each of them: {why}")
+    return found
 
 
 def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
@@ -162,8 +177,3 @@ def _unknown(labels: Mapping[str, str], annotations: Mapping[str, str], families
             f"({_NEITHER}): planned with {default}, which its own chart gives them and the GPU operator does not"
         )
     return ""
-
-
-def _some(names: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

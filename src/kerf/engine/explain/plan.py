@@ -13,6 +13,7 @@ from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.notes import estimates, notes, pool_notes
 from kerf.engine.explain.refusals import Telling
+from kerf.engine.explain.room import decision_notes
 from kerf.engine.world import World
 from kerf.model.causes import OfPool
 from kerf.model.market import Market
@@ -60,7 +61,7 @@ def caveats(decision: Decision, pods: Sequence[Pod]) -> tuple[str, ...]:
         launches = tuple(each for each in launches if any(placed.pod in keys for placed in each.pods))
     return (
         *dict.fromkeys(map(cause_text, world.supply.notes)),
-        *map(cause_text, decision.notes),
+        *decision_notes(decision.notes),
         *(why for _, why in _unmet(decision)),
         *notes(world.snapshot, world.market, pods),
         *estimates(launches),

@@ -223,6 +223,9 @@ def _is_default(scheduler: Name) -> bool:
 
 @reason.register
 def _(cause: UnsupportedSharing) -> str:
+    if not cause.title:
+        what = f"asks for {cause.asked}, by its name a share of a card that Kerf does not know"
+        return f"{what}; Kerf buys nothing for it"
     whose = f"asks for GPUs by {cause.asked}, which {cause.title} gives out"
     return f"{whose}; Kerf does not plan for {cause.title} and buys nothing"
 

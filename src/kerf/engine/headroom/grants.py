@@ -2,7 +2,7 @@
 
 Pods are admitted by the API server, room is not: a CronJob, a request or a window only names a number. So the quota
 that binds the pods binds their room as well, together with what the pods of the namespace ask already. Where neither a
-quota nor a pool bounds it, one pod's room is kept, hence one node at most.
+quota nor a pool bounds it, a namespace has one pod's room kept for all that it asks, hence one node at most at a time.
 """
 
 from collections import Counter
@@ -59,15 +59,16 @@ class _Pools:
 class Grants:
     """What is granted in one decision: each grant leaves less for the next one of its namespace.
 
-    `limited` is where callers keep why they got less than they asked for. Cost: linear in the pods of the cluster once
-    for each namespace with a quota, and constant in the number that is asked for.
+    `limited` is where callers keep why they got less than they asked for. Cost: linear in the pods and quotas of the
+    cluster once, and constant in the number that is asked for.
     """
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
         self._granted: dict[str, Resources] = {}
         self._used: dict[str, Resources] = {}
-        self._unbounded: set[Placeholder] = set()
+        # By namespace, not by who asks: a tenant writes as many CronJobs as it likes.
+        self._unbounded: set[str] = set()
         self.limited: list[RoomLimited] = []
 
     @cached_property
@@ -83,18 +84,19 @@ class Grants:
         pools = self._pools(use, whose)
         number = min(wanted, MOST_PODS)
         why: Cause | None = MostRoom(MOST_PODS) if number < wanted else None
+        unbounded = None
         bounding = _bounding(asked)
         is_bounded = any(name in quota.hard for quota in quotas for name in bounding)
         if use is not None and self._snapshot.node_pools:
-            unbounded = self._unbounded_by(kept, use, whose, bounding, pools) if not is_bounded else None
+            unbounded = self._unbounded_by(use, whose, bounding, pools) if not is_bounded else None
             if unbounded is not None and unbounded[0] < number:
                 number, why = unbounded
         over = self._over(whose, asked, quotas, number)
         if over is not None:
             number, why = over
         self._granted[whose] = self._granted.get(whose, NOTHING) + asked * number
-        if number and not is_bounded:
-            self._unbounded.add(kept)
+        if number and unbounded is not None:
+            self._unbounded.add(whose)
         limited = None if why is None else RoomLimited(kept, wanted, number, why)
         is_only_named = use is not None and not is_bounded and bool(pools.named)
         return Grant(number, _on_pools(pod.spec, pools, is_only_named=is_only_named), limited)
@@ -109,7 +111,7 @@ class Grants:
         self._granted, self._unbounded = mark
 
     def _unbounded_by(
-        self, kept: Placeholder, use: Use, namespace: str, bounding: Collection[str], pools: _Pools
+        self, use: Use, namespace: str, bounding: Collection[str], pools: _Pools
     ) -> tuple[int, Cause] | None:
         """The most that no quota has to bound, and why; None where a pool names the namespace."""
         if pools.named:
@@ -117,7 +119,7 @@ class Grants:
         if not pools.silent:
             return 0, NoPoolNames(Name(namespace), Name(use))
         resource = min(bounding, key=lambda name: (not name.startswith("requests."), len(name), name))
-        return int(kept not in self._unbounded), RoomUnbounded(Name(namespace), Name(resource), Name(use))
+        return int(namespace not in self._unbounded), RoomUnbounded(Name(namespace), Name(resource), Name(use))
 
     def _over(
         self, namespace: str, asked: Resources, quotas: Collection[ResourceQuota], wanted: int
@@ -138,7 +140,15 @@ class Grants:
 
     def _quotas(self, namespace: str) -> tuple[ResourceQuota, ...]:
         # A scope picks some pods by what they are; room has no such pods yet.
-        return tuple(q for q in self._snapshot.quotas if q.namespace == namespace and not q.is_scoped)
+        return self._quotas_of.get(namespace, ())
+
+    @cached_property
+    def _quotas_of(self) -> dict[str, tuple[ResourceQuota, ...]]:
+        found: dict[str, tuple[ResourceQuota, ...]] = {}
+        for quota in self._snapshot.quotas:
+            if not quota.is_scoped:
+                found[quota.namespace] = (*found.get(quota.namespace, ()), quota)
+        return found
 
     def _pools(self, use: Use | None, namespace: str) -> _Pools:
         said = [(p.name, None if use is None else _lets(p, use, namespace)) for p in self._snapshot.node_pools]
@@ -154,7 +164,7 @@ class Grants:
         if namespace not in self._used:
             specs: dict[int, Pod] = {}
             numbers: Counter[tuple[int, bool]] = Counter()
-            for pod in self._pods(namespace):
+            for pod in self._pods.get(namespace, ()):
                 specs.setdefault(id(pod.spec), pod)
                 has_place = bool(pod.node_name) or any(family.booked_node(pod) for family in self._families)
                 numbers[id(pod.spec), has_place] += 1
@@ -165,13 +175,20 @@ class Grants:
             self._used[namespace] = used
         return self._used[namespace]
 
-    def _pods(self, namespace: str) -> Iterator[Pod]:
-        """The namespace's pods that have not ended, without those that wait for the room of a request."""
+    @cached_property
+    def _pods(self) -> dict[str, list[Pod]]:
+        """By namespace, the pods that have not ended, without those that wait for the room of a request."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self._living():
+            found.setdefault(pod.namespace, []).append(pod)
+        return found
+
+    def _living(self) -> Iterator[Pod]:
         snapshot = self._snapshot
         awaited = {each.key for each in snapshot.provisioning_requests if each.booked_until_s is None}
         for node in snapshot.nodes:
-            yield from (pod for pod in node.pods if pod.namespace == namespace and not pod.is_ended)
-        waiting = {pod.key: pod for pod in (*snapshot.grouped, *snapshot.pending) if pod.namespace == namespace}
+            yield from (pod for pod in node.pods if not pod.is_ended)
+        waiting = {pod.key: pod for pod in (*snapshot.grouped, *snapshot.pending)}
         for pod in waiting.values():
             if not pod.node_name and not pod.is_ended and consumed_request(pod) not in awaited:
                 yield pod

@@ -5,8 +5,10 @@ run's own pods come.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kerf.engine.headroom.grants import Grants
 from kerf.engine.headroom.windows.openings import lead_times, learned_lead_s
@@ -29,13 +31,13 @@ _OF_A_RUN = f"{Keeper.RUN}{VIRTUAL}"
 class Prewarmed:
     """A CronJob that is to find its nodes ready. `pools` empty means any; `lead_s` before each run they are bought.
 
-    `bought` are the virtual pods that claims were bought for, of any run of any CronJob.
+    `bought` are the keys of runs that claims were bought for, of any CronJob.
     """
 
     cron_job: CronJob
     lead_s: int
     pools: tuple[str, ...] = ()
-    bought: tuple[str, ...] = ()
+    bought: frozenset[str] = frozenset()
 
     def run_at(self, now_s: float) -> float | None:
         """The run whose pods count now; None where none does."""
@@ -43,8 +45,11 @@ class Prewarmed:
         if due_s is None:
             return None
         # What was learned meanwhile must not let go again what was bought for the run.
-        is_begun = any(pod.startswith(f"{_run_key(self.cron_job, due_s)}-") for pod in self.bought)
-        return due_s if is_begun or now_s >= due_s - self.lead_s else None
+        return due_s if self.is_begun(due_s) or now_s >= due_s - self.lead_s else None
+
+    def is_begun(self, due_s: float) -> bool:
+        """Whether a node was bought for the run that is due then."""
+        return _run_key(self.cron_job, due_s) in self.bought
 
     def next_change_s(self, now_s: float) -> float | None:
         """When pods begin or cease to count next; None for never."""
@@ -60,31 +65,64 @@ def _run_key(cron_job: CronJob, due_s: float) -> str:
     return f"{Placeholder(Keeper.RUN, cron_job.key).namespace}/{int(due_s) // 60}"
 
 
+class Leads:
+    """How long before its runs nodes are bought for a CronJob, by what pools and claims show.
+
+    Cost: linear in pools and claims once, then constant for each CronJob.
+    """
+
+    def __init__(self, pools: Iterable[NodePool], claims: Iterable[NodeClaim]) -> None:
+        self.pools, self.claims = tuple(pools), tuple(claims)
+        self._willing = tuple(pool for pool in self.pools if _is_asked(pool))
+        self._by_pool: dict[str, list[NodeClaim]] = {}
+        for claim in self.claims:
+            self._by_pool.setdefault(claim.node_pool, []).append(claim)
+
+    def of(self, cron_job: CronJob) -> tuple[int, tuple[str, ...]] | None:
+        """(lead in seconds, the pools that meet its runs, none for any); None where its runs are not met.
+
+        What a CronJob says itself goes before what pools say of all.
+        """
+        if PREWARM not in cron_job.annotations and not self._willing:
+            return None
+        try:
+            is_wanted, stated_s = lead_of(cron_job.annotations, PREWARM)
+        except ValueError:
+            return None
+        if is_wanted:
+            return (self._learned_s if stated_s is None else stated_s), ()
+        return None if cron_job.annotations.get(PREWARM) == OFF or not self._willing else self._of_willing
+
+    @cached_property
+    def _learned_s(self) -> int:
+        return learned_lead_s([seconds for pool in self.pools for seconds in self._observed(pool)])
+
+    @cached_property
+    def _of_willing(self) -> tuple[int, tuple[str, ...]]:
+        stated = ((pool, lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)[1]) for pool in self._willing)
+        leads = (learned_lead_s(self._observed(pool)) if each_s is None else each_s for pool, each_s in stated)
+        return max(leads), tuple(pool.name for pool in self._willing)
+
+    def _observed(self, pool: NodePool) -> list[int]:
+        return [seconds for _, seconds in observed_leads(pool, self._by_pool.get(pool.name, ()))]
+
+
 def prewarmed(
     cron_jobs: Iterable[CronJob], pools: Iterable[NodePool], claims: Iterable[NodeClaim]
 ) -> tuple[Prewarmed, ...]:
     """The CronJobs whose runs are met with a node, in their order, suspended and broken ones left out.
 
-    What a CronJob says itself goes before what pools say of all.
+    Cost: linear in CronJobs, pools and claims.
     """
-    held, launched = tuple(pools), tuple(claims)
-    willing = tuple(pool for pool in held if _is_asked(pool))
-    bought = tuple(pod for c in launched if not c.is_deleting for pod in pods_under(c.annotations, _OF_A_RUN))
-    found = []
+    leads, found = Leads(pools, claims), []
+    launched = (claim for claim in leads.claims if not claim.is_deleting)
+    pods = (pod for claim in launched for pod in pods_under(claim.annotations, _OF_A_RUN))
+    bought = frozenset(pod.rpartition("-")[0] for pod in pods)
     for cron_job in cron_jobs:
-        if cron_job.is_suspended or (PREWARM not in cron_job.annotations and not willing):
-            continue
-        try:
-            is_wanted, stated_s = lead_of(cron_job.annotations, PREWARM)
-        except ValueError:
-            continue
-        if is_wanted:
-            found.append(Prewarmed(cron_job, _lead_s(stated_s, held, launched), (), bought))
-        elif cron_job.annotations.get(PREWARM) != OFF:
-            stated = [lead_of(pool.stated_annotations, PREWARM_CRON_JOBS)[1] for pool in willing]
-            longest_s = max(_lead_s(each_s, (pool,), launched) for pool, each_s in zip(willing, stated, strict=True))
-            found.append(Prewarmed(cron_job, longest_s, tuple(pool.name for pool in willing), bought))
-    return tuple(each for each in found if not each.cron_job.problem)
+        lead = None if cron_job.is_suspended or cron_job.problem else leads.of(cron_job)
+        if lead is not None:
+            found.append(Prewarmed(cron_job, *lead, bought))
+    return tuple(found)
 
 
 def _is_asked(pool: NodePool) -> bool:
@@ -103,12 +141,6 @@ def prewarm_problem(pool: NodePool) -> str:
     return ""
 
 
-def _lead_s(stated_s: int | None, pools: Iterable[NodePool], claims: tuple[NodeClaim, ...]) -> int:
-    if stated_s is not None:
-        return stated_s
-    return learned_lead_s([seconds for pool in pools for _, seconds in observed_leads(pool, claims)])
-
-
 def observed_leads(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[tuple[str, int], ...]:
     """The latest times that nodes of a pool took until their devices were ready, by claim: noted ones and present."""
     known: list[tuple[str, int]] = []
@@ -116,7 +148,7 @@ def observed_leads(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[tuple[s
         noted = json.loads(pool.own_annotations.get(LEAD_TIMES, "{}"))
         known = [(str(name), int(seconds)) for name, seconds in noted.items()]
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        # A person has written there: it is learned anew.
+        # A person has written there: it is learned again.
         known = []
     return lead_times(known, [claim for claim in claims if claim.node_pool == pool.name])
 
@@ -135,32 +167,38 @@ def prewarming(snapshot: ClusterSnapshot) -> tuple[Prewarmed, ...]:
 
 
 def prewarming_pods(snapshot: ClusterSnapshot, grants: Grants | None = None) -> tuple[Pod, ...]:
-    """The pods of runs that are near, less those that are there already, by CronJob; no more than is granted."""
-    found: list[Pod] = []
-    for each in prewarming(snapshot):
-        due_s = each.run_at(snapshot.taken_at_s)
-        missing = 0 if due_s is None else each.cron_job.pods - _there(snapshot, each.cron_job, due_s)
-        if due_s is None or missing <= 0:
+    """The pods of runs that are near, less those that are there already; no more than is granted.
+
+    Runs that a node was bought for come first, else a new CronJob would buy another; then the earliest, ties by name.
+    """
+    runs, found = _runs(snapshot), []
+    there = _there(snapshot) if runs else Counter()
+    for due_s, each in runs:
+        cron_job = each.cron_job
+        missing = cron_job.pods - there[cron_job.namespace, cron_job.job_name(due_s)]
+        if missing <= 0:
             continue
         grants = grants or Grants(snapshot)
-        cron_job = each.cron_job
         kept, whose = Placeholder(Keeper.RUN, cron_job.key), cron_job.namespace
         granted = grants.grant(Use.PREWARM, kept, _pod(each), missing, whose)
         if granted.limited is not None:
             grants.limited.append(granted.limited)
         pod = _virtual(replace(cron_job.pod, spec=granted.spec), cron_job, due_s)
-        found += (replace(pod, name=f"{pod.name}-{number}") for number in range(granted.number))
+        found += [replace(pod, name=f"{pod.name}-{number}") for number in range(granted.number)]
     return tuple(found)
 
 
-def _there(snapshot: ClusterSnapshot, cron_job: CronJob, due_s: float) -> int:
-    name = cron_job.job_name(due_s)
-    return sum(
-        pod.namespace == cron_job.namespace
-        and pod.owner is not None
-        and (pod.owner.kind, pod.owner.name) == ("Job", name)
-        for pod in _all_pods(snapshot)
-    )
+def _runs(snapshot: ClusterSnapshot) -> list[tuple[float, Prewarmed]]:
+    """The runs whose pods count now, and when each is due, in the order in which they get room."""
+    turns = ((each.run_at(snapshot.taken_at_s), each) for each in prewarming(snapshot))
+    near = [(due_s, each) for due_s, each in turns if due_s is not None]
+    return sorted(near, key=lambda run: (not run[1].is_begun(run[0]), run[0], run[1].cron_job.key))
+
+
+def _there(snapshot: ClusterSnapshot) -> Counter[tuple[str, str]]:
+    """How many pods each Job has, by its namespace and name."""
+    owned = ((pod, pod.owner) for pod in _all_pods(snapshot))
+    return Counter((pod.namespace, owner.name) for pod, owner in owned if owner is not None and owner.kind == "Job")
 
 
 def _all_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
@@ -184,22 +222,20 @@ def _virtual(pod: Pod, cron_job: CronJob, due_s: float) -> Pod:
     return replace(pod, namespace=namespace, name=run, queue_priority=_LAST_RANK, uid="")
 
 
-def warnings(cron_job: CronJob, pools: Iterable[NodePool], claims: Iterable[NodeClaim]) -> tuple[str, ...]:
+def warnings(cron_job: CronJob, leads: Leads) -> tuple[str, ...]:
     """What keeps a run from its warm node, or lets it hold the node for ever; nothing where nobody asks for one."""
     try:
         lead_of(cron_job.annotations, PREWARM)
     except ValueError as error:
         return (f"{error}; it is not prewarmed",)
-    held, launched = tuple(pools), tuple(claims)
-    active = replace(cron_job, is_suspended=False, schedule="@daily", time_zone="")
-    asked = prewarmed((active,), held, launched)
-    if not asked:
+    lead = leads.of(cron_job)
+    if lead is None:
         return ()
     if cron_job.problem:
         return (f"{cron_job.problem}; it is not prewarmed",)
     if cron_job.is_suspended:
         return ("it is suspended: no node is kept ready for it",)
-    lead_s, found = asked[0].lead_s, []
+    (lead_s, _), found = lead, []
     if not cron_job.time_zone:
         found.append(
             "it has no timeZone: runs are reckoned in UTC, and the clock of its controller may be another; state one"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.model.large import Large
-from kerf.model.placeholders import VIRTUAL
+from kerf.model.placeholders import VIRTUAL, Keeper
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import CPU, MEMORY, Resources
 
@@ -28,6 +28,7 @@ _OWN_OF_A_POD = (
     "scheduling.k8s.io/group-name",
     "kueue.x-k8s.io/",
 )
+_OF_RUNS = f"{Keeper.RUN}{VIRTUAL}"
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -51,6 +52,12 @@ class Shape(Large):
     def requests(self) -> Resources:
         """What kube-scheduler counts for one of them."""
         return self.spec.requests
+
+    @cached_property
+    def keepers(self) -> tuple[str, ...]:
+        """The names of what keeps room for them, in order; empty for pods that exist. Each launch asks."""
+        kept = {pod.namespace: pod.kept_for for pod in self.pods if VIRTUAL in pod.namespace}
+        return tuple(sorted(each.name for each in kept.values() if each is not None))
 
     def counted(self, uncounted: frozenset[str]) -> Resources:
         """What a sum over the node decides for one of them: its requests without some; computed once."""
@@ -112,8 +119,14 @@ class Kinds:
             bool(pod.uid),
             pod.initialised,
             pod.invalid,
-            pod.namespace if pod.namespace in self._quota_namespaces or VIRTUAL in pod.namespace else "",
+            self._namespace(pod.namespace),
         )
+
+    def _namespace(self, namespace: str) -> str:
+        """The part of a namespace by which pods differ; those of runs are alike: only their spec places them."""
+        if VIRTUAL in namespace:
+            return _OF_RUNS if namespace.startswith(_OF_RUNS) else namespace
+        return namespace if namespace in self._quota_namespaces else ""
 
 
 def _without_sizes(spec: PodSpec) -> PodSpec:

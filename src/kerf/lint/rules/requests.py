@@ -8,7 +8,7 @@ from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.quantities import PODS, quantity_of
-from kerf.sharing.unsupported import unsupported_by
+from kerf.sharing.unsupported import counted_by, unsupported_by
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 """Whose limit may differ from the request, and only upwards."""
@@ -147,21 +147,24 @@ def unsupported_sharing(subject: Subject, context: LintContext) -> Notes:
     """The pods ask for parts of GPUs by a way of sharing that Kerf does not plan for.
 
     No node is bought for such pods, because a sum over a node says nothing of its cards. Recognised are KAI Scheduler
-    (Run:ai), Koordinator, Volcano vGPU, Alibaba's gpushare and cGPU, Tencent's gpu-manager, elastic-gpu, and the
-    accelerators of Huawei, Cambricon, Hygon, Kunlunxin, Moore Threads, MetaX, Enflame and Iluvatar: by resource, by
-    annotation, and where the pods ask for a GPU by scheduler. Kerf plans for HAMi, MIG, time-slicing, MPS and whole
-    GPUs.
+    (Run:ai), Koordinator, Volcano vGPU, Alibaba's gpushare and cGPU, Tencent's gpu-manager and qGPU, Baidu's cGPU and
+    XPU, Volcengine's mGPU, elastic-gpu, HAMi for AMD, Intel's GPU Aware Scheduling, and the accelerators of Huawei,
+    Cambricon, Hygon, Kunlunxin, Moore Threads, MetaX, Enflame and Iluvatar: by resource, by annotation, and where the
+    pods ask for a GPU by scheduler. So is any other resource whose name says a share of a card, such as
+    `example.com/gpu-core`, `-memory`, `-percentage` or `vgpu`. Kerf plans for HAMi, MIG, time-slicing, MPS and whole
+    GPUs, and counts other devices whole.
     """
-    del context
     held = held_by(subject)
-    cause = unsupported_by(held.pod) if held is not None else None
+    cause = unsupported_by(held.pod, counted_by(context.families)) if held is not None else None
     if cause is None:
         return
     places = [at for path, _ in subject.containers for at, name, _ in _amounts_of(subject, path) if name == cause.asked]
     metadata = (*(subject.template or ()), "metadata", "annotations", cause.asked)
     is_stated = held is not None and cause.asked in held.pod.annotations
     at = places[0] if places else metadata if is_stated else (*subject.pod, "schedulerName")
-    message = f"{cause.title} gives out what {cause.asked} asks for, and no node is bought for it"
+    whose = f"{cause.title} gives out what {cause.asked} asks for"
+    unknown = f"{cause.asked} is by its name a share of a card that Kerf does not know"
+    message = f"{whose if cause.title else unknown}, and no node is bought for it"
     yield Note(at, message, "ask by HAMi, MIG, time-slicing or MPS, or for whole GPUs")
 
 
