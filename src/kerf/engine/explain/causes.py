@@ -11,6 +11,7 @@ from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
+from kerf.model.constraints import Requirement
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, MinimumUnreadable
 from kerf.model.market import TriedAlone
@@ -46,6 +47,11 @@ _OF_DEVICES = ("GPU", "MiB", "cores")
 def counted(number: int, noun: str) -> str:
     """`1 pod`, `3 pods`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def counted_launches(number: int) -> str:
+    """`1 launch`, `3 launches`."""
+    return "1 launch" if number == 1 else f"{number} launches"
 
 
 def cause_text(cause: Cause) -> str:
@@ -184,12 +190,17 @@ def _(cause: causes.PoolClosed) -> str:
 
 @words.register
 def _(cause: causes.NoTypeMatches) -> str:
-    return f"no instance type here satisfies the requirements of NodePool {cause.pool}"
+    asked = f": {_all_of(cause.asked)}" if cause.asked else ""
+    return f"no instance type here satisfies the requirements of NodePool {cause.pool}{asked}"
 
 
 @words.register
 def _(cause: causes.TypeUnmatched) -> str:
-    return f"{cause.instance_type} does not satisfy the other requirements"
+    return f"{cause.instance_type} does not satisfy {_all_of(cause.asked) or 'the other requirements'}"
+
+
+def _all_of(asked: tuple[Requirement, ...]) -> str:
+    return " and ".join(map(str, asked))
 
 
 @words.register
@@ -262,9 +273,8 @@ def _(cause: causes.NoIdleCapacity) -> str:
 
 @words.register
 def _(cause: causes.Paced) -> str:
-    launches = counted(cause.per_minute, "launch") if cause.per_minute == 1 else f"{cause.per_minute} launches"
     wait = duration_text(cause.wait_s)
-    return f"paced: NodePool {cause.pool} makes {launches} a minute; next in {wait}"
+    return f"paced: NodePool {cause.pool} makes {counted_launches(cause.per_minute)} a minute; next in {wait}"
 
 
 @words.register
