@@ -1,6 +1,6 @@
 """NodePools whose requirements exclude each other: which of them has to give way for a type that takes the pods."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import (
@@ -12,16 +12,19 @@ from kerf.engine.explain.hints.situation import (
     with_requirement,
 )
 from kerf.engine.explain.hints.types import allowing
+from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
 from kerf.model import causes
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE
 from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements, Toleration
 from kerf.model.nodepool import NodePool
-from kerf.model.pods import PodSpec
+from kerf.model.pods import Container, PodSpec
+from kerf.model.quantities import Resources
 
 _MOST = 4
 """Sets of requirements that are looked at; one is a look at all that the pool would offer without them."""
+_GPU_RESOURCES = "nvidia.com/"
 _ANY_TAINT = (Toleration("", "Exists"),)
 
 
@@ -42,23 +45,42 @@ def give_way(
 ) -> Advice | None:
     """What the pool has to state otherwise so that it offers a type that takes the pods; None where nothing does.
 
-    Where taints, labels or prices are in the way as well, what does without them: the search goes on from there.
+    Where taints, labels, prices or ways to share GPUs are in the way as well, what does without them: the search goes
+    on from there.
     """
+    needs_cards = asks_cards(shape, situation.supply.families)
     bare = Shape(tuple(replace(pod, spec=_anywhere(pod.spec)) for pod in shape.pods[:1]))
-    for subject, judged in ((shape, pool), (bare, _without_caps(pool))):
+    cardless = Shape(tuple(replace(pod, spec=_without_cards(pod.spec)) for pod in bare.pods))
+    for subject, judged in ((shape, pool), (bare, _without_caps(pool)), (cardless, _without_caps(pool))):
+
+        def takers_of(changed: NodePool, subject: Shape = subject) -> list[OfferedType]:
+            found = takers(subject, changed, situation)
+            return [each for each in found if each.kind.devices or not needs_cards]
+
         for asked in sets[:_MOST]:
             opened = replace(judged, requirements=pool.requirements.without(each.key for each in asked))
-            found = takers(subject, opened, situation)
+            found = takers_of(opened)
             if found:
                 return _relaxed(pool, asked, min(found, key=lambda each: each.order), shape)
-        advice = _another_type(pool, judged, subject, situation)
-        if advice is not None:
-            return advice
+        found = _other_types(pool, takers_of, judged, situation)
+        if found:
+            return allowing(pool, min(found, key=lambda each: each.order), situation)
     return None
 
 
 def _anywhere(spec: PodSpec) -> PodSpec:
     return replace(spec, node_selector=Requirements(), affinity=(), tolerations=_ANY_TAINT)
+
+
+def _without_cards(spec: PodSpec) -> PodSpec:
+    def without(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(replace(each, requests=_plain(each.requests), limits=_plain(each.limits)) for each in containers)
+
+    return replace(spec, containers=without(spec.containers), init_containers=without(spec.init_containers))
+
+
+def _plain(amounts: Resources) -> Resources:
+    return amounts.without(name for name in amounts if name.startswith(_GPU_RESOURCES))
 
 
 def _without_caps(pool: NodePool) -> NodePool:
@@ -91,15 +113,17 @@ def _relaxed(pool: NodePool, asked: Iterable[Requirement], best: OfferedType, sh
     return changing_pool("; and ".join(said), changed, change)
 
 
-def _another_type(pool: NodePool, judged: NodePool, subject: Shape, situation: Situation) -> Advice | None:
-    """The cheapest type that the pool's other requirements allow and that takes the pods, where it names types."""
+def _other_types(
+    pool: NodePool, takers_of: Callable[[NodePool], list[OfferedType]], judged: NodePool, situation: Situation
+) -> list[OfferedType]:
+    """The types that the pool's other requirements allow and that take the pods, where it names types."""
     named = pool.requirements.get(INSTANCE_TYPE)
     if named is None or named.complement:
-        return None
-    found = takers(subject, replace(judged, requirements=pool.requirements.without((INSTANCE_TYPE,))), situation)
-    if ARCH not in pool.requirements:
-        # A pod's image is built for one architecture: that of the types that are named, or the usual one.
-        known = (kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None)
-        usual = {value for kind in known for value in kind.requirements[ARCH].values} or {"amd64"}
-        found = [each for each in found if each.kind.requirements[ARCH].values & usual]
-    return allowing(pool, min(found, key=lambda each: each.order), situation) if found else None
+        return []
+    found = takers_of(replace(judged, requirements=pool.requirements.without((INSTANCE_TYPE,))))
+    if ARCH in pool.requirements:
+        return found
+    # A pod's image is built for one architecture: that of the types that are named, or the usual one.
+    known = (kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None)
+    usual = {value for kind in known for value in kind.requirements[ARCH].values} or {"amd64"}
+    return [each for each in found if each.kind.requirements[ARCH].values & usual]
