@@ -5,8 +5,8 @@ import pytest
 from kerf.model.instancetypes import ON_DEMAND
 from kerf.model.plan import Unplaced
 from kerf.testing.builders import a_market, an_instance_type, cards
-from tests.engine.explain.test_explanations import ARCH, Object, a_pool_manifest, a_workload, plan_of, requirement
-from tests.patches import patched
+from tests.engine.explain.test_explanations import ARCH, a_pool_manifest, a_workload, plan_of, requirement
+from tests.patches import Object, patched
 
 ZONE, CAPACITY, GPUS = (
     "topology.kubernetes.io/zone",
