@@ -95,6 +95,11 @@ def paced(
     return Pacing(kept, nodes, tuple(refusals), tuple(floors[name] for name in sorted(floors)))
 
 
+def launches_left(snapshot: ClusterSnapshot, pools: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """By pool with a pace, (whole launches that it may make now, launches a minute)."""
+    return {name: (max(0, level) // _MINUTE_MS, pace) for name, (level, pace) in _levels(snapshot, pools).items()}
+
+
 def _levels(snapshot: ClusterSnapshot, pools: Iterable[str]) -> dict[str, tuple[int, int]]:
     """By pool with a pace, (what is left, launches a minute)."""
     wanted: dict[str, NodePool] = {name: pool for name in pools if (pool := snapshot.pool(name)) is not None}

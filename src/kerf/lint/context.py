@@ -11,7 +11,7 @@ from functools import cached_property
 
 from kerf.catalog import aws
 from kerf.catalog.select import ALIBABA, AWS, PROVIDER_OF_GROUP, why_not_sold
-from kerf.engine.supply.offered import allowed_types
+from kerf.engine.supply.allowed import allowed_types
 from kerf.errors import DecodeError
 from kerf.lint.knowledge import exporters
 from kerf.lint.subject import POOLS, Subject

@@ -247,16 +247,18 @@ class PoolClosed(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NoTypeMatches(Cause):
-    """No type of the market satisfies the pool's requirements."""
+    """No type of the market satisfies the pool's requirements; `asked` are some that no type satisfies together."""
 
     pool: Name
+    asked: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TypeUnmatched(Cause):
-    """A type that the pool names does not satisfy its other requirements."""
+    """A type that the pool names does not satisfy its other requirements: these."""
 
     instance_type: Name
+    asked: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

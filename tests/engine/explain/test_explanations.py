@@ -324,7 +324,7 @@ def test_what_cannot_be_had_now_is_stage_offerings(market: Market, reason: str) 
         ("m5.xlrge", a_market(M5), "unknown instance type m5.xlrge (nearest known: m5.xlarge)"),
         ("zz", a_market(M5), "unknown instance type zz"),
         ("p9", a_market(M5, not_sold={"p9": "it has no price here"}), "p9: it has no price here"),
-        ("g5.xlarge", a_market(G5), "g5.xlarge does not satisfy the other requirements"),
+        ("g5.xlarge", a_market(G5), "g5.xlarge does not satisfy karpenter.sh/capacity-type In [spot]"),
     ],
 )
 def test_a_pool_that_offers_nothing_names_the_culprit(named: str, market: Market, reason: str) -> None:
@@ -338,10 +338,11 @@ def test_a_pool_that_offers_nothing_names_the_culprit(named: str, market: Market
 
 
 def test_a_pool_whose_requirements_nothing_satisfies_says_so() -> None:
-    """Without a named type there is no culprit to name."""
+    """Without a named type the culprits are the requirements that no type satisfies together."""
     pool = a_pool("blue", capacity_types=["spot"])
 
-    assert "no instance type here satisfies the requirements of NodePool blue" == (
+    asked = "karpenter.sh/capacity-type In [spot]"
+    assert f"no instance type here satisfies the requirements of NodePool blue: {asked}" == (
         only_unplaced(planned([a_pod()], [pool], [M5])).reason
     )
 

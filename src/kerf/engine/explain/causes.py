@@ -12,6 +12,7 @@ from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
+from kerf.model.constraints import Requirement
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, MinimumUnreadable
 from kerf.model.market import TriedAlone
@@ -53,6 +54,11 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def counted_launches(number: int) -> str:
+    """`1 launch`, `3 launches`."""
+    return "1 launch" if number == 1 else f"{number} launches"
 
 
 def cause_text(cause: Cause) -> str:
@@ -191,12 +197,17 @@ def _(cause: causes.PoolClosed) -> str:
 
 @words.register
 def _(cause: causes.NoTypeMatches) -> str:
-    return f"no instance type here satisfies the requirements of NodePool {cause.pool}"
+    asked = f": {_all_of(cause.asked)}" if cause.asked else ""
+    return f"no instance type here satisfies the requirements of NodePool {cause.pool}{asked}"
 
 
 @words.register
 def _(cause: causes.TypeUnmatched) -> str:
-    return f"{cause.instance_type} does not satisfy the other requirements"
+    return f"{cause.instance_type} does not satisfy {_all_of(cause.asked) or 'the other requirements'}"
+
+
+def _all_of(asked: tuple[Requirement, ...]) -> str:
+    return " and ".join(map(str, asked))
 
 
 @words.register
@@ -269,9 +280,8 @@ def _(cause: causes.NoIdleCapacity) -> str:
 
 @words.register
 def _(cause: causes.Paced) -> str:
-    launches = counted(cause.per_minute, "launch") if cause.per_minute == 1 else f"{cause.per_minute} launches"
     wait = duration_text(cause.wait_s)
-    return f"paced: NodePool {cause.pool} makes {launches} a minute; next in {wait}"
+    return f"paced: NodePool {cause.pool} makes {counted_launches(cause.per_minute)} a minute; next in {wait}"
 
 
 @words.register

@@ -1,4 +1,4 @@
-"""Why a node is bought, or labelled anew: who needs what, and what was passed over."""
+"""Why a node is bought, or labelled again: who needs what, and what was passed over."""
 
 from collections.abc import Sequence
 

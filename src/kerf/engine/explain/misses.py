@@ -12,6 +12,7 @@ from kerf.engine.decision import Evidence
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.fit import fit, nearest
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.allowed import excluding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
@@ -71,7 +72,7 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
         unavailable = [each for each in unavailable if each.kind.devices]
     found = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
     if not found:
-        return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence.world.market))]
+        return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence))]
     return [misfit for misfit in found if misfit is not None]
 
 
@@ -120,20 +121,21 @@ def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.Li
     return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
 
 
-def _nothing_offered(pool: NodePool, market: Market) -> Cause:
-    """No type of the market passes the pool's requirements: name the culprit where it is a type."""
-    named = pool.requirements.get(INSTANCE_TYPE)
+def _nothing_offered(pool: NodePool, evidence: Evidence) -> Cause:
+    """No type of the market passes the pool's requirements: name the culprit, a type where it names types."""
+    named, market = pool.requirements.get(INSTANCE_TYPE), evidence.world.market
     if named is None or named.complement:
-        return causes.NoTypeMatches(Name(pool.name))
+        return causes.NoTypeMatches(Name(pool.name), evidence.world.supply.part(pool).unsatisfiable)
     known = [kind.name for kind in market.types]
     return causes.NamedTypesUnusable(
-        Name(pool.name), tuple(_unusable(Name(name), market, known) for name in sorted(named.values))
+        Name(pool.name), tuple(_unusable(Name(name), pool, market, known) for name in sorted(named.values))
     )
 
 
-def _unusable(name: Name, market: Market, known: Sequence[str]) -> Cause:
-    if market.find(name) is not None:
-        return causes.TypeUnmatched(name)
+def _unusable(name: Name, pool: NodePool, market: Market, known: Sequence[str]) -> Cause:
+    kind = market.find(name)
+    if kind is not None:
+        return causes.TypeUnmatched(name, excluding(pool, kind))
     if name in market.not_sold:
         return causes.TypeNotSold(name, causes.Quoted(market.not_sold[name]))
     close = difflib.get_close_matches(name, known, 1)

@@ -86,7 +86,7 @@ def _unmet(decision: Decision) -> tuple[tuple[str, str], ...]:
 
 def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
     """One entry a pod, by its key."""
-    telling = Telling(tries, decision.world.snapshot.cron_job_keys)
+    telling = Telling(tries, decision.world.snapshot.cron_job_keys, decision)
     everyone = telling.everyone(decision.everyone)
     found = [entry for refusal in decision.refusals for entry in telling.unplaced(refusal)]
     if everyone:

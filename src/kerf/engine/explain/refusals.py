@@ -7,10 +7,11 @@ type) and one for the nearest existing node, so the answer cannot differ from th
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.decision import Evidence, Refusal
+from kerf.engine.decision import Decision, Evidence, Refusal
 from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, hint_of
-from kerf.engine.explain.hints.search import smallest
+from kerf.engine.explain.hints.corrections import decided_again
+from kerf.engine.explain.hints.search import joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.misses import lacks_cards, nearest_in
@@ -39,11 +40,14 @@ class Reason:
 class Telling:
     """Puts refusals into words; remembers what refusals of one try have in common.
 
-    `cron_jobs` are those of the cluster, as `namespace/name`: patches of their runs go to them.
+    `cron_jobs` are those of the cluster, as `namespace/name`: patches of their runs go to them. `decision` is what they
+    are refusals of; without it pods that are wrong in themselves get no patch, since it could not be tried.
     """
 
-    def __init__(self, tries: Tries | None = None, cron_jobs: Container[str] = ()) -> None:
-        self._tries, self._cron_jobs = tries or Tries(), cron_jobs
+    def __init__(
+        self, tries: Tries | None = None, cron_jobs: Container[str] = (), decision: Decision | None = None
+    ) -> None:
+        self._tries, self._cron_jobs, self._decision = tries or Tries(), cron_jobs, decision
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
@@ -115,6 +119,8 @@ class Telling:
     def _advised(self, refusal: Refusal) -> Advice:
         """What would help; of a group what would help its first pod."""
         fixed = hint_of(refusal)
+        if fixed is not None and fixed.change:
+            return self._corrected(refusal, fixed)
         if fixed is not None or refusal.evidence is None:
             return fixed or Advice()
         worst = self.reason(refusal).worst
@@ -126,6 +132,25 @@ class Telling:
         if isinstance(worst.cause, causes.LimitReached) and worst.cause.pool in self._of_everyone:
             return self._of_everyone[worst.cause.pool]
         return smallest(Shape(refusal.pods), worst, situation)
+
+    def _corrected(self, refusal: Refusal, fixed: Advice) -> Advice:
+        """The change that the cause names, with what is needed beside it; without a patch where nothing helps."""
+        words = Advice(fixed.hint)
+        pods = refusal.pods
+        if self._decision is None or pods[0].kept_for is not None or not self._tries.take():
+            return words
+        made, left = decided_again(pods, fixed.change, self._decision)
+        advice = replace(fixed, patch=pod_patch(pods[0], fixed.change, self._cron_jobs))
+        if left is None:
+            return advice
+        if isinstance(left.cause, causes.Paced):
+            return replace(advice, hint=f"{advice.hint}; then {cause_text(left.cause)}")
+        telling = Telling(self._tries, self._cron_jobs, made)
+        beside = telling._advised(left)
+        if beside.patch is not None or beside.can_be_tried:
+            return joined(advice, beside)
+        more = f"; {beside.hint}" if beside.hint else ""
+        return Advice(f"{words.hint}, which alone does not help: then {telling.reason(left).text}{more}")
 
 
 def _reason(refusal: Refusal) -> Reason:

@@ -14,6 +14,7 @@ from kerf.engine.place.fit import admits
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
 from kerf.engine.supply import overlays
+from kerf.engine.supply.allowed import allowed_types, unsatisfiable
 from kerf.engine.supply.offerings import offerings_of
 from kerf.model.causes import (
     CardsNeverShown,
@@ -35,8 +36,8 @@ from kerf.model.causes import (
 )
 from kerf.model.constraints import (
     CAPACITY_TYPE,
-    INSTANCE_TYPE,
     ZONE,
+    Requirement,
     Requirements,
 )
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState
@@ -226,6 +227,8 @@ class _Part:
     offered: tuple[OfferedType, ...] = ()
     sharing: tuple[tuple[str, Cause], ...] = ()
     notes: tuple[Cause, ...] = ()
+    unsatisfiable: tuple[Requirement, ...] = ()
+    """Where nothing is offered: requirements that no type of the market satisfies together."""
 
 
 @dataclass(frozen=True)
@@ -312,6 +315,7 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
         tuple(_offer(variant, kind, supply) for kind, among in offers for variant in among),
         tuple((pool.name, each) for each in wrong),
         tuple(notes),
+        () if offers else unsatisfiable(pool, supply.market.types),
     )
 
 
@@ -388,43 +392,6 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
     if found is None:
         return None if assume_ready else NodeClassNotFound(kind, name)
     return None if found.is_ready else NodeClassUnready(kind, name, Quoted(found.reason))
-
-
-def allowed_types(pool: NodePool, types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
-    """The types that the pool's requirements admit, offerings and overlays aside; in the order of `types`."""
-    named = pool.requirements.get(INSTANCE_TYPE)
-    wanted = pool.template_requirements().without_min_values()
-    return tuple(
-        kind
-        for kind in types
-        if (named is None or named.has(kind.name))
-        and wanted.without(pool.labels).conflict(kind.requirements) is None
-        and _defines(kind, pool)
-        and (not kind.is_fractional or _names_fraction(pool, kind))
-    )
-
-
-def _defines(kind: InstanceType, pool: NodePool) -> bool:
-    # A requirement on a label of the cloud (gpu-count Gt 0) leaves out types that do not have the label at all.
-    for key, requirement in pool.requirements.items():
-        if key not in kind.requirements and not requirement.allows_absence and _is_cloud_label(key):
-            return False
-    return True
-
-
-def _is_cloud_label(key: str) -> bool:
-    return key.partition("/")[0] in ("karpenter.k8s.aws", "karpenter.k8s.alibabacloud", "karpenter.kwok.sh")
-
-
-def _names_fraction(pool: NodePool, kind: InstanceType) -> bool:
-    for key, requirement in pool.requirements.items():
-        if requirement.complement:
-            continue
-        if key == INSTANCE_TYPE and kind.name in requirement.values:
-            return True
-        if key.endswith("/instance-family") and kind.family in requirement.values:
-            return True
-    return False
 
 
 def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType:

@@ -7,6 +7,7 @@ from kerf.engine.decision import Refusal
 from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.labels import agree, tolerate
 from kerf.engine.explain.hints.limits import raise_limit
+from kerf.engine.explain.hints.requirements import clashes, give_way
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.explain.hints.situation import Advice, Situation
 from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
@@ -104,7 +105,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     if pool is None:
         return Advice()
     if misfit.stage == Stage.OFFERINGS:
-        return _on_offerings(pool, misfit.cause, situation)
+        return _on_offerings(pool, misfit, shape, situation)
     match misfit.cause:
         case causes.LimitReached(resource=resource):
             return raise_limit(pool, resource, situation)
@@ -124,19 +125,49 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
     )
 
 
-def _on_offerings(pool: NodePool, cause: causes.Cause, situation: Situation) -> Advice:
+def _on_offerings(pool: NodePool, misfit: Misfit, shape: Shape, situation: Situation) -> Advice:
+    match misfit.cause:
+        case causes.PoolClosed(problem=problem):
+            return Advice(_opening(pool, problem))
+        case causes.TypeOverPriceCap(instance_type=name):
+            return raise_cap(pool, name, situation)
+        case causes.NamedTypesUnusable(types=types):
+            unknown = (each for each in types if isinstance(each, causes.TypeUnknown) and each.nearest)
+            misspelt = next(unknown, None)
+            if misspelt is not None:
+                return spell_right(pool, misspelt)
+        case causes.OfferingsSoldOut() | causes.BacksOff():
+            return Advice(_wait(pool))
+        case causes.NoOfferingLeft() if _is_some_gone(misfit, situation):
+            return Advice(_wait(pool))
+    found = give_way(pool, clashes(pool, misfit.cause), shape, situation)
+    asks = f"allow other instance types, zones or capacity types in NodePool {pool.name}"
+    return found or Advice(f"{asks}; Kerf found no change that does")
+
+
+def _wait(pool: NodePool) -> str:
+    which = "allow further instance types, zones or capacity types in NodePool"
+    return f"{which} {pool.name}, or wait until the offering is back"
+
+
+def _is_some_gone(misfit: Misfit, situation: Situation) -> bool:
+    """Whether the type has offerings that are sold out now."""
+    name = misfit.target
+    offered = situation.supply.by_pool.get(name.node_pool, ())
+    return any(each.sold_out for each in offered if each.kind.name == name.instance_type)
+
+
+def _opening(pool: NodePool, problem: causes.Cause) -> str:
+    """What must happen before the pool takes nodes."""
+    match problem:
+        case causes.PoolStatic():
+            return f"raise spec.replicas of NodePool {pool.name}, or let another NodePool take the pod"
+        case causes.NodeClassNotFound(kind, name):
+            return f"apply {kind} {name}"
+        case causes.NodeClassUnready(kind, name):
+            return f"it comes when {kind} {name} is ready"
+        case causes.PoolDeleting():
+            return "let another NodePool take the pod"
     if pool.bounds.invalid:
-        return Advice(f"mend the annotation of NodePool {pool.name}")
-    if isinstance(cause, causes.NamedTypesUnusable):
-        unknown = (each for each in cause.types if isinstance(each, causes.TypeUnknown) and each.nearest)
-        misspelt = next(unknown, None)
-        if misspelt is not None:
-            return spell_right(pool, misspelt)
-    if isinstance(cause, causes.TypeOverPriceCap):
-        return raise_cap(pool, cause.instance_type, situation)
-    if pool.invalid:
-        return Advice(f"mend NodePool {pool.name}: until then it takes no nodes")
-    return Advice(
-        "allow further instance types, zones or capacity types in NodePool "
-        f"{pool.name}, or wait until the offering is back"
-    )
+        return f"mend the annotation of NodePool {pool.name}"
+    return f"mend NodePool {pool.name}: until then it takes no nodes"

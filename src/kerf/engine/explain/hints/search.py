@@ -4,17 +4,21 @@ A change that lets a pod past one check may meet the next. So every change is bo
 not do, what then stands in the way is changed too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Evidence
+from kerf.engine.explain.causes import counted_launches
 from kerf.engine.explain.hints import advise
 from kerf.engine.explain.hints.limits import is_searched
 from kerf.engine.explain.hints.situation import Advice, Change, Situation, with_pool
 from kerf.engine.explain.misses import misses
+from kerf.engine.pacing import launches_left
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.plan import Misfit, Patch
 from kerf.model.pods import Pod, PodSpec
@@ -22,17 +26,22 @@ from kerf.model.quantities import Resources
 
 _BREADTHS = (4, 2, 2)
 """How many changes are tried first, beside each of these that does not do, and beside both."""
+_BY_NAME = ("containers", "initContainers")
 _NOTHING = ", which alone does not help; Kerf found no change that does"
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """A change as it turned out: `served` of the pods it is for get a place with it, in a situation that it makes."""
+    """A change as it turned out: `served` of the pods it is for get a place with it, in a situation that it makes.
+
+    `pace` says which pools launch too few nodes a minute for all of them to come at once; empty for none.
+    """
 
     advice: Advice
     shape: Shape
     situation: Situation
     served: int
+    pace: str = ""
 
 
 def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
@@ -54,7 +63,7 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
                 if found is None:
                     return _said(best, shape) if best.served else Advice(first.hint)
                 if found.served == len(shape):
-                    return found.advice
+                    return replace(found.advice, hint=found.advice.hint + found.pace)
                 best = max(best, found, key=lambda each: each.served)
                 following.append(found)
         level = following[:breadth]
@@ -62,7 +71,9 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
 
 
 def _said(best: _Tried, shape: Shape) -> Advice:
-    return replace(best.advice, hint=f"{best.advice.hint}; that places {best.served} of these {len(shape)} pods")
+    return replace(
+        best.advice, hint=f"{best.advice.hint}; that places {best.served} of these {len(shape)} pods{best.pace}"
+    )
 
 
 def _changes(held: _Tried, breadth: int, first: Advice | None) -> Iterator[Advice]:
@@ -92,34 +103,51 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
     if advice.spec is not None:
         changed, trial = _with_spec(held.shape, advice.spec), trial.copy()
         waiting = trial.place(changed)[1]
-    joined = _joined(held.advice, advice)
+    both = joined(held.advice, advice)
     if not waiting:
-        return _Tried(joined, changed, situation, len(changed))
+        return _Tried(both, changed, situation, len(changed))
     shapes, at = _to_buy_for(situation, held.shape, waiting)
     before = Ledger(world.snapshot.node_pools, _used(situation, world))
     after, buy = before.copy(), evidence.buy if world is evidence.world else evidence.buy_in(world)
+    launches: Counter[str] = Counter()
     if is_searched(situation):
-        left = buy(shapes, world.supply.available, after).left
+        purchase = buy(shapes, world.supply.available, after)
+        left = purchase.left
+        for load, times in purchase.loads:
+            launches[load.offered.pool.name] += times
     else:
-        left = [0 if _is_taken(shapes[0], world, after) else len(shapes[0])]
+        taker = _taker(shapes[0], world, after)
+        left = [len(shapes[0]) if taker is None else 0]
+        # How many nodes they would need is not known here, so the pace is named where it could be in the way.
+        launches.update({} if taker is None else {taker.pool.name: len(shapes[0])})
     again = Evidence(world, trial, before, after, shapes, tuple(left), buy)
     return _Tried(
-        joined,
+        both,
         changed,
         Situation(again, situation.tries, worlds=situation.worlds),
         len(changed) - min(left[at], len(changed)),
+        _pace(launches, world),
     )
 
 
-def _is_taken(shape: Shape, world: World, ledger: Ledger) -> bool:
-    """Whether a type takes one of the pods, can be bought, and is within its limits: a look in place of a purchase."""
+def _pace(launches: Mapping[str, int], world: World) -> str:
+    """What is said of the pools that must make more launches than they may now."""
+    paces = {name: left for name, left in launches_left(world.snapshot, launches).items() if left[0] < launches[name]}
+    return "".join(
+        f"; NodePool {name} makes {counted_launches(per_minute)} a minute"
+        for name, (_, per_minute) in sorted(paces.items())
+    )
+
+
+def _taker(shape: Shape, world: World, ledger: Ledger) -> OfferedType | None:
+    """A type that takes one of the pods, can be bought, and is within its limits: a look in place of a purchase."""
     for offered in world.supply.available:
         if ledger.room_for(offered) == 0:
             continue
         result = fit(offered.target, offered.room, shape)
         if not isinstance(result, Misfit) and offered.offering_for(result.room.requirements) is not None:
-            return True
-    return False
+            return offered
+    return None
 
 
 def _with_spec(shape: Shape, spec: PodSpec) -> Shape:
@@ -149,7 +177,7 @@ def _used(situation: Situation, world: World) -> dict[str, Resources]:
     return {pool.name: ledger.used(pool.name) for pool in world.snapshot.node_pools}
 
 
-def _joined(one: Advice, other: Advice) -> Advice:
+def joined(one: Advice, other: Advice) -> Advice:
     """Both changes as one; the patch of what makes the pod comes first, then those of pools."""
     if not one.hint:
         return other
@@ -165,9 +193,22 @@ def _joined(one: Advice, other: Advice) -> Advice:
 
 
 def merged(one: Change, other: Change) -> Change:
-    """Both merge patches as one; where both set a value, that of the other."""
+    """Both merge patches as one, containers by their names; where both set a value, that of the other."""
     result = dict(one)
     for key, value in other.items():
         held = result.get(key)
-        result[key] = merged(held, value) if isinstance(held, Mapping) and isinstance(value, Mapping) else value
+        if isinstance(held, Mapping) and isinstance(value, Mapping):
+            result[key] = merged(held, value)
+        elif key in _BY_NAME and isinstance(held, list) and isinstance(value, list):
+            result[key] = _by_name(held, value)
+        else:
+            result[key] = value
     return result
+
+
+def _by_name(one: Sequence[Change], other: Sequence[Change]) -> list[Change]:
+    """Containers of both, each once."""
+    found = {each["name"]: each for each in one}
+    for each in other:
+        found[each["name"]] = merged(found.get(each["name"], {}), each)
+    return list(found.values())

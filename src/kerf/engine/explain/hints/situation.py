@@ -10,7 +10,7 @@ from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType, Supply, supply
 from kerf.engine.world import World
-from kerf.model.constraints import Requirement
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.owners import top_owner
@@ -178,6 +178,12 @@ def expressions_of(requirement: Requirement) -> list[dict[str, object]]:
         given = {"values": list(values)} if values else {}
         entries.append({"key": requirement.key, "operator": operator, **given})
     return entries
+
+
+def with_requirement(pool: NodePool, stated: Requirement) -> NodePool:
+    """The pool with this requirement in place of those on the same label."""
+    others = pool.requirements.without((stated.key,))
+    return replace(pool, requirements=others.intersect(Requirements([stated])))
 
 
 def requirements_of(pool: NodePool) -> list[dict[str, object]]:

@@ -2,10 +2,18 @@
 
 from dataclasses import replace
 
-from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool, requirements_of, takers
+from kerf.engine.explain.hints.situation import (
+    Advice,
+    Situation,
+    changing_pool,
+    requirements_of,
+    takers,
+    with_requirement,
+)
 from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import TypeUnknown
-from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.constraints import ARCH, INSTANCE_TYPE
 from kerf.model.instancetypes import price_text
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Patch
@@ -25,17 +33,16 @@ def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Adv
     large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & architectures]
     if not large:
         return Advice("no instance type that is sold here holds the pod; ask for less")
-    best = min(large, key=lambda c: c.order)
+    return allowing(pool, min(large, key=lambda c: c.order), situation)
+
+
+def allowing(pool: NodePool, best: OfferedType, situation: Situation) -> Advice:
+    """The type in the list of a pool that names its types."""
+    named = pool.requirements[INSTANCE_TYPE]
     memory = f" with {best.kind.devices[0].memory_mib} MiB a GPU" if best.kind.devices else ""
     price = f"{price_text(best.price_micro)} {situation.market.currency}/h"
     hint = f"allow instance type {best.kind.name} ({price}){memory} in NodePool {pool.name}"
-    values = frozenset({*named.values, best.kind.name})
-    widened = replace(
-        pool,
-        requirements=pool.requirements.without((INSTANCE_TYPE,)).intersect(
-            Requirements([Requirement(INSTANCE_TYPE, False, values, min_values=named.min_values)])
-        ),
-    )
+    widened = with_requirement(pool, replace(named, values=frozenset({*named.values, best.kind.name})))
     return changing_pool(hint, widened, {"template": {"spec": {"requirements": requirements_of(widened)}}})
 
 
@@ -63,12 +70,7 @@ def spell_right(pool: NodePool, unknown: TypeUnknown) -> Advice:
     wrong, right = unknown.instance_type, unknown.nearest
     named = pool.requirements[INSTANCE_TYPE]
     values = (named.values - {wrong}) | {right}
-    mended = replace(
-        pool,
-        requirements=pool.requirements.without((INSTANCE_TYPE,)).intersect(
-            Requirements([replace(named, values=frozenset(values))])
-        ),
-    )
+    mended = with_requirement(pool, replace(named, values=frozenset(values)))
     change = {"template": {"spec": {"requirements": requirements_of(mended)}}}
     hint = f"write {right} instead of {wrong} in NodePool {pool.name}"
     return changing_pool(hint, mended, change)

@@ -1,0 +1,129 @@
+"""NodePools whose requirements exclude each other: which of them has to give way for a type that takes the pods."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from kerf.engine.explain.hints.situation import (
+    Advice,
+    Situation,
+    changing_pool,
+    requirements_of,
+    takers,
+    with_requirement,
+)
+from kerf.engine.explain.hints.types import allowing
+from kerf.engine.place.devices import asks_cards
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.offered import OfferedType
+from kerf.model import causes
+from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE
+from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements, Toleration
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Container, PodSpec
+from kerf.model.quantities import Resources
+
+_MOST = 4
+"""Sets of requirements that are looked at; one is a look at all that the pool would offer without them."""
+_GPU_RESOURCES = "nvidia.com/"
+_ANY_TAINT = (Toleration("", "Exists"),)
+
+
+def clashes(pool: NodePool, cause: causes.Cause) -> list[tuple[Requirement, ...]]:
+    """Sets of requirements of the pool, without one of which it would offer something; the smallest first."""
+    match cause:
+        case causes.NamedTypesUnusable(types=types):
+            found = {each.asked for each in types if isinstance(each, causes.TypeUnmatched) and each.asked}
+            return sorted(found, key=lambda asked: (len(asked), [each.key for each in asked]))
+        case causes.NoTypeMatches(asked=asked):
+            return [(each,) for each in asked]
+    held = [pool.requirements[key] for key in (ZONE, CAPACITY_TYPE) if key in pool.requirements]
+    return [*((each,) for each in held), *([tuple(held)] if len(held) > 1 else [])]
+
+
+def give_way(
+    pool: NodePool, sets: Sequence[tuple[Requirement, ...]], shape: Shape, situation: Situation
+) -> Advice | None:
+    """What the pool has to state otherwise so that it offers a type that takes the pods; None where nothing does.
+
+    Where taints, labels, prices or ways to share GPUs are in the way as well, what does without them: the search goes
+    on from there.
+    """
+    needs_cards = asks_cards(shape, situation.supply.families)
+    bare = Shape(tuple(replace(pod, spec=_anywhere(pod.spec)) for pod in shape.pods[:1]))
+    cardless = Shape(tuple(replace(pod, spec=_without_cards(pod.spec)) for pod in bare.pods))
+    for subject, judged in ((shape, pool), (bare, _without_caps(pool)), (cardless, _without_caps(pool))):
+
+        def takers_of(changed: NodePool, subject: Shape = subject) -> list[OfferedType]:
+            found = takers(subject, changed, situation)
+            return [each for each in found if each.kind.devices or not needs_cards]
+
+        for asked in sets[:_MOST]:
+            opened = replace(judged, requirements=pool.requirements.without(each.key for each in asked))
+            found = takers_of(opened)
+            if found:
+                return _relaxed(pool, asked, min(found, key=lambda each: each.order), shape)
+        found = _other_types(pool, takers_of, judged, situation)
+        if found:
+            return allowing(pool, min(found, key=lambda each: each.order), situation)
+    return None
+
+
+def _anywhere(spec: PodSpec) -> PodSpec:
+    return replace(spec, node_selector=Requirements(), affinity=(), tolerations=_ANY_TAINT)
+
+
+def _without_cards(spec: PodSpec) -> PodSpec:
+    def without(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(replace(each, requests=_plain(each.requests), limits=_plain(each.limits)) for each in containers)
+
+    return replace(spec, containers=without(spec.containers), init_containers=without(spec.init_containers))
+
+
+def _plain(amounts: Resources) -> Resources:
+    return amounts.without(name for name in amounts if name.startswith(_GPU_RESOURCES))
+
+
+def _without_caps(pool: NodePool) -> NodePool:
+    caps = (MAX_PRICE, MAX_GPU_PRICE)
+    held, own = (
+        {key: value for key, value in annotations.items() if key not in caps}
+        for annotations in (pool.annotations, pool.own_annotations)
+    )
+    return replace(pool, annotations=held, own_annotations=own)
+
+
+def _relaxed(pool: NodePool, asked: Iterable[Requirement], best: OfferedType, shape: Shape) -> Advice:
+    """The pool with these requirements as the type needs them: its value allowed too, or none asked."""
+    sold = next((o for each in shape.spec.alternatives if (o := best.offering_for(each))), best.offerings[0])
+    changed, said = pool, list[str]()
+    for each in asked:
+        values = {ZONE: {sold.zone}, CAPACITY_TYPE: {sold.capacity_type}}.get(each.key)
+        theirs = best.kind.requirements.get(each.key)
+        if values is None and theirs is not None and not theirs.complement:
+            values = {*theirs.values}
+        held = changed.requirements[each.key]
+        if held.complement or not held.values or not values:
+            changed = replace(changed, requirements=changed.requirements.without((each.key,)))
+            said.append(f"drop {each} from NodePool {pool.name}")
+            continue
+        changed = with_requirement(changed, replace(held, values=held.values | values))
+        images = ", if the images run there" if each.key == ARCH else ""
+        said.append(f"allow {each.key} {', '.join(sorted(values))} in NodePool {pool.name}{images}")
+    change = {"template": {"spec": {"requirements": requirements_of(changed)}}}
+    return changing_pool("; and ".join(said), changed, change)
+
+
+def _other_types(
+    pool: NodePool, takers_of: Callable[[NodePool], list[OfferedType]], judged: NodePool, situation: Situation
+) -> list[OfferedType]:
+    """The types that the pool's other requirements allow and that take the pods, where it names types."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement:
+        return []
+    found = takers_of(replace(judged, requirements=pool.requirements.without((INSTANCE_TYPE,))))
+    if ARCH in pool.requirements:
+        return found
+    # A pod's image is built for one architecture: that of the types that are named, or the usual one.
+    known = (kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None)
+    usual = {value for kind in known for value in kind.requirements[ARCH].values} or {"amd64"}
+    return [each for each in found if each.kind.requirements[ARCH].values & usual]

@@ -1,0 +1,170 @@
+"""NodePools whose requirements exclude each other: the reason names them, and a hint is tried or says that none is."""
+
+import pytest
+
+from kerf.model.instancetypes import ON_DEMAND
+from kerf.model.plan import Unplaced
+from kerf.testing.builders import a_market, an_instance_type, cards
+from tests.engine.explain.test_explanations import ARCH, a_pool_manifest, a_workload, plan_of, requirement
+from tests.patches import Object, patched
+
+ZONE, CAPACITY, GPUS = (
+    "topology.kubernetes.io/zone",
+    "karpenter.sh/capacity-type",
+    "karpenter.k8s.aws/instance-gpu-count",
+)
+EAST_A, EAST_B = "us-east-1a", "us-east-1b"
+T4 = cards(1, 15360, "T4")
+MARKET = a_market(
+    an_instance_type("g4dn.xlarge", devices=T4, price="0.526", labels={GPUS: "1"}, capacity_types=[ON_DEMAND, "spot"]),
+    an_instance_type("g5g.xlarge", devices=T4, price="0.42", labels={ARCH: "arm64", GPUS: "1"}),
+    an_instance_type("m6g.xlarge", price="0.154", labels={ARCH: "arm64"}, zones=[EAST_A, EAST_B]),
+    an_instance_type("p9.xlarge", cpu=64, price="9", zones=[EAST_B]),
+)
+
+
+def refused(*objects: Object) -> Unplaced:
+    """The one pod that has no place."""
+    (found,) = plan_of(list(objects), MARKET).unplaced
+    return found
+
+
+def helps(objects: list[Object], found: Unplaced) -> bool:
+    """Whether its patches place every pod."""
+    return not plan_of(patched(objects, *found.patches), MARKET).unplaced
+
+
+CASES: dict[str, tuple[Object, Object, str, str]] = {
+    "arch": (
+        a_pool_manifest("g4dn.xlarge", requirements=[requirement(ARCH, "In", "arm64")]),
+        {"nvidia.com/gpu": 1},
+        "NodePool blue offers no instance type: g4dn.xlarge does not satisfy kubernetes.io/arch In [arm64]",
+        "allow kubernetes.io/arch amd64 in NodePool blue, if the images run there",
+    ),
+    "gpu count": (
+        a_pool_manifest("g4dn.xlarge", requirements=[requirement(GPUS, "Gt", "3")]),
+        {"nvidia.com/gpu": 1},
+        f"NodePool blue offers no instance type: g4dn.xlarge does not satisfy {GPUS} Gte 4",
+        f"drop {GPUS} Gte 4 from NodePool blue",
+    ),
+    "another type": (
+        a_pool_manifest("g4dn.xlarge", requirements=[requirement(ZONE, "In", EAST_B)]),
+        {"cpu": "40"},
+        f"NodePool blue offers no instance type: g4dn.xlarge does not satisfy {ZONE} In [us-east-1b]",
+        "allow instance type p9.xlarge (9.00 USD/h) in NodePool blue",
+    ),
+    "no named type": (
+        a_pool_manifest(requirements=[requirement(ZONE, "In", "us-east-1z")]),
+        {"cpu": "1"},
+        f"no instance type here satisfies the requirements of NodePool blue: {ZONE} In [us-east-1z]",
+        f"allow {ZONE} us-east-1a in NodePool blue",
+    ),
+    "two together": (
+        a_pool_manifest(requirements=[requirement(ARCH, "In", "arm64"), requirement(GPUS, "Gt", "1")]),
+        {"nvidia.com/gpu": 1},
+        f"no instance type here satisfies the requirements of NodePool blue: {GPUS} Gte 2",
+        f"drop {GPUS} Gte 2 from NodePool blue",
+    ),
+    "beside a taint": (
+        a_pool_manifest(
+            "g4dn.xlarge",
+            requirements=[requirement(ARCH, "In", "arm64")],
+            template={"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]},
+        ),
+        {"nvidia.com/gpu": 1},
+        "NodePool blue offers no instance type: g4dn.xlarge does not satisfy kubernetes.io/arch In [arm64]",
+        "allow kubernetes.io/arch amd64 in NodePool blue, if the images run there; "
+        "and add a toleration for team=a:NoSchedule to the pod",
+    ),
+}
+
+
+@pytest.mark.parametrize("pool, limits, reason, hint", CASES.values(), ids=CASES)
+def test_requirements_that_exclude_each_other_are_named_and_one_gives_way(
+    pool: Object, limits: Object, reason: str, hint: str
+) -> None:
+    """The change is tried, alone or with what else is in the way, and its patches place the pod."""
+    objects = [pool, a_workload(limits=limits)]
+
+    found = refused(*objects)
+
+    assert (reason, hint) == (found.reason, found.hint)
+    assert helps(objects, found)
+
+
+def test_a_type_that_is_not_sold_is_answered_by_one_that_is() -> None:
+    """Waiting would not help: nothing of it was ever sold."""
+    objects = [a_pool_manifest("zz"), a_workload(limits={"nvidia.com/gpu": 1})]
+
+    found = refused(*objects)
+
+    assert "allow instance type g4dn.xlarge (0.526 USD/h) with 15360 MiB a GPU in NodePool blue" == found.hint
+    assert helps(objects, found)
+
+
+def test_where_no_requirement_gives_way_the_hint_says_that_none_was_found() -> None:
+    """A pod that nothing here holds: no patch, and no word of waiting."""
+    pool = a_pool_manifest("g4dn.xlarge", requirements=[requirement(ARCH, "In", "arm64")])
+
+    found = refused(pool, a_workload(limits={"cpu": "999"}))
+
+    assert found.hint.endswith("Kerf found no change that does")
+    assert ((), False) == (found.patches, "wait until" in found.hint)
+
+
+def test_a_static_pool_is_not_waited_for() -> None:
+    """A hint says what opens it, not that an offering comes back."""
+    found = refused(a_pool_manifest("g4dn.xlarge", replicas=1), a_workload())
+
+    assert found.hint.startswith("raise spec.replicas of NodePool blue, or let another")
+
+
+def test_a_mistake_in_a_pod_is_put_right_together_with_what_else_it_needs() -> None:
+    """`4Gi` of HAMi's memory, in a pool whose types have no GPU: both patches, which place it."""
+    objects = [
+        a_pool_manifest("p9.xlarge", labels={"gpu": "on"}),
+        a_workload(limits={"nvidia.com/gpu": 1, "nvidia.com/gpumem": "4Gi"}),
+    ]
+
+    found = refused(*objects)
+
+    assert "write nvidia.com/gpumem: 4096; and allow instance type g4dn.xlarge" in found.hint
+    assert {"Deployment", "NodePool"} == {each.kind for each in found.patches}
+    assert helps(objects, found)
+
+
+def test_a_mistake_whose_correction_does_not_help_says_what_stands_in_the_way_then() -> None:
+    """No patch, because with it the pod still waits."""
+    asked = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": "4Gi", "cpu": "999"}
+
+    found = refused(a_pool_manifest("g4dn.xlarge", labels={"gpu": "on"}), a_workload(limits=asked))
+
+    assert found.hint.startswith("write nvidia.com/gpumem: 4096, which alone does not help: then Insufficient cpu")
+    assert () == found.patches
+
+
+def test_mistakes_in_two_containers_are_put_right_in_one_patch() -> None:
+    """A container each, merged by name."""
+    asked = {"resources": {"limits": {"nvidia.com/gpu": 1, "nvidia.com/gpumem": "4Gi"}}, "image": "x"}
+    containers = [{"name": name, **asked} for name in ("main", "other")]
+    objects = [a_pool_manifest("g4dn.xlarge", labels={"gpu": "on"}), a_workload("Pod", containers=containers)]
+
+    found = refused(*objects)
+
+    assert "write nvidia.com/gpumem: 4096; and write nvidia.com/gpumem: 4096" == found.hint
+    assert 1 == len(found.patches)
+    assert helps(objects, found)
+
+
+def test_a_hint_whose_nodes_do_not_come_at_once_says_how_fast_they_come() -> None:
+    """Under a pace of one launch a minute the second pod comes a minute later, though the limit allows it."""
+    pool = a_pool_manifest("g4dn.xlarge", limits={"nodes": "0"}, annotations={"kerf.dev/max-launches-per-minute": "1"})
+    objects = [pool, a_workload(replicas=2, limits={"nvidia.com/gpu": 1})]
+
+    found = plan_of(objects, MARKET).unplaced[0]
+
+    assert (
+        "2 is the smallest nodes limit of NodePool blue that places all 2 pods; NodePool blue makes 1 launch a minute"
+    ) == found.hint
+    (left,) = plan_of(patched(objects, *found.patches), MARKET).unplaced
+    assert left.reason.startswith("paced: ")
