@@ -1,7 +1,7 @@
 """Pages of a live list without what Kerf does not read, before anything of them becomes a Python object.
 
-The forms of a dump name what is read. Here they become msgspec types: a page of 500 pods of 8 KB is cut in 15
-milliseconds: as dictionaries it is fifty times what is kept of it. What a form leaves to a function is kept whole.
+The forms of a dump name what is read. Here they become msgspec types, which cut a page of 500 pods of 8 KB in about 10
+milliseconds. What a form leaves to a function is kept whole.
 """
 
 from collections.abc import Mapping
