@@ -39,6 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, lambda *_: None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Scenarios first: some play for a minute, and begun at the end they let one worker wait for the other."""
+    items.sort(key=lambda item: "scenarios" not in item.path.parts)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The minutes, and what was left out."""
     _tell_left_out(terminalreporter)
