@@ -19,7 +19,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A Service as far as it selects pods: the default spread constraints go by it. `selector` None: it selects none."""
+    """A Service as far as it selects pods, by which default spread constraints go. `selector` None: it selects none."""
 
     namespace: str
     name: str

@@ -3,7 +3,7 @@
 A cluster has as many claims as pods, so each value keeps what says where a pod may run and nothing else.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kerf.model.constraints import ANYTHING, ZONE, Requirements
 
@@ -95,7 +95,7 @@ class PersistentVolumeClaim:
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """A volume. A node must satisfy one of `terms` (none: any node may), and `zones` if it has labels of zone or region.
+    """A volume. A node must satisfy one of `terms` (none: any may), and `zones` if it has a label of zone or region.
 
     `driver` is the CSI driver that attaches it, empty for none. `is_local`: it is a part of one node. `is_free`: no
     claim has it or is promised it.
@@ -153,7 +153,6 @@ class Mounts:
     anew: tuple[Requirements, ...] = (ANYTHING,)
     own: tuple[tuple[str, int], ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
-    claims: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_attaching(self) -> bool:

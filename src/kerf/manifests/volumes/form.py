@@ -2,7 +2,6 @@
 
 from kerf.manifests.kinds import METADATA, NODE_SELECTOR, object_of
 from kerf.manifests.schema import (
-    ANYTHING,
     BOOLEAN,
     COUNT,
     FILLED,
@@ -65,20 +64,6 @@ STORAGE_CLASS = Record(
     },
     ("metadata", "provisioner"),
 )
-CSI_NODE = object_of(
-    Record(
-        {
-            "drivers": ListOf(
-                Record(
-                    {
-                        "name": FILLED,
-                        "nodeID": ANYTHING,
-                        "topologyKeys": ANYTHING,
-                        "allocatable": Record({"count": COUNT}),
-                    },
-                    ("name",),
-                )
-            )
-        }
-    )
-)
+_LIMIT = Record({"count": COUNT})
+_DRIVER = Record({"name": FILLED, "allocatable": _LIMIT, **known("nodeID topologyKeys")}, ("name",))
+CSI_NODE = object_of(Record({"drivers": ListOf(_DRIVER)}))
