@@ -404,7 +404,16 @@ PRIORITY_CLASS = Record(
     ("metadata", "value"),
 )
 NAMESPACE = Record({"apiVersion": FILLED, "kind": FILLED, "metadata": METADATA, **known("spec status")}, ("metadata",))
-SERVICE = object_of(Record({"selector": TEXTS}, is_open=True))
+SERVICE = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "spec": Record({"selector": TEXTS}, is_open=True),
+        **known("status"),
+    },
+    ("metadata",),
+)
 RUNTIME_CLASS = Record(
     {
         "apiVersion": FILLED,
