@@ -125,9 +125,9 @@ class PodSpec:
         return self._with(self.mounts.there)
 
     @cached_property
-    def alternatives_anew(self) -> tuple[Requirements, ...]:
+    def alternatives_new(self) -> tuple[Requirements, ...]:
         """The same of a node to be bought, to which a local volume does not follow it."""
-        return self.alternatives if self.mounts.anew == self.mounts.there else self._with(self.mounts.anew)
+        return self.alternatives if self.mounts.new == self.mounts.there else self._with(self.mounts.new)
 
     @cached_property
     def own_alternatives(self) -> tuple[Requirements, ...]:

@@ -145,12 +145,12 @@ class CSINode:
 class Mounts:
     """What the volumes of a pod ask of its node, once they are looked up; a decision sets it, no API does.
 
-    One of `there` must hold of a node that is there, one of `anew` of a node to be bought: on that a local volume asks
+    One of `there` must hold of a node that is there, one of `new` of a node to be bought: on that a local volume asks
     no host name. `own` are (driver, number) of volumes that no other pod has, `shared` (driver, volume) of the others.
     """
 
     there: tuple[Requirements, ...] = (ANYTHING,)
-    anew: tuple[Requirements, ...] = (ANYTHING,)
+    new: tuple[Requirements, ...] = (ANYTHING,)
     own: tuple[tuple[str, int], ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
 

@@ -230,7 +230,7 @@ def test_behaviour_39_a_local_volume_keeps_its_pod_on_its_node_and_off_other_one
 
 
 def test_a_volume_that_is_not_local_keeps_its_host_name() -> None:
-    """Only local and hostPath volumes are made anew."""
+    """Only local and hostPath volumes are made again."""
     bound = PersistentVolume("pv", (within(HOSTNAME, "n1"),), driver=EBS)
 
     assert ["default/p"] == refused(plan_of(user(), **stored(claim(volume="pv"), volumes=[bound])))

@@ -60,7 +60,7 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     """
     misfit: Misfit | None = None
     unsold: Requirements | None = None
-    for alternative in shape.spec.alternatives_anew if target.is_open else shape.spec.alternatives:
+    for alternative in shape.spec.alternatives_new if target.is_open else shape.spec.alternatives:
         if not alternative:
             return room.requirements
         clash = _clash(target, room, alternative)

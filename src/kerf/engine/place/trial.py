@@ -140,7 +140,8 @@ class Trial:
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
         narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
-        result = fit(spot.target, narrowed, shape)
+        # The node was bought although a local volume of the pod names another: refused now, it would be bought again.
+        result = fit(spot.target, narrowed, _as_bought(shape, pod))
         if isinstance(result, Misfit):
             return None
         self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
@@ -312,6 +313,15 @@ class _Line:
         self._results[index] = result
         if result.order != before.order:
             heapq.heappush(self._choices, (result.order, index))
+
+
+def _as_bought(shape: Shape, pod: Pod) -> Shape:
+    """The shape for a node that was bought for the pod: its volumes ask no more of it than they did then."""
+    mounts = shape.spec.mounts
+    if mounts.there == mounts.new:
+        return shape
+    both = tuple(dict.fromkeys((*mounts.new, *mounts.there)))
+    return Shape((replace(pod, spec=replace(shape.spec, mounts=replace(mounts, there=both))),))
 
 
 def _is_nearer(best: Misfit, share: int) -> bool:

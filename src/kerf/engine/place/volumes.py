@@ -44,7 +44,7 @@ class _Held:
     """What one claim asks: a term that holds of nodes there are, one of new nodes, and what is attached for it."""
 
     there: Terms = (ANYTHING,)
-    anew: Terms = (ANYTHING,)
+    new: Terms = (ANYTHING,)
     driver: str = ""
     volume: str = ""
 
@@ -104,17 +104,17 @@ class Volumes:
             held.append(found)
         names = tuple(Name(name) for name, _ in claims)
         there = _combined([each.there for each in held])
-        anew = _combined([each.anew for each in held])
+        new = _combined([each.new for each in held])
         if isinstance(there, Cause):
             return there
-        if isinstance(anew, Cause):
-            return anew
-        if not there and not anew:
+        if isinstance(new, Cause):
+            return new
+        if not there and not new:
             return VolumesApart(names)
-        choices = len(spec.own_alternatives) * max(len(there), len(anew))
+        choices = len(spec.own_alternatives) * max(len(there), len(new))
         if choices > MOST_CHOICES:
             return TooManyChoices(choices, MOST_CHOICES)
-        return self._attaching(Mounts(there or (NOWHERE,), anew or (NOWHERE,)), held)
+        return self._attaching(Mounts(there or (NOWHERE,), new or (NOWHERE,)), held)
 
     def _attaching(self, mounts: Mounts, held: Iterable[_Held]) -> Mounts:
         """With what is attached; volumes that several pods use are kept by name, since they count once a node."""
@@ -164,7 +164,7 @@ class Volumes:
         if found is None:
             is_assumed = self._snapshot.assume_node_classes and not self._snapshot.volumes
             return _Held() if is_assumed else ClaimUnusable(name, ClaimProblem.VOLUME_MISSING, volume)
-        return _Held(_terms_there(found), _terms_anew(found), found.driver, _volume_of(claim))
+        return _Held(_terms_there(found), _terms_new(found), found.driver, _volume_of(claim))
 
     def _to_be_bound(self, claim: PersistentVolumeClaim) -> _Held | Cause:
         """A claim whose volume is still to be found or made."""
@@ -173,7 +173,7 @@ class Volumes:
             return held
         if claim.selected_node and self._snapshot.node(claim.selected_node) is not None:
             # Its volume is being made for that node; should that fail, the provisioner takes the choice back.
-            return replace(held, there=(_on_node(claim.selected_node, self._snapshot),), anew=())
+            return replace(held, there=(_on_node(claim.selected_node, self._snapshot),), new=())
         found = self._class_of(claim.storage_class)
         if found is None or found.provisioner != NO_PROVISIONER:
             return held
@@ -298,7 +298,7 @@ def _terms_there(volume: PersistentVolume) -> Terms:
     return tuple(dict.fromkeys(term.intersect(zones) for zones in (volume.zones, _NO_ZONE) for term in terms))
 
 
-def _terms_anew(volume: PersistentVolume) -> Terms:
+def _terms_new(volume: PersistentVolume) -> Terms:
     """A node to be bought has a zone, and a name that no volume knows: a local one does not follow its pod there."""
     terms = (term.intersect(volume.zones) for term in volume.terms or (ANYTHING,))
     if volume.is_local:
