@@ -22,7 +22,6 @@ from kerf.model.volumecauses import ClaimInUse, ClaimProblem, ClaimUnusable, Too
 from kerf.model.volumes import (
     NO_MOUNTS,
     NO_PROVISIONER,
-    NOTHING_ATTACHED,
     Attached,
     ClaimTemplate,
     Mounts,
@@ -206,26 +205,30 @@ class Volumes:
         )
 
     def attached(self, node: ClusterNode) -> Attached:
-        """What drivers have attached to the node for its pods."""
-        found = NOTHING_ATTACHED
+        """What drivers have attached to the node for its pods. Linear in their claims."""
+        own: Counter[str] = Counter()
+        shared: set[tuple[str, str]] = set()
         for pod in node.pods:
             if pod.spec.claims or pod.spec.claim_templates:
-                found = found.plus(self._attached_by(pod))
-        return found
+                for driver, volume in self._attached_by(pod):
+                    if self._users[volume] > 1:
+                        shared.add((driver, volume))
+                    else:
+                        own[driver] += 1
+        return Attached(tuple(sorted(own.items())), frozenset(shared))
 
     def limits(self, node: ClusterNode) -> Mapping[str, int]:
         """How many volumes each driver attaches to the node, where its CSINode says; none of a node to be."""
         found = self._snapshot.csi_nodes.get(node.name) if node.node is not None else None
         return dict(found.limits) if found is not None else {}
 
-    def _attached_by(self, pod: Pod) -> Mounts:
-        held: list[_Held] = []
+    def _attached_by(self, pod: Pod) -> Iterator[tuple[str, str]]:
+        """(driver, volume) for each claim of the pod."""
         for name, template in claims_of(pod, pod.spec):
             claim = self._snapshot.volume_claims.get(f"{pod.namespace}/{name}")
             driver = self._driver_of(claim, template)
             if driver:
-                held.append(_Held(driver=driver, volume=_volume_of(claim) if claim is not None else name))
-        return self._attaching(NO_MOUNTS, held)
+                yield driver, _volume_of(claim) if claim is not None else f"{pod.namespace}/{name}"
 
     def _driver_of(self, claim: PersistentVolumeClaim | None, template: ClaimTemplate | None) -> str:
         volume = self._snapshot.volumes.get(claim.volume) if claim is not None else None
