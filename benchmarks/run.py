@@ -139,6 +139,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "refused-gpu": partial(apart, "bench_decisions", "refused-gpu", 300),
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
+        "live-surroundings": partial(apart, "bench_live", "surroundings"),
         "live-cluster": partial(apart, "bench_live", "cluster"),
         "usage": partial(apart, "bench_usage", "history"),
         "server-response": partial(apart, "bench_server", "response"),

@@ -91,11 +91,10 @@ _NODE_EXPRESSION = Record(
     {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}, ("key", "operator")
 )
 _NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(ANYTHING)})
+NODE_SELECTOR = Record({"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",))
 _NODE_AFFINITY = Record(
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": Record(
-            {"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",)
-        ),
+        "requiredDuringSchedulingIgnoredDuringExecution": NODE_SELECTOR,
         "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
             Record({"weight": whole(1, 100), "preference": _NODE_TERM}, ("weight", "preference"))
         ),
@@ -173,7 +172,13 @@ _VOLUME = Record(
     {
         "name": TEXT,
         "persistentVolumeClaim": Record({"claimName": FILLED, "readOnly": BOOLEAN}, ("claimName",)),
-        "ephemeral": ANYTHING,
+        "ephemeral": Record(
+            {
+                "volumeClaimTemplate": Record(
+                    {"metadata": ANYTHING, "spec": Record({"storageClassName": TEXT}, is_open=True)}
+                )
+            }
+        ),
         **known(
             "hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs rbd"
             " flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume quobyte azureDisk"
@@ -199,12 +204,13 @@ POD_SPEC = Record(
         "volumes": ListOf(_VOLUME),
         "nodeName": TEXT,
         "hostNetwork": BOOLEAN,
+        "runtimeClassName": TEXT,
         "terminationGracePeriodSeconds": COUNT,
         "activeDeadlineSeconds": COUNT,
         **known(
             "ephemeralContainers restartPolicy dnsPolicy serviceAccountName serviceAccount"
             " automountServiceAccountToken hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets"
-            " hostname subdomain hostAliases dnsConfig readinessGates runtimeClassName enableServiceLinks"
+            " hostname subdomain hostAliases dnsConfig readinessGates enableServiceLinks"
             " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride schedulingGroup"
         ),
         "workloadRef": Record({"name": TEXT, "podGroup": TEXT, "podGroupReplicaKey": TEXT}, is_open=True),
@@ -235,6 +241,7 @@ POD_STATUS = Record(
 # The spec of a Pod is checked where equal specs are decoded once.
 POD = object_of(ANYTHING, POD_STATUS)
 
+_CLAIM_SPEC = Record({"storageClassName": TEXT}, is_open=True)
 _TEMPLATE = Record({"metadata": TEMPLATE_METADATA, "spec": ANYTHING}, ("spec",))
 _JOB_SPEC = Record(
     {
@@ -267,7 +274,9 @@ WORKLOADS: dict[str, Record] = {
             {
                 **_SET,
                 "ordinals": Record({"start": COUNT}),
-                "volumeClaimTemplates": ListOf(ANYTHING),
+                "volumeClaimTemplates": ListOf(
+                    Record({"metadata": Record({"name": NAME}, is_open=True), "spec": _CLAIM_SPEC}, is_open=True)
+                ),
                 **known(
                     "serviceName podManagementPolicy updateStrategy revisionHistoryLimit minReadySeconds"
                     " persistentVolumeClaimRetentionPolicy"
@@ -393,6 +402,28 @@ PRIORITY_CLASS = Record(
         **known("description preemptionPolicy"),
     },
     ("metadata", "value"),
+)
+NAMESPACE = Record({"apiVersion": FILLED, "kind": FILLED, "metadata": METADATA, **known("spec status")}, ("metadata",))
+SERVICE = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "spec": Record({"selector": TEXTS}, is_open=True),
+        **known("status"),
+    },
+    ("metadata",),
+)
+RUNTIME_CLASS = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "handler": TEXT,
+        "overhead": Record({"podFixed": QUANTITIES}),
+        "scheduling": Record({"nodeSelector": LABELS, "tolerations": _TOLERATIONS}),
+    },
+    ("metadata",),
 )
 CLUSTER_POLICY = object_of(
     Record(

@@ -9,6 +9,7 @@ from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.quantities import NOTHING, PODS, Resources
+from kerf.model.volumes import NO_MOUNTS, ClaimTemplate, Mounts
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 READ_DOMAINS = frozenset(
@@ -63,6 +64,8 @@ class PodSpec:
     and not planned for. `claims` are names of PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
     `pod_requests` are those of the pod as a whole (`spec.resources`), which count in place of its containers' sums.
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
+    `claim_templates` are claims that are made for each of its pods. `mounts` is what all its volumes ask of a node; it
+    is empty until a decision has looked them up, which takes the place of `claims` and `claim_templates`.
     """
 
     containers: tuple[Container, ...]
@@ -82,6 +85,9 @@ class PodSpec:
     active_deadline_s: int | None = None
     pod_requests: Resources = NOTHING
     workload_ref: str = ""
+    claim_templates: tuple[ClaimTemplate, ...] = ()
+    runtime_class: str = ""
+    mounts: Mounts = NO_MOUNTS
 
     @cached_property
     def requests(self) -> Resources:
@@ -115,9 +121,25 @@ class PodSpec:
 
     @cached_property
     def alternatives(self) -> tuple[Requirements, ...]:
-        """What it asks of a node's labels: one of these must hold; never empty."""
+        """What it asks of a node's labels: one of these must hold of a node that is there; never empty."""
+        return self._with(self.mounts.there)
+
+    @cached_property
+    def alternatives_new(self) -> tuple[Requirements, ...]:
+        """The same of a node to be bought, to which a local volume does not follow it."""
+        return self.alternatives if self.mounts.new == self.mounts.there else self._with(self.mounts.new)
+
+    @cached_property
+    def own_alternatives(self) -> tuple[Requirements, ...]:
+        """The same without its volumes."""
         terms = self.affinity or (ANYTHING,)
         return tuple(self.node_selector.intersect(term) for term in terms)
+
+    def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:
+        """Its own terms with one each of its volumes; in the order of its own."""
+        if terms == NO_MOUNTS.there:
+            return self.own_alternatives
+        return tuple(dict.fromkeys(own.intersect(term) for own in self.own_alternatives for term in terms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ _CLUSTER_WIDE = frozenset(
         "PersistentVolume",
         "PriorityClass",
         "ResourceSlice",
+        "RuntimeClass",
         "StorageClass",
     }
 )

@@ -328,7 +328,7 @@ def test_an_object_of_a_live_api_is_decoded_or_refused_by_name() -> None:
         decode_object({**live, "spec": {"containers": "x"}})
 
     assert isinstance(read, Pod)
-    assert None is decode_object({"apiVersion": "v1", "kind": "Service"})
+    assert None is decode_object({"apiVersion": "v1", "kind": "Endpoints"})
     assert None is decode_object({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}})
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted
 from kerf.engine.explain.unserved import unserved_notes
+from kerf.engine.explain.volumes import assumed_notes
 from kerf.engine.headroom.prewarm import prewarm_problem, warnings
 from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
@@ -48,6 +49,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     for constraint in sorted({name for pod in pending for name in pod.spec.not_planned}):
         number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
         found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
+    found += assumed_notes(pending, snapshot)
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
     if alone:
         found.append(

@@ -29,6 +29,8 @@ from kerf.model.constraints import (
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import NOTHING
+from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere
+from kerf.model.volumes import NO_MOUNTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     """
     misfit: Misfit | None = None
     unsold: Requirements | None = None
-    for alternative in shape.spec.alternatives:
+    for alternative in shape.spec.alternatives_new if target.is_open else shape.spec.alternatives:
         if not alternative:
             return room.requirements
         clash = _clash(target, room, alternative)
@@ -73,7 +75,19 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     if unsold is not None:
         return unsold
     assert misfit is not None
-    return misfit
+    return misfit if shape.spec.mounts == NO_MOUNTS else _of_volumes(target, room, shape, misfit)
+
+
+def _of_volumes(target: Target, room: Room, shape: Shape, misfit: Misfit) -> Misfit:
+    """The same misfit, as that of the pod's volumes where nothing else it asks for stands in the way."""
+    cause = misfit.cause
+    if not isinstance(cause, LabelMismatch):
+        return misfit
+    own = (_clash(target, room, each) for each in shape.spec.own_alternatives)
+    if any(clash is None for clash in own):
+        elsewhere = VolumeElsewhere(cause.asked, cause.held, cause.owner) if cause.asked.key else NoVolumeHere()
+        return replace(misfit, cause=elsewhere)
+    return next(clash for each in shape.spec.own_alternatives if (clash := _clash(target, room, each)) is not None)
 
 
 def _is_sold(target: Target, asked: Requirements) -> bool:
@@ -120,6 +134,24 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     return never_shown(target, shape, lacking) or _insufficient(target, room, shape, lacking)
 
 
+def check_volumes(target: Target, room: Room, shape: Shape) -> Misfit | None:
+    """Whether CSI drivers can attach the pod's volumes beside those that are there; None when they can.
+
+    As nodevolumelimits: a volume that is attached already counts once, and a driver without a limit has none.
+    """
+    mounts = shape.spec.mounts
+    if not mounts.is_attaching:
+        return None
+    after = room.attached.plus(mounts)
+    for driver in sorted({*dict(mounts.own), *(name for name, _ in mounts.shared)}):
+        limit, count = target.volume_limits.get(driver), after.count(driver)
+        before = room.attached.count(driver)
+        if limit is not None and count > limit and count > before:
+            cause = TooManyVolumes(Name(driver), limit, before, count - before)
+            return Misfit(target.name, Stage.RESOURCES, cause, shortfall=1000)
+    return None
+
+
 def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str, int]) -> Misfit:
     """The resource that lacks most of what is asked names the misfit; ties by name."""
     shortages = tuple(
@@ -133,14 +165,14 @@ def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str
 
 
 def fit(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
-    """Place one pod of the shape. Checks in the order taints, requirements, resources, devices."""
+    """Place one pod of the shape. Checks in the order taints, requirements, volumes, resources, devices."""
     misfit = check_taints(target, shape)
     if misfit is not None:
         return misfit
     requirements = narrowed(target, room, shape)
     if isinstance(requirements, Misfit):
         return requirements
-    misfit = check_resources(target, room, shape)
+    misfit = check_volumes(target, room, shape) or check_resources(target, room, shape)
     if misfit is not None:
         return misfit
     return take(target, replace(room, requirements=requirements), shape)
@@ -153,6 +185,8 @@ def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
         return taken
     free = room.free - shape.counted(target.uncounted)
     left = replace(room, free=free, devices=taken.devices, ports=(*room.ports, *shape.spec.host_ports))
+    if shape.spec.mounts.is_attaching and target.volume_limits:
+        left = replace(left, attached=room.attached.plus(shape.spec.mounts))
     return Placed(left, taken.slices, taken.order)
 
 

@@ -104,6 +104,9 @@ class Kinds:
         held = self._by_identity.get(id(pod.spec))
         if held is None:
             spec = pod.spec if self._are_sized else _without_sizes(pod.spec)
+            if spec.claims:
+                # Each pod of a StatefulSet has claims of its own; what they ask is in `mounts` once it is looked up.
+                spec = replace(spec, claims=())
             held = pod.spec, self._by_value.setdefault(spec, len(self._by_value))
             self._by_identity[id(pod.spec)] = held
         return (

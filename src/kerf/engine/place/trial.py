@@ -25,6 +25,7 @@ from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
+from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
 from kerf.model.constraints import HOSTNAME, Requirements, Taint
@@ -56,11 +57,18 @@ class NodeRoom:
 class Trial:
     """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed."""
 
-    def __init__(self, snapshot: ClusterSnapshot, market: Market, without: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        market: Market,
+        without: frozenset[str] = frozenset(),
+        volumes: Volumes | None = None,
+    ) -> None:
         families = families_of(snapshot)
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
         usable.sort(key=lambda n: (not n.is_initialized, n.name))
-        self.spots = tuple(_spot(node, snapshot, market, families) for node in usable)
+        volumes = volumes or Volumes(snapshot)
+        self.spots = tuple(_with_volumes(_spot(node, snapshot, market, families), volumes) for node in usable)
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
         self._journal: list[tuple[int, Room]] = []
@@ -132,7 +140,8 @@ class Trial:
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
         narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
-        result = fit(spot.target, narrowed, shape)
+        # The node was bought although a local volume of the pod names another: refused now, it would be bought again.
+        result = fit(spot.target, narrowed, _as_bought(shape, pod))
         if isinstance(result, Misfit):
             return None
         self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
@@ -306,6 +315,15 @@ class _Line:
             heapq.heappush(self._choices, (result.order, index))
 
 
+def _as_bought(shape: Shape, pod: Pod) -> Shape:
+    """The shape for a node that was bought for the pod: its volumes ask no more of it than they did then."""
+    mounts = shape.spec.mounts
+    if mounts.there == mounts.new:
+        return shape
+    both = tuple(dict.fromkeys((*mounts.new, *mounts.there)))
+    return Shape((replace(pod, spec=replace(shape.spec, mounts=replace(mounts, there=both))),))
+
+
 def _is_nearer(best: Misfit, share: int) -> bool:
     """Whether the misfit is nearer than that of any node which lacks such a share of cpu and memory."""
     return best.stage.rank > Stage.RESOURCES.rank or (best.stage == Stage.RESOURCES and share > best.shortfall)
@@ -386,6 +404,15 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
         for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
             free = free - daemon.pod.spec.requests.without(target.uncounted)
     return NodeRoom(node, target, Room(free, devices, tuple(ports)))
+
+
+def _with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
+    """The same with the limits of its CSI drivers and what they have attached; most nodes state none."""
+    limits = volumes.limits(spot.cluster_node)
+    if not limits:
+        return spot
+    room = replace(spot.room, attached=volumes.attached(spot.cluster_node))
+    return replace(spot, target=replace(spot.target, volume_limits=limits), room=room)
 
 
 def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:

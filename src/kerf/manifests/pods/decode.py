@@ -24,6 +24,7 @@ from kerf.model.constraints import ANYTHING, Requirement, Requirements, Tolerati
 from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
 from kerf.model.quantities import CPU, MEMORY, Resources, quantity
+from kerf.model.volumes import ClaimTemplate
 
 NEVER = Requirements([Requirement.of("", "Exists")])
 """A selector that no node and no pod satisfies: no label has an empty key."""
@@ -48,6 +49,7 @@ _SPEC_PARTS = (
     "terminationGracePeriodSeconds",
     "activeDeadlineSeconds",
     "workloadRef",
+    "runtimeClassName",
 )
 _VOLUME_PARTS = ("persistentVolumeClaim", "ephemeral")
 _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityContext")
@@ -141,7 +143,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         node_selector=Requirements.of_labels(raw.get("nodeSelector") or {}),
         affinity=affinity,
         preferred=preferred,
-        tolerations=tuple(_toleration(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),
+        tolerations=tuple(toleration_of(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),
         scheduler_name=raw.get("schedulerName") or DEFAULT_SCHEDULER,
         priority=(raw.get("priority") or 0) if defaults is None else defaults.priority_of(class_name),
         priority_class=class_name,
@@ -152,6 +154,8 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         active_deadline_s=raw.get("activeDeadlineSeconds"),
         pod_requests=_pod_requests(raw),
         workload_ref=_workload_ref(raw.get("workloadRef") or {}),
+        claim_templates=tuple(_claim_templates(raw)),
+        runtime_class=raw.get("runtimeClassName") or "",
     )
 
 
@@ -214,7 +218,8 @@ def _host_ports(raw: dict[str, Any], is_on_host: bool) -> Iterator[HostPort]:
             yield HostPort(number, port.get("protocol") or "TCP", port.get("hostIP") or "")
 
 
-def _toleration(raw: dict[str, Any]) -> Toleration:
+def toleration_of(raw: dict[str, Any]) -> Toleration:
+    """A toleration of a pod or a RuntimeClass."""
     texts = raw.get("key") or "", raw.get("operator") or "Equal", raw.get("value") or "", raw.get("effect") or ""
     return Toleration(*texts, raw.get("tolerationSeconds"))
 
@@ -228,6 +233,13 @@ def _claims(raw: dict[str, Any]) -> Iterator[str]:
         claim = volume.get("persistentVolumeClaim")
         if claim is not None:
             yield claim["claimName"]
+
+
+def _claim_templates(raw: dict[str, Any]) -> Iterator[ClaimTemplate]:
+    for volume in raw.get("volumes") or ():
+        if volume.get("ephemeral") is not None and volume.get("name"):
+            of_claim = (volume["ephemeral"].get("volumeClaimTemplate") or {}).get("spec") or {}
+            yield ClaimTemplate(volume["name"], of_claim.get("storageClassName"), is_ephemeral=True)
 
 
 def _terms(raw: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
@@ -285,8 +297,6 @@ def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
             yield name
     if any(term.get("matchFields") for term, _ in _terms(raw)):
         yield "matchFields"
-    if any(volume.get("ephemeral") for volume in raw.get("volumes") or ()):
-        yield "ephemeral volumes"
 
 
 def _refusal(raw: dict[str, Any]) -> str:

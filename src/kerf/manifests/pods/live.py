@@ -74,6 +74,7 @@ class _Spec(Struct, rename="camel", gc=False):
     termination_grace_period_seconds: _Bytes = UNSET
     active_deadline_seconds: _Bytes = UNSET
     workload_ref: _Bytes = UNSET
+    runtime_class_name: _Bytes = UNSET
     containers: list[_Container] | UnsetType = UNSET
     init_containers: list[_Container] | UnsetType = UNSET
     volumes: list[_Volume] | UnsetType = UNSET
