@@ -75,7 +75,9 @@ def test_a_claim_that_is_missing_keeps_its_pod_waiting(cluster: Cluster) -> None
     cluster.create(with_claim("db", "data"))
     assert '0/2 nodes are available: persistentvolumeclaim "data" not found.' == said(cluster, "db")
 
-    cluster.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}})
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {}}
+    cluster.create(volume, {**claim, "spec": {"volumeName": "pv"}})
     assert cluster.placed()["db"] in ("a", "b")
 
 
@@ -87,4 +89,4 @@ def test_a_volume_of_another_zone_keeps_its_pod_off(cluster: Cluster) -> None:
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
     cluster.create(volume, {**claim, "spec": {"volumeName": "pv"}}, with_claim("db", "data"))
 
-    assert "0/2 nodes are available: 2 node(s) had volume node affinity conflict." == said(cluster, "db")
+    assert "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity." == said(cluster, "db")
