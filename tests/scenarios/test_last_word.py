@@ -43,7 +43,7 @@ PARTS = {
 SAID = {
     "affinity to no pod": "didn't match pod affinity rules",
     "a missing claim": 'persistentvolumeclaim "data" not found',
-    "matchFields": "didn't match Pod's node affinity/selector",
+    "matchFields": "[NodeAffinity]",
 }
 only_unusable = pytest.mark.parametrize("why", sorted(SAID))
 
