@@ -13,7 +13,7 @@ from kerf.model.pods import Pod
 from kerf.sim.kubernetes.filters import POD_AFFINITY, FilterRefusal
 from kerf.sim.kubernetes.rooms import NodePods, Rooms, has_pod_terms
 from kerf.sim.kubernetes.selectors import PREFERRED, REQUIRED, Labels, Selector
-from kerf.sim.objects import Json, labels_of
+from kerf.sim.objects import Json
 
 _NO_COMPANY = FilterRefusal(POD_AFFINITY, ("node(s) didn't match pod affinity rules",), is_final=True)
 _RIVAL = FilterRefusal(POD_AFFINITY, ("node(s) didn't match pod anti-affinity rules",))
@@ -33,16 +33,15 @@ class PodTerm:
     namespace_selector: Selector
 
     @classmethod
-    def of(cls, raw: Json, namespace: str, labels: Labels) -> "PodTerm":
-        """From a document; namespace and labels are those of the pod that asks.
+    def of(cls, raw: Json, namespace: str) -> "PodTerm":
+        """From a document, and the namespace of the pod that asks.
 
-        An API server has merged `matchLabelKeys` and `mismatchLabelKeys` into the selector already; once more changes
-        nothing.
+        An API server has merged `matchLabelKeys` and `mismatchLabelKeys` into the selector.
         """
         named = frozenset(raw.get("namespaces") or ())
         selector = raw.get("namespaceSelector")
         own = {*named} if named or selector is not None else {namespace}
-        return cls(raw["topologyKey"], _merged(raw, labels), frozenset(own), Selector.of(selector))
+        return cls(raw["topologyKey"], Selector.of(raw.get("labelSelector")), frozenset(own), Selector.of(selector))
 
     def means(self, other: Pod, namespace_labels: Labels) -> bool:
         """Whether another pod is meant; the labels are those of its namespace."""
@@ -51,35 +50,22 @@ class PodTerm:
         return self.selector.matches(other.labels)
 
 
-def _merged(raw: Json, labels: Labels) -> Selector:
-    """The term's selector with what its keys take from the labels of the pod that asks."""
-    written = raw.get("labelSelector")
-    if written is None:
-        return Selector()
-    operators = {"matchLabelKeys": "In", "mismatchLabelKeys": "NotIn"}
-    added = [
-        {"key": key, "operator": operator, "values": [labels[key]]}
-        for field, operator in operators.items()
-        for key in raw.get(field) or ()
-        if key in labels
-    ]
-    return Selector.of({**written, "matchExpressions": [*(written.get("matchExpressions") or ()), *added]})
-
-
 def required_terms(raw: Json, kind: str) -> list[PodTerm]:
     """Those of `podAffinity` or `podAntiAffinity`."""
     asked = (raw["spec"].get("affinity") or {}).get(kind) or {}
-    return [PodTerm.of(term, *_asker(raw)) for term in asked.get(REQUIRED) or ()]
+    return [PodTerm.of(term, _namespace(raw)) for term in asked.get(REQUIRED) or ()]
 
 
 def preferred_terms(raw: Json, kind: str) -> list[tuple[int, PodTerm]]:
     """Those of `podAffinity` or `podAntiAffinity`, with weights."""
     asked = (raw["spec"].get("affinity") or {}).get(kind) or {}
-    return [(each["weight"], PodTerm.of(each["podAffinityTerm"], *_asker(raw))) for each in asked.get(PREFERRED) or ()]
+    return [
+        (each["weight"], PodTerm.of(each["podAffinityTerm"], _namespace(raw))) for each in asked.get(PREFERRED) or ()
+    ]
 
 
-def _asker(raw: Json) -> tuple[str, Labels]:
-    return raw["metadata"].get("namespace") or "default", labels_of(raw)
+def _namespace(raw: Json) -> str:
+    return raw["metadata"].get("namespace") or "default"
 
 
 class InterPodAffinity:

@@ -5,7 +5,7 @@ speaks for the node, save that NodeResourcesFit names every resource that is sho
 asks of other pods and of volumes lies in modules of its own (`spread`, `affinity`, `volumes`): most pods ask nothing.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -106,19 +106,27 @@ def refusal(attempt: Attempt, room: NodePods, nominated: Iterable[Pod] = ()) -> 
 
 
 def _refusal(attempt: Attempt, room: NodePods) -> FilterRefusal | None:
+    return next(refusals(attempt, room), None)
+
+
+def refusals(attempt: Attempt, room: NodePods) -> Iterator[FilterRefusal]:
+    """What each plugin has against the node, in kube-scheduler's order; it asks no further after the first."""
     pod, node = attempt.pod, room.node
     if _is_closed(pod, node):
-        return FilterRefusal(UNSCHEDULABLE, ("node(s) were unschedulable",), is_final=True)
+        yield FilterRefusal(UNSCHEDULABLE, ("node(s) were unschedulable",), is_final=True)
     if not _is_tolerated(pod, node):
-        return FilterRefusal(TAINTS, ("node(s) had untolerated taint(s)",), is_final=True)
+        yield FilterRefusal(TAINTS, ("node(s) had untolerated taint(s)",), is_final=True)
     if not _is_wanted(attempt, node):
-        return FilterRefusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",), is_final=True)
+        yield FilterRefusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",), is_final=True)
     if pod.spec.host_ports and any(has_common_port(pod, other) for other in room.pods.values()):
-        return FilterRefusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
+        yield FilterRefusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
     short = _short(attempt, node.allocatable, room.used)
     if short:
-        return FilterRefusal(RESOURCES, short)
-    return next((found for each in attempt.others if (found := each.refusal(room)) is not None), None)
+        yield FilterRefusal(RESOURCES, short)
+    for each in attempt.others:
+        refused = each.refusal(room)
+        if refused is not None:
+            yield refused
 
 
 def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, new: Node) -> bool:

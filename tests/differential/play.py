@@ -1,0 +1,174 @@
+"""Plays a random cluster: pods come one by one, each is asked about everywhere, and the answers are compared."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+import yaml
+
+from tests.differential.clusters import Json, RandomCluster
+from tests.differential.fit import Fit
+from tests.differential.memory import Answer, Memory
+
+_MOST_TRIES = 120
+_ADDED = re.compile(r" ((no new claims to deallocate, )?preemption: .*|not found)$")
+"""What the plugins add that come after the filters."""
+
+
+class RealAnswer(Protocol):
+    """What a real scheduler says."""
+
+    @property
+    def feasible(self) -> frozenset[str]: ...
+    @property
+    def node(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class Real(Protocol):
+    """A cluster with a real scheduler, to which the same objects and pods come."""
+
+    def ask(self, pod: Json) -> RealAnswer:
+        """What it says of a pod, which stays where it is bound."""
+
+    def ask_again(self, pod: Json, answer: RealAnswer) -> RealAnswer:
+        """The same, after the pod was taken away: a watch may have been late the first time."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two who judge a pod differently, what each says, and the state: objects, and pods that are bound."""
+
+    seed: int
+    pod: Json
+    first: str
+    second: str
+    said: str
+    objects: list[Json]
+
+    def text(self, objects: Sequence[Json] | None = None) -> str:
+        """For people, with the smallest state that is known to show it."""
+        shown = [*(self.objects if objects is None else objects), self.pod]
+        documents = yaml.safe_dump_all(shown, sort_keys=False, default_flow_style=None, width=110)
+        who = f"{self.first} and {self.second} disagree on {self.pod['metadata']['name']} (seed {self.seed})"
+        return f"{who}\n{self.said}\n{documents}"
+
+
+@dataclass
+class Played:
+    """What came of it. `alone` counts by plugin the pairs of pod and node that nothing else kept apart."""
+
+    pods: int = 0
+    bound: int = 0
+    alone: Counter[str] = field(default_factory=Counter)
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+    def add(self, other: "Played") -> None:
+        """Count another one too."""
+        self.pods, self.bound = self.pods + other.pods, self.bound + other.bound
+        self.alone += other.alone
+        self.disagreements += other.disagreements
+
+
+def play(cluster: RandomCluster, *, real: Real | None = None, with_fit: bool = False, most: int = 3) -> Played:
+    """Ask about each pod until `most` disagreements are found. Without a real scheduler chance chooses a node."""
+    played, draw = Played(), Random(cluster.seed)
+    cordoned = {o["metadata"]["name"] for o in cluster.objects if o.get("spec", {}).get("unschedulable")}
+    memory, placed = Memory(cluster.objects), list[Json]()
+    fit = Fit(memory.objects()) if with_fit else None
+    for pod in cluster.pods:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        answer = memory.ask(pod)
+        judged, node, differs = _judged(pod, answer, real, draw)
+        found = [differs] if differs else []
+        if fit is not None:
+            raw = memory.api.get("Pod", namespace, name)
+            assert raw is not None
+            ours = fit.feasible(raw) - cordoned
+            if ours != judged - cordoned:
+                found.append(("Kerf's fit", "the scheduler", _difference(ours, judged - cordoned)))
+        played.disagreements += [Disagreement(cluster.seed, pod, *each, [*cluster.objects, *placed]) for each in found]
+        played.pods += 1
+        played.alone += answer.alone
+        if node:
+            played.bound += 1
+            memory.bind(namespace, name, node)
+            placed.append({**pod, "spec": {**pod["spec"], "nodeName": node}})
+            if fit is not None:
+                fit.apply(memory.api.get("Pod", namespace, name) or {})
+        else:
+            memory.drop(namespace, name)
+        if len(played.disagreements) >= most:
+            break
+    memory.close()
+    return played
+
+
+def _judged(
+    pod: Json, answer: Answer, real: Real | None, draw: Random
+) -> tuple[frozenset[str], str, tuple[str, str, str] | None]:
+    """(the nodes that are right, the node that the pod takes, how the in-memory scheduler differs from a real one)."""
+    if real is None:
+        is_only_asked = "example.com/only-asked" in pod["metadata"]["labels"]
+        chosen = draw.choice(sorted(answer.feasible)) if answer.feasible and not is_only_asked else ""
+        return answer.feasible, chosen, None
+    said = real.ask(pod)
+    if _differ(answer, said):
+        said = real.ask_again(pod, said)
+    if not _differ(answer, said):
+        return said.feasible, said.node, None
+    text = _difference(answer.feasible, said.feasible)
+    told = f"{text}\nin memory: {answer.message}\nreal:      {said.message}"
+    return said.feasible, said.node, ("the in-memory scheduler", "kube-scheduler", told)
+
+
+def _differ(answer: Answer, said: RealAnswer) -> bool:
+    if answer.feasible != said.feasible:
+        return True
+    return bool(answer.message) and _ADDED.sub("", said.message) != answer.message
+
+
+def _difference(first: frozenset[str], second: frozenset[str]) -> str:
+    return f"only the first: {sorted(first - second)}; only the second: {sorted(second - first)}"
+
+
+def shrunk(objects: Sequence[Json], differs: Callable[[Sequence[Json]], bool]) -> list[Json]:
+    """Objects without those that are not needed for a difference, as far as few tries show it.
+
+    Parts of half the size are left out, then of a quarter, and so on. A pod goes with its node.
+    """
+    kept, size, tries = list(objects), max(1, len(objects) // 2), 0
+    while tries < _MOST_TRIES:
+        at = 0
+        while at < len(kept) and tries < _MOST_TRIES:
+            candidate = _consistent([*kept[:at], *kept[at + size :]])
+            tries += 1
+            if differs(candidate):
+                kept = candidate
+            else:
+                at += size
+        if size == 1:
+            break
+        size = max(1, size // 2)
+    return kept
+
+
+def _consistent(objects: Sequence[Json]) -> list[Json]:
+    nodes = {obj["metadata"]["name"] for obj in objects if obj["kind"] == "Node"}
+    return [obj for obj in objects if obj["kind"] != "Pod" or obj["spec"]["nodeName"] in nodes]
+
+
+def fit_differs(objects: Sequence[Json], pod: Json) -> bool:
+    """Whether Kerf's fit and the in-memory scheduler judge the pod differently on this state."""
+    memory = Memory(objects)
+    try:
+        answer, fit = memory.ask(pod), Fit(memory.objects())
+        raw = memory.api.get("Pod", pod["metadata"]["namespace"], pod["metadata"]["name"])
+        cordoned = {o["metadata"]["name"] for o in objects if o.get("spec", {}).get("unschedulable")}
+        return raw is not None and fit.feasible(raw) - cordoned != answer.feasible - cordoned
+    finally:
+        memory.close()
