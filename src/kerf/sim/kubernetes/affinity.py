@@ -18,6 +18,7 @@ from kerf.sim.objects import Json
 _NO_COMPANY = FilterRefusal(POD_AFFINITY, ("node(s) didn't match pod affinity rules",), is_final=True)
 _RIVAL = FilterRefusal(POD_AFFINITY, ("node(s) didn't match pod anti-affinity rules",))
 _UNWANTED = FilterRefusal(POD_AFFINITY, ("node(s) didn't satisfy existing pods anti-affinity rules",))
+_NO_LABELS: Labels = {}
 
 Domain = tuple[str, str]
 """A topology key and its value."""
@@ -48,6 +49,15 @@ class PodTerm:
         if other.namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
         return self.selector.matches(other.labels)
+
+    def means_of_new(self, other: Pod, namespace_labels: Labels) -> bool:
+        """The same for a term of the pod that is to be placed, which kube-scheduler 1.36 reads otherwise.
+
+        Its list of the namespaces that the selector takes is meant to stand for the selector; but the selector stays
+        in force (mergeAffinityTermNamespacesIfNotEmpty changes a copy), and is asked about no labels. So NotIn and
+        DoesNotExist take every namespace.
+        """
+        return self.means(other, namespace_labels) or self.means(other, _NO_LABELS)
 
 
 def required_terms(raw: Json, kind: str) -> list[PodTerm]:
@@ -139,10 +149,13 @@ class InterPodAffinity:
         return bool(self._affinity) and all(self._means(term, other) for term in self._affinity)
 
     def _means(self, term: PodTerm, other: Pod) -> bool:
+        return term.means_of_new(other, self._namespace_labels(other))
+
+    def _namespace_labels(self, other: Pod) -> Labels:
         labels = self._namespaces.get(other.namespace)
         if labels is None:
             labels = self._namespaces[other.namespace] = self._rooms.labels_of_namespace(other.namespace)
-        return term.means(other, labels)
+        return labels
 
     def _count_others(self, other: Pod, room: NodePods, by: int) -> None:
         if self._is_company(other):
@@ -151,7 +164,8 @@ class InterPodAffinity:
 
     def _count_unwanting(self, raw: Json, room: NodePods, by: int) -> None:
         terms = required_terms(raw, "podAntiAffinity")
-        _add(self._unwanting, [term for term in terms if self._means(term, self._pod)], room, by)
+        labels = self._namespace_labels(self._pod)
+        _add(self._unwanting, [term for term in terms if term.means(self._pod, labels)], room, by)
 
 
 def _domains(terms: Sequence[PodTerm], labels: Labels) -> list[Domain]:

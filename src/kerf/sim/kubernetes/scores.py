@@ -120,23 +120,27 @@ def _company(pod: Pod, raw: Json, feasible: Sequence[NodePods], rooms: Rooms) ->
     """InterPodAffinity: what the pod prefers near it, and what prefers it (interpodaffinity/scoring.go)."""
     weights: Counter[Domain] = Counter()
 
-    def weigh(weight: int, term: PodTerm, meant: Pod, room: NodePods) -> None:
+    def weigh(weight: int, term: PodTerm, room: NodePods) -> None:
         value = room.labels.get(term.key)
-        if value is not None and term.means(meant, rooms.labels_of_namespace(meant.namespace)):
+        if value is not None:
             weights[term.key, value] += weight
 
     own = [*preferred_terms(raw, "podAffinity")]
     own += [(-weight, term) for weight, term in preferred_terms(raw, "podAntiAffinity")]
     for room in rooms.by_name.values() if own else ():
         for other in room.pods.values():
+            labels = rooms.labels_of_namespace(other.namespace)
             for weight, term in own:
-                weigh(weight, term, other, room)
+                if term.means_of_new(other, labels):
+                    weigh(weight, term, room)
+    labels = rooms.labels_of_namespace(pod.namespace)
     for _, other_raw, room in rooms.related_pods():
         theirs = [(_HARD_WEIGHT, term) for term in required_terms(other_raw, "podAffinity")]
         theirs += preferred_terms(other_raw, "podAffinity")
         theirs += [(-weight, term) for weight, term in preferred_terms(other_raw, "podAntiAffinity")]
         for weight, term in theirs:
-            weigh(weight, term, pod, room)
+            if term.means(pod, labels):
+                weigh(weight, term, room)
     if not weights:
         return {}
     sums = {room.node.name: sum(weights[domain] for domain in room.labels.items()) for room in feasible}
