@@ -157,15 +157,15 @@ class _PodMaker:
     """Draws pods. Each kind of constraint is drawn apart, so that most pods have one or two."""
 
     _SHARES: ClassVar[dict[str, float]] = {
-        "selector": 0.1,
-        "affinity": 0.2,
+        "selector": 0.15,
+        "affinity": 0.25,
         "fields": 0.08,
         "taints": 0.4,
         "ports": 0.15,
         "overhead": 0.06,
-        "spread": 0.3,
-        "pods": 0.3,
-        "volumes": 0.25,
+        "spread": 0.35,
+        "pods": 0.35,
+        "volumes": 0.35,
         "claims": 0.04,
     }
 
@@ -181,7 +181,7 @@ class _PodMaker:
         pod = _object(
             "v1", "Pod", name, namespace=draw.choice(("default", "default", "team-a", "team-b")), labels=labels
         )
-        requests = {"cpu": f"{draw.choice((200, 600, 1500, 2600))}m", "memory": f"{draw.choice((64, 1024, 4096))}Mi"}
+        requests = {"cpu": f"{draw.choice((200, 800, 1500, 2600))}m", "memory": f"{draw.choice((64, 1024, 4096))}Mi"}
         container: Json = {"name": "main", "image": "none", "resources": {"requests": requests}}
         if "resources" in self._kinds and draw.random() < 0.06:
             container["resources"]["limits"] = {"example.com/card": "1"}
@@ -313,12 +313,11 @@ class _PodMaker:
         made: Json = {"topologyKey": draw.choice(keys), "labelSelector": self._label_selector(pod)}
         if "version" not in str(made["labelSelector"]) and draw.random() < 0.3:
             made[draw.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["version"]
-        scope = draw.choice(({}, {}, {}, {"namespaces": ["team-a"]}, {"namespaceSelector": {}}, "teams"))
+        scope: Any = draw.choice(({}, {}, {}, {"namespaces": ["team-a"]}, {"namespaceSelector": {}}, "teams"))
         if scope == "teams":
             expression = {"key": "team", "operator": draw.choice(("In", "NotIn")), "values": ["a"]}
             scope = {"namespaceSelector": {"matchExpressions": [expression]}}
-        assert isinstance(scope, dict)
-        return made | scope
+        return {**made, **scope}
 
     def _volumes(self, pod: Json) -> None:
         # A claim that several pods ask for is of one namespace; so the pod comes to it.

@@ -53,9 +53,9 @@ class Memory:
         attempt = prepared(value, raw, self._rooms)
         found = verdict(attempt, self._rooms, {})
         alone: Counter[str] = Counter()
-        for room in self._rooms.by_name.values() if isinstance(attempt, Attempt) else ():
-            plugins = {refused.plugin for refused in refusals(attempt, room)}
-            alone.update(plugins if len(plugins) == 1 else ())
+        if isinstance(attempt, Attempt):
+            by_node = ({refused.plugin for refused in refusals(attempt, room)} for room in self._rooms.sorted())
+            alone.update(plugin for plugins in by_node if len(plugins) == 1 for plugin in plugins)
         names = frozenset(room.node.name for room in found.feasible)
         return Answer(names, "" if names else found.message(len(self._rooms)), alone)
 

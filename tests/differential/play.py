@@ -9,24 +9,14 @@ from typing import Protocol
 
 import yaml
 
-from tests.differential.clusters import Json, RandomCluster
+from tests.differential.clusters import ONLY_ASKED, Json, RandomCluster
 from tests.differential.fit import Fit
 from tests.differential.memory import Answer, Memory
+from tools.controlplane.recording import Answer as RealAnswer
 
 _MOST_TRIES = 120
 _ADDED = re.compile(r" ((no new claims to deallocate, )?preemption: .*|not found)$")
 """What the plugins add that come after the filters."""
-
-
-class RealAnswer(Protocol):
-    """What a real scheduler says."""
-
-    @property
-    def feasible(self) -> frozenset[str]: ...
-    @property
-    def node(self) -> str: ...
-    @property
-    def message(self) -> str: ...
 
 
 class Real(Protocol):
@@ -113,7 +103,7 @@ def _judged(
 ) -> tuple[frozenset[str], str, tuple[str, str, str] | None]:
     """(the nodes that are right, the node that the pod takes, how the in-memory scheduler differs from a real one)."""
     if real is None:
-        is_only_asked = "example.com/only-asked" in pod["metadata"]["labels"]
+        is_only_asked = ONLY_ASKED in pod["metadata"]["labels"]
         chosen = draw.choice(sorted(answer.feasible)) if answer.feasible and not is_only_asked else ""
         return answer.feasible, chosen, None
     said = real.ask(pod)

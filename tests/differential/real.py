@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from tests.differential.clusters import NAMESPACES, Json, shared_objects
+from tests.differential.clusters import NAMESPACES, ONLY_ASKED, Json, shared_objects
 from tools.controlplane.process import ControlPlaneError
 from tools.controlplane.recording import Answer, RealScheduler
 
@@ -71,8 +71,8 @@ class RealCluster:
         deadline = time.monotonic() + _PROBE_WITHIN_S
         while True:
             self._probes += 1
-            metadata = {"name": f"probe-{self._probes}", "namespace": "default", "labels": {"app": "probe"}}
-            metadata["labels"]["example.com/only-asked"] = "true"
+            labels = {"app": "probe", ONLY_ASKED: "true"}
+            metadata = {"name": f"probe-{self._probes}", "namespace": "default", "labels": labels}
             asked = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
             found = self._scheduler.ask(asked).feasible
             if found == nodes:
