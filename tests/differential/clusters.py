@@ -161,7 +161,7 @@ class _PodMaker:
         "affinity": 0.25,
         "fields": 0.08,
         "taints": 0.4,
-        "ports": 0.15,
+        "ports": 0.2,
         "overhead": 0.06,
         "spread": 0.35,
         "pods": 0.35,

@@ -112,8 +112,8 @@ def _judged(
     if not _differ(answer, said):
         return said.feasible, said.node, None
     text = _difference(answer.feasible, said.feasible)
-    told = f"{text}\nin memory: {answer.message}\nreal:      {said.message}"
-    return said.feasible, said.node, ("the in-memory scheduler", "kube-scheduler", told)
+    said_by_both = f"{text}\nin memory: {answer.message}\nreal:      {said.message}"
+    return said.feasible, said.node, ("the in-memory scheduler", "kube-scheduler", said_by_both)
 
 
 def _differ(answer: Answer, said: RealAnswer) -> bool:

@@ -24,7 +24,7 @@ from tools.controlplane.server import ControlPlane
 from tools.controlplane.setup import USERS, Binaries, ControlPlaneOptions
 
 ONLY_ASKED = "example.com/only-asked"
-"""A pod with this label is refused by the extender once its nodes are written down, so that nothing is bound."""
+"""A pod with this label is refused by the extender once its nodes are written down: nothing is bound."""
 _WITHIN_S = 30.0
 _WITHOUT = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultTolerationSeconds"
 """Admission that waits for a controller, or writes what only a controller takes away again."""
@@ -35,7 +35,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Answer:
-    """The nodes that passed all filters, the node the pod was bound to, and what it was told where there was none."""
+    """The nodes that passed all filters, the node the pod went to, and what was said where there was none."""
 
     feasible: frozenset[str]
     node: str

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kerf.model.pods import Pod
 from kerf.sim.kubernetes.filters import POD_AFFINITY, FilterRefusal
 from kerf.sim.kubernetes.rooms import NodePods, Rooms, has_pod_terms
-from kerf.sim.kubernetes.selectors import PREFERRED, REQUIRED, Labels, Selector
+from kerf.sim.kubernetes.selectors import PREFERRED, REQUIRED, Labels, LabelSelector
 from kerf.sim.objects import Json
 
 _NO_COMPANY = FilterRefusal(POD_AFFINITY, ("node(s) didn't match pod affinity rules",), is_final=True)
@@ -29,9 +29,9 @@ class PodTerm:
     """Which pods are meant, and in which domain."""
 
     key: str
-    selector: Selector
+    selector: LabelSelector
     namespaces: frozenset[str]
-    namespace_selector: Selector
+    namespace_selector: LabelSelector
 
     @classmethod
     def of(cls, raw: Json, namespace: str) -> "PodTerm":
@@ -42,7 +42,9 @@ class PodTerm:
         named = frozenset(raw.get("namespaces") or ())
         selector = raw.get("namespaceSelector")
         own = {*named} if named or selector is not None else {namespace}
-        return cls(raw["topologyKey"], Selector.of(raw.get("labelSelector")), frozenset(own), Selector.of(selector))
+        return cls(
+            raw["topologyKey"], LabelSelector.of(raw.get("labelSelector")), frozenset(own), LabelSelector.of(selector)
+        )
 
     def means(self, other: Pod, namespace_labels: Labels) -> bool:
         """Whether another pod is meant; the labels are those of its namespace."""

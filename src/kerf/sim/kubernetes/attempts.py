@@ -22,7 +22,7 @@ Promised = Mapping[str, Sequence[Pod]]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """Which nodes can take a pod, by name, and why the others cannot.
 
     `reasons` count by the words of kube-scheduler; `of_pod` stands for them where the pod is refused before any node is
@@ -36,7 +36,7 @@ class Verdict:
     open: list[NodePods] = field(default_factory=list)
 
     def message(self, nodes: int) -> str:
-        """What the pod is told where no node can take it."""
+        """What the scheduler says of the pod where no node can take it."""
         listed = self.of_pod or ", ".join(sorted(f"{count} {reason}" for reason, count in self.reasons.items()))
         return f"0/{nodes} nodes are available: {listed}."
 
@@ -58,10 +58,10 @@ def prepared(pod: Pod, raw: Json, rooms: Rooms, ignored: frozenset[str] = frozen
     return Attempt(pod, wanted, ignored, tuple(others))
 
 
-def verdict(attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised) -> Verdict:
+def verdict(attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised) -> Judgement:
     """Ask each node; where the pod's affinity names nodes, those alone."""
     if isinstance(attempt, PodRefusal):
-        return Verdict(refused_by=frozenset({attempt.plugin}), of_pod=attempt.reason)
+        return Judgement(refused_by=frozenset({attempt.plugin}), of_pod=attempt.reason)
     names = attempt.wanted.only_names
     reasons: Counter[str] = Counter()
     refused_by: set[str] = set()
@@ -80,4 +80,4 @@ def verdict(attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised) -> 
         refused_by.add(refused.plugin)
         if not refused.is_final:
             others.append(room)
-    return Verdict(feasible, reasons, frozenset(refused_by), open=others)
+    return Judgement(feasible, reasons, frozenset(refused_by), open=others)

@@ -13,7 +13,7 @@ from kerf.sim.kubernetes.spread import DO_NOT_SCHEDULE, constraints_of
 from kerf.sim.objects import Json, labels_of, name_of
 
 Plugins = frozenset[str]
-_NOBODY: Plugins = frozenset()
+_NONE: Plugins = frozenset()
 _OF_CLAIMS = frozenset({VOLUME_RESTRICTIONS, VOLUME_LIMITS, VOLUMES, VOLUME_ZONE})
 _OF_KINDS = {
     "PersistentVolume": frozenset({VOLUMES, VOLUME_ZONE}),
@@ -53,17 +53,17 @@ def cured_by_volume(raw: Json, changed: Json) -> Plugins:
         return _OF_KINDS[changed["kind"]]
     meta = raw["metadata"]
     if changed["metadata"].get("namespace") != meta.get("namespace"):
-        return _NOBODY
+        return _NONE
     mounts = mounts_of(raw)
     ephemeral = [f"{meta['name']}-{volume['name']}" for volume in mounts if volume.get("ephemeral")]
-    return _OF_CLAIMS if name_of(changed) in (*claim_names(mounts), *ephemeral) else _NOBODY
+    return _OF_CLAIMS if name_of(changed) in (*claim_names(mounts), *ephemeral) else _NONE
 
 
 def _spread(raw: Json, other: Pod) -> Plugins:
     if other.namespace != (raw["metadata"].get("namespace") or "default"):
-        return _NOBODY
+        return _NONE
     constraints = constraints_of(raw, DO_NOT_SCHEDULE)
-    return frozenset({SPREAD}) if any(c.selector.matches(other.labels) for c in constraints) else _NOBODY
+    return frozenset({SPREAD}) if any(c.selector.matches(other.labels) for c in constraints) else _NONE
 
 
 def _meets_all(terms: list[PodTerm], other: Pod) -> bool:
@@ -72,13 +72,13 @@ def _meets_all(terms: list[PodTerm], other: Pod) -> bool:
 
 
 def is_of_others(raw: Json) -> bool:
-    """Whether a pod asks anything of other pods or mounts anything, so that more than its spec and its room count."""
+    """Whether a pod asks anything of other pods or mounts anything: more than its spec and its room count then."""
     spec = raw["spec"]
     return bool(spec.get("topologySpreadConstraints") or spec.get("affinity") or mounts_of(raw))
 
 
 def marks_of(raw: Json) -> str:
-    """What tells pods apart that ask something of others; equal for pods of one workload."""
+    """What sets pods apart that ask something of others; equal for pods of one workload."""
     spec = raw["spec"]
     parts = (labels_of(raw), spec.get("topologySpreadConstraints"), spec.get("affinity"), mounts_of(raw))
     return repr(parts)

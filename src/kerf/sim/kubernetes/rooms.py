@@ -1,6 +1,6 @@
 """The nodes and the pods on them, as kube-scheduler's cache holds them between two attempts.
 
-Most pods ask nothing of other pods and mount nothing; those that do are kept in an index by name, so that an attempt
+Most pods ask nothing of other pods and mount nothing; those that do are kept in an index by name, so an attempt
 looks at them alone and not at every pod of every node.
 """
 
@@ -170,7 +170,7 @@ class Rooms:
                 yield room.pods[key], raw, room
 
     def labels_of_namespace(self, name: str) -> Mapping[str, str]:
-        """Those of a Namespace; each has its name as a label, also where nobody made the object."""
+        """Those of a Namespace; each has its name as a label, also where the object was never made."""
         found = self.api.get("Namespace", "", name)
         own = {"kubernetes.io/metadata.name": name}
         return own if found is None else {**labels_of(found), **own}

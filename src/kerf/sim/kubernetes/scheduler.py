@@ -20,7 +20,7 @@ from kerf.ports import Clock
 from kerf.sharing.hami.records import NODE
 from kerf.sim.hami import verdicts as hami
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
-from kerf.sim.kubernetes.attempts import Promised, Verdict, prepared, verdict
+from kerf.sim.kubernetes.attempts import Judgement, Promised, prepared, verdict
 from kerf.sim.kubernetes.decoding import decoded
 from kerf.sim.kubernetes.filters import EXTENDER, Attempt
 from kerf.sim.kubernetes.hints import VOLUME_KINDS
@@ -173,21 +173,21 @@ class Scheduler:
         node = "" if is_meek or not isinstance(attempt, Attempt) else self._preempt(attempt, found, promised)
         return self._failure(found, node)
 
-    def _try_hami(self, waiting: Waiting, attempt: Attempt, found: Verdict) -> _Failure | None:
+    def _try_hami(self, waiting: Waiting, attempt: Attempt, found: Judgement) -> _Failure | None:
         """What HAMi's extender makes of the nodes that can take the pod; None when it is bound."""
         asked = self._ask_hami(waiting.pod, [room.node for room in found.feasible])
         if asked.node:
             self._bind(waiting, asked.node, asked)
             return None
         if asked.error:
-            return self._failure(Verdict(reasons=Counter(asked.reasons.values())))
+            return self._failure(Judgement(reasons=Counter(asked.reasons.values())))
         if not asked.passes:
             reasons = found.reasons + Counter(asked.reasons.values())
-            return self._failure(Verdict(reasons=reasons, refused_by=found.refused_by | {EXTENDER}))
+            return self._failure(Judgement(reasons=reasons, refused_by=found.refused_by | {EXTENDER}))
         self._bind(waiting, best(attempt, waiting.raw, found.feasible, self._rooms).node.name)
         return None
 
-    def _preempt(self, attempt: Attempt, refused: Verdict, promised: Promised) -> str:
+    def _preempt(self, attempt: Attempt, refused: Judgement, promised: Promised) -> str:
         """Delete pods of lower priority where that gives the pod a place; the node, empty where it does not."""
         found = preemption(attempt, refused.open, promised)
         if found is None:
@@ -238,7 +238,7 @@ class Scheduler:
         self._booked = [other for other in self._booked if other.key != pod.key]
         self._put(replace(pod, node_name=node, nominated_node=""), waiting.raw)
 
-    def _failure(self, found: Verdict, nominated: str = "") -> _Failure:
+    def _failure(self, found: Judgement, nominated: str = "") -> _Failure:
         said = found.message(len(self._rooms)) if len(self._rooms) else "no nodes available to schedule pods"
         return _Failure(said, found.refused_by, nominated)
 

@@ -21,7 +21,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Expression:
     """One expression of a selector."""
 
     key: str
@@ -29,7 +29,7 @@ class Condition:
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Labels) -> bool:
-        """Whether labels fulfil it; an operator that nobody knows is never fulfilled."""
+        """Whether labels fulfil it; an unknown operator is never fulfilled."""
         value = labels.get(self.key)
         if self.operator == "In":
             return value in self.values
@@ -48,22 +48,22 @@ class Condition:
         return self.operator == "Lt" and int(value) < int(bound)
 
 
-def _conditions(raws: Iterable[Json] | None) -> tuple[Condition, ...]:
-    return tuple(Condition(raw["key"], raw["operator"], frozenset(raw.get("values") or ())) for raw in raws or ())
+def _conditions(raws: Iterable[Json] | None) -> tuple[Expression, ...]:
+    return tuple(Expression(raw["key"], raw["operator"], frozenset(raw.get("values") or ())) for raw in raws or ())
 
 
-def _equalities(labels: Labels | None) -> tuple[Condition, ...]:
-    return tuple(Condition(key, "In", frozenset((value,))) for key, value in (labels or {}).items())
+def _equalities(labels: Labels | None) -> tuple[Expression, ...]:
+    return tuple(Expression(key, "In", frozenset((value,))) for key, value in (labels or {}).items())
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class LabelSelector:
     """A label selector; `conditions` None: it selects nothing, empty: everything."""
 
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[Expression, ...] | None = None
 
     @classmethod
-    def of(cls, raw: Json | None) -> "Selector":
+    def of(cls, raw: Json | None) -> "LabelSelector":
         """From the field of a document; a missing one selects nothing."""
         if raw is None:
             return cls()
@@ -78,17 +78,17 @@ class Selector:
         """Whether it selects what has these labels."""
         return self.conditions is not None and all(condition.holds(labels) for condition in self.conditions)
 
-    def narrowed(self, labels: Labels) -> "Selector":
+    def narrowed(self, labels: Labels) -> "LabelSelector":
         """It, for what has these labels too; one that selects nothing stays so."""
-        return self if self.conditions is None else Selector((*_equalities(labels), *self.conditions))
+        return self if self.conditions is None else LabelSelector((*_equalities(labels), *self.conditions))
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
     """One term of a node selector; `names` None: some field cannot be read, and then no node matches."""
 
-    conditions: tuple[Condition, ...]
-    names: tuple[Condition, ...] | None = ()
+    conditions: tuple[Expression, ...]
+    names: tuple[Expression, ...] | None = ()
 
     @classmethod
     def of(cls, raw: Json) -> "NodeTerm":
@@ -120,7 +120,7 @@ class NodeTerm:
 class NodeTerms:
     """What a pod requires of a node's labels and name; `terms` None: its affinity requires nothing."""
 
-    selector: tuple[Condition, ...] = ()
+    selector: tuple[Expression, ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
 
     def matches(self, name: str, labels: Labels) -> bool:

@@ -12,7 +12,7 @@ from kerf.model.constraints import untolerated
 from kerf.model.pods import Pod
 from kerf.sim.kubernetes.filters import SPREAD, FilterRefusal, tolerations_of
 from kerf.sim.kubernetes.rooms import NodePods, Rooms
-from kerf.sim.kubernetes.selectors import Labels, NodeTerms, Selector, node_terms
+from kerf.sim.kubernetes.selectors import Labels, LabelSelector, NodeTerms, node_terms
 from kerf.sim.objects import Json, labels_of
 
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
@@ -25,7 +25,7 @@ class SpreadConstraint:
 
     max_skew: int
     key: str
-    selector: Selector
+    selector: LabelSelector
     min_domains: int
     honors_affinity: bool
     honors_taints: bool
@@ -33,7 +33,7 @@ class SpreadConstraint:
     @classmethod
     def of(cls, raw: Json, labels: Labels) -> "SpreadConstraint":
         """From a document; `labels` are the pod's own, of which `matchLabelKeys` names some."""
-        selector = Selector.of(raw.get("labelSelector"))
+        selector = LabelSelector.of(raw.get("labelSelector"))
         own = {key: labels[key] for key in raw.get("matchLabelKeys") or () if key in labels}
         return cls(
             raw["maxSkew"],

@@ -19,7 +19,7 @@ from kerf.sim.kubernetes.filters import (
     PodRefusal,
 )
 from kerf.sim.kubernetes.rooms import NodePods, Rooms, claim_names, mounts_of
-from kerf.sim.kubernetes.selectors import Labels, Selector, volume_terms
+from kerf.sim.kubernetes.selectors import Labels, LabelSelector, volume_terms
 from kerf.sim.objects import (
     Json,
     JsonList,
@@ -263,7 +263,7 @@ class VolumeBinding:
         volumes: dict[str, JsonList] = {class_of(claim): [] for claim in unbound}
         for each in rooms.api.list(VOLUME) if unbound else ():
             volumes.get(class_of(each), []).append(each)
-        # The smallest first, so that the smallest volume that fits is left for it.
+        # The smallest first: it takes the smallest volume that fits, and leaves the larger ones.
         unbound.sort(key=_size)
         return cls(rooms, [claim for claim in claims if claim["spec"].get("volumeName")], unbound, volumes)
 
@@ -374,9 +374,9 @@ def may_hold(volume: Json, claim: Json) -> bool:
 
 
 def fits(volume: Json, claim: Json) -> bool:
-    """Whether a volume that is kept for nobody has the labels and the access modes of the claim."""
+    """Whether a volume that is kept for no claim has the labels and the access modes of the claim."""
     selector = claim["spec"].get("selector")
-    if selector is not None and not Selector.of(selector).matches(labels_of(volume)):
+    if selector is not None and not LabelSelector.of(selector).matches(labels_of(volume)):
         return False
     return {*(claim["spec"].get("accessModes") or ())} <= {*(volume["spec"].get("accessModes") or ())}
 
