@@ -53,7 +53,7 @@ def smallest(real: RealCluster, found: Disagreement) -> str:
     def differs(objects: list[dict[str, object]]) -> bool:
         memory = Memory(objects)
         with real.filled(objects):
-            said = real.ask(found.pod)
+            said = real.end(real.begin(found.pod))
         answer = memory.ask(found.pod)
         memory.close()
         return said.feasible != answer.feasible

@@ -73,9 +73,11 @@ class Memory:
         self._rooms.drop(f"{namespace}/{name}")
         self.api.delete("Pod", namespace, name, grace_s=0)
 
-    def pods(self) -> list[Json]:
-        """Those that are there, as the API has them."""
-        return self.api.list("Pod")
+    def pod(self, namespace: str, name: str) -> Json:
+        """One that is there, as the API has it."""
+        found = self.api.get("Pod", namespace, name)
+        assert found is not None
+        return found
 
     def objects(self) -> list[Json]:
         """All that is there, as the API has it."""

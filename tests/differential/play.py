@@ -22,8 +22,11 @@ _ADDED = re.compile(r" ((no new claims to deallocate, )?preemption: .*|not found
 class Real(Protocol):
     """A cluster with a real scheduler, to which the same objects and pods come."""
 
-    def ask(self, pod: Json) -> RealAnswer:
-        """What it says of a pod, which stays where it is bound."""
+    def begin(self, pod: Json) -> Json:
+        """Create a pod; the server's form of it."""
+
+    def end(self, made: Json) -> RealAnswer:
+        """What the scheduler says of it; it stays where it is bound."""
 
     def ask_again(self, pod: Json, answer: RealAnswer) -> RealAnswer:
         """The same, after the pod was taken away: a watch may have been late the first time."""
@@ -72,15 +75,15 @@ def play(cluster: RandomCluster, *, real: Real | None = None, with_fit: bool = F
     fit = Fit(memory.objects()) if with_fit else None
     for pod in cluster.pods:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        # The real one works while the others do.
+        made = real.begin(pod) if real is not None else {}
         answer = memory.ask(pod)
-        judged, node, differs = _judged(pod, answer, real, draw)
+        ours = fit.feasible(memory.pod(namespace, name)) - cordoned if fit is not None else None
+        checked = _chosen(pod, answer, draw) if real is None else _checked(pod, answer, real, made)
+        judged, node, differs = checked
         found = [differs] if differs else []
-        if fit is not None:
-            raw = memory.api.get("Pod", namespace, name)
-            assert raw is not None
-            ours = fit.feasible(raw) - cordoned
-            if ours != judged - cordoned:
-                found.append(("Kerf's fit", "the scheduler", _difference(ours, judged - cordoned)))
+        if ours is not None and ours != judged - cordoned:
+            found.append(("Kerf's fit", "the scheduler", _difference(ours, judged - cordoned)))
         played.disagreements += [Disagreement(cluster.seed, pod, *each, [*cluster.objects, *placed]) for each in found]
         played.pods += 1
         played.alone += answer.alone
@@ -89,7 +92,7 @@ def play(cluster: RandomCluster, *, real: Real | None = None, with_fit: bool = F
             memory.bind(namespace, name, node)
             placed.append({**pod, "spec": {**pod["spec"], "nodeName": node}})
             if fit is not None:
-                fit.apply(memory.api.get("Pod", namespace, name) or {})
+                fit.apply(memory.pod(namespace, name))
         else:
             memory.drop(namespace, name)
         if len(played.disagreements) >= most:
@@ -98,22 +101,26 @@ def play(cluster: RandomCluster, *, real: Real | None = None, with_fit: bool = F
     return played
 
 
-def _judged(
-    pod: Json, answer: Answer, real: Real | None, draw: Random
-) -> tuple[frozenset[str], str, tuple[str, str, str] | None]:
-    """(the nodes that are right, the node that the pod takes, how the in-memory scheduler differs from a real one)."""
-    if real is None:
-        is_only_asked = ONLY_ASKED in pod["metadata"]["labels"]
-        chosen = draw.choice(sorted(answer.feasible)) if answer.feasible and not is_only_asked else ""
-        return answer.feasible, chosen, None
-    said = real.ask(pod)
+_Judged = tuple[frozenset[str], str, tuple[str, str, str] | None]
+"""The nodes that are right, the node that the pod takes, and how the in-memory scheduler differs from a real one."""
+
+
+def _chosen(pod: Json, answer: Answer, draw: Random) -> _Judged:
+    """Without a real scheduler the in-memory one is right, and chance takes one of its nodes."""
+    is_bound = answer.feasible and ONLY_ASKED not in pod["metadata"]["labels"]
+    return answer.feasible, draw.choice(sorted(answer.feasible)) if is_bound else "", None
+
+
+def _checked(pod: Json, answer: Answer, real: Real, made: Json) -> _Judged:
+    """What a real scheduler says of a pod that was created."""
+    said = real.end(made)
     if _differ(answer, said):
         said = real.ask_again(pod, said)
     if not _differ(answer, said):
         return said.feasible, said.node, None
     text = _difference(answer.feasible, said.feasible)
-    said_by_both = f"{text}\nin memory: {answer.message}\nreal:      {said.message}"
-    return said.feasible, said.node, ("the in-memory scheduler", "kube-scheduler", said_by_both)
+    both = f"{text}\nin memory: {answer.message}\nreal:      {said.message}"
+    return said.feasible, said.node, ("the in-memory scheduler", "kube-scheduler", both)
 
 
 def _differ(answer: Answer, said: RealAnswer) -> bool:

@@ -53,9 +53,14 @@ class RealCluster:
             for path in _COLLECTIONS:
                 self._scheduler.send("DELETE", path)
 
-    def ask(self, pod: Json) -> Answer:
-        """What the scheduler says of a pod, which stays where it is bound."""
-        return self._scheduler.ask(pod)
+    def begin(self, pod: Json) -> Json:
+        """Create a pod; the server's form of it."""
+        made: Json = self._scheduler.create(pod)
+        return made
+
+    def end(self, made: Json) -> Answer:
+        """What the scheduler says of it; it stays where it is bound."""
+        return self._scheduler.answer(made)
 
     def ask_again(self, pod: Json, answer: Answer) -> Answer:
         """The same, after the pod was taken away: a watch may have been late the first time."""

@@ -103,14 +103,16 @@ class RealScheduler:
         self._connection = self._connected()
         self._watching = self._connected()
         version = self.send("GET", "/api/v1/pods?limit=1")["metadata"]["resourceVersion"]
-        thread = threading.Thread(target=self._watch, args=(version,), daemon=True)
-        thread.start()
+        self._thread = threading.Thread(target=self._watch, args=(version,), daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """End the watch."""
         if self._watching.sock is not None:
             # A reader that waits holds the lock of the stream, so closing that would wait for it.
             self._watching.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._watching.close()
         self._connection.close()
 
     def send(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
@@ -131,8 +133,12 @@ class RealScheduler:
 
     def ask(self, pod: Mapping[str, Any]) -> Answer:
         """Create the pod and wait for what becomes of it; one that is refused is deleted at once."""
-        uid = self.create(pod)["metadata"]["uid"]
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        return self.answer(self.create(pod))
+
+    def answer(self, created: Mapping[str, Any]) -> Answer:
+        """What becomes of a pod that `create` has made; there is time for something else between the two."""
+        metadata = created["metadata"]
+        namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
         while True:
             seen = self._next(f"{namespace}/{name}")
             if seen["metadata"]["uid"] != uid:

@@ -164,9 +164,7 @@ class Scheduler:
         if isinstance(attempt, Attempt) and found.feasible:
             nominated = [room for room in found.feasible if room.node.name == pod.nominated_node]
             room = (nominated or [best(attempt, raw, found.feasible, self._rooms)])[0]
-            for each in attempt.others:
-                if isinstance(each, VolumeBinding):
-                    bind_volumes(self._api, each, room)
+            self._bind_volumes(attempt, room.node.name)
             self._bind(waiting, room.node.name)
             return None
         is_meek = is_hami or raw["spec"].get("preemptionPolicy") == "Never"
@@ -177,6 +175,7 @@ class Scheduler:
         """What HAMi's extender makes of the nodes that can take the pod; None when it is bound."""
         asked = self._ask_hami(waiting.pod, [room.node for room in found.feasible])
         if asked.node:
+            self._bind_volumes(attempt, asked.node)
             self._bind(waiting, asked.node, asked)
             return None
         if asked.error:
@@ -184,8 +183,15 @@ class Scheduler:
         if not asked.passes:
             reasons = found.reasons + Counter(asked.reasons.values())
             return self._failure(Judgement(reasons=reasons, refused_by=found.refused_by | {EXTENDER}))
-        self._bind(waiting, best(attempt, waiting.raw, found.feasible, self._rooms).node.name)
+        node = best(attempt, waiting.raw, found.feasible, self._rooms).node.name
+        self._bind_volumes(attempt, node)
+        self._bind(waiting, node)
         return None
+
+    def _bind_volumes(self, attempt: Attempt, node: str) -> None:
+        for each in attempt.others:
+            if isinstance(each, VolumeBinding):
+                bind_volumes(self._api, each, self._rooms.by_name[node])
 
     def _preempt(self, attempt: Attempt, refused: Judgement, promised: Promised) -> str:
         """Delete pods of lower priority where that gives the pod a place; the node, empty where it does not."""
