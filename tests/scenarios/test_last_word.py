@@ -42,7 +42,7 @@ PARTS = {
 }
 SAID = {
     "affinity to no pod": "didn't match pod affinity rules",
-    "matchFields": "didn't match Pod's node affinity/selector",
+    "matchFields": "[NodeAffinity]",
 }
 only_unusable = pytest.mark.parametrize("why", sorted(SAID))
 

@@ -49,6 +49,7 @@ class Requirement:
 
     `complement` False: one of `values` (none of them: the label must be absent). True: any value but `values`, and
     within the inclusive integer bounds when there are some; a value that is no integer is outside any bound.
+    `needs_label`: an intersection of which one side does not hold without the label, though the set alone would.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Requirement:
     at_least: int | None = None
     at_most: int | None = None
     min_values: int | None = None
+    needs_label: bool = False
 
     @classmethod
     def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
@@ -74,6 +76,8 @@ class Requirement:
     @property
     def allows_absence(self) -> bool:
         """Whether a node without the label satisfies it (`NotIn`, `DoesNotExist`)."""
+        if self.needs_label:
+            return False
         if not self.complement:
             return not self.values
         return bool(self.values) and self.at_least is None and self.at_most is None
@@ -103,6 +107,14 @@ class Requirement:
 
     def intersect(self, other: "Requirement") -> "Requirement":
         """What satisfies both; the stricter `min_values` stays."""
+        found = self._both(other)
+        if found.allows_absence and not (self.allows_absence and other.allows_absence):
+            # Exists and NotIn, or sets that have no value in common: by its values alone it would be NotIn, or
+            # DoesNotExist, which a node without the label satisfies.
+            return replace(found, needs_label=True)
+        return found
+
+    def _both(self, other: "Requirement") -> "Requirement":
         low = max((b for b in (self.at_least, other.at_least) if b is not None), default=None)
         high = min((b for b in (self.at_most, other.at_most) if b is not None), default=None)
         least = max((m for m in (self.min_values, other.min_values) if m is not None), default=None)
@@ -118,9 +130,10 @@ class Requirement:
         Bounds become Gt and Lt, which every version of the CRD knows; Gte only where Gt would need a negative number.
         """
         values = tuple(sorted(self.values))
+        exists: list[tuple[str, tuple[str, ...]]] = [("Exists", ())] if self.needs_label else []
         if not self.complement:
-            return (("In" if values else "DoesNotExist", values),)
-        found: list[tuple[str, tuple[str, ...]]] = []
+            return (("In" if values else "DoesNotExist", values), *exists)
+        found = exists
         if self.at_least is not None:
             found.append(("Gt", (str(self.at_least - 1),)) if self.at_least > 0 else ("Gte", (str(self.at_least),)))
         if self.at_most is not None:
@@ -130,9 +143,10 @@ class Requirement:
         return tuple(found) or (("Exists", ()),)
 
     def __str__(self) -> str:
+        parts = [f"{self.key} Exists"] if self.needs_label else []
         if not self.complement:
-            return f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
-        parts = []
+            own = f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
+            return " and ".join([own, *parts])
         if self.at_least is not None:
             parts.append(f"{self.key} Gte {self.at_least}")
         if self.at_most is not None:

@@ -33,6 +33,7 @@ _CLUSTER_WIDE = frozenset(
         "ResourceSlice",
         "RuntimeClass",
         "StorageClass",
+        "VolumeAttachment",
     }
 )
 
