@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kerf.model.constraints import ANYTHING, Requirements, Toleration
+from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
 from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.quantities import NOTHING, PODS, Resources
+from kerf.model.topology import NO_AFFINITY, PodAffinity, TopologySpreadConstraint
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 READ_DOMAINS = frozenset(
@@ -63,6 +64,7 @@ class PodSpec:
     and not planned for. `claims` are names of PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
     `pod_requests` are those of the pod as a whole (`spec.resources`), which count in place of its containers' sums.
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
+    `spread`, `pod_affinity` and `pod_anti_affinity` say where it runs in relation to other pods.
     """
 
     containers: tuple[Container, ...]
@@ -82,6 +84,9 @@ class PodSpec:
     active_deadline_s: int | None = None
     pod_requests: Resources = NOTHING
     workload_ref: str = ""
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    pod_affinity: PodAffinity = NO_AFFINITY
+    pod_anti_affinity: PodAffinity = NO_AFFINITY
 
     @cached_property
     def requests(self) -> Resources:
@@ -117,7 +122,29 @@ class PodSpec:
     def alternatives(self) -> tuple[Requirements, ...]:
         """What it asks of a node's labels: one of these must hold; never empty."""
         terms = self.affinity or (ANYTHING,)
-        return tuple(self.node_selector.intersect(term) for term in terms)
+        return tuple(all_of((*self.node_selector.values(), *term.values())) for term in terms)
+
+    @cached_property
+    def required_spread(self) -> tuple[TopologySpreadConstraint, ...]:
+        """The spread constraints that keep a pod off a node, without the wishes."""
+        return tuple(constraint for constraint in self.spread if constraint.is_required)
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether it says anything at all of where other pods are, wishes included."""
+        return bool(self.spread) or self.pod_affinity != NO_AFFINITY or self.pod_anti_affinity != NO_AFFINITY
+
+    @cached_property
+    def is_related(self) -> bool:
+        """Whether where it may run, or others may beside it, depends on other pods; a wish is no such thing."""
+        return bool(self.required_spread or self.pod_affinity.required or self.pod_anti_affinity.required)
+
+    @cached_property
+    def label_keys_read(self) -> frozenset[str]:
+        """The labels of pods that these constraints read."""
+        read = [constraint.label_keys for constraint in self.required_spread]
+        read += [term.label_keys for term in (*self.pod_affinity.required, *self.pod_anti_affinity.required)]
+        return frozenset[str]().union(*read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,12 +96,12 @@ class Relations:
 
 def is_related(pod: Pod) -> bool:
     """Whether the pod itself asks anything of other pods."""
-    return not {"podAffinity", "podAntiAffinity"}.isdisjoint(pod.spec.not_planned)
+    return bool(pod.spec.pod_affinity.required or pod.spec.pod_anti_affinity.required)
 
 
 def is_averse(pod: Pod) -> bool:
     """Whether the pod may keep others off."""
-    return "podAntiAffinity" in pod.spec.not_planned
+    return bool(pod.spec.pod_anti_affinity.required)
 
 
 def _terms(raw: Json, kind: str) -> list[Json]:
