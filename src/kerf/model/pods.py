@@ -140,6 +140,16 @@ class PodSpec:
         return bool(self.required_spread or self.pod_affinity.required or self.pod_anti_affinity.required)
 
     @cached_property
+    def selects_without_labels(self) -> bool:
+        """Whether one of these constraints may select a pod that has none of the labels which it reads."""
+        return any(selector.unsatisfied_by({}) is None for selector in self._selectors)
+
+    @property
+    def _selectors(self) -> tuple[Requirements, ...]:
+        terms = (*self.pod_affinity.required, *self.pod_anti_affinity.required)
+        return (*(constraint.selector for constraint in self.required_spread), *(term.selector for term in terms))
+
+    @cached_property
     def label_keys_read(self) -> frozenset[str]:
         """The labels of pods that these constraints read."""
         read = [constraint.label_keys for constraint in self.required_spread]
@@ -155,6 +165,11 @@ class Owner:
     name: str
     uid: str = ""
     controller: "Owner | None" = None
+
+
+def is_daemon(owner: Owner | None) -> bool:
+    """Whether the owner of a pod is a DaemonSet or the kubelet itself."""
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 @dataclass(frozen=True)
@@ -230,7 +245,7 @@ class Pod:
     @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
-        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+        return is_daemon(self.owner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from kerf.engine.disruption.candidates import Candidate
@@ -8,7 +8,7 @@ from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.lastword import heeded, unmovable
-from kerf.engine.place.shapes import Kinds, Shape, group
+from kerf.engine.place.shapes import Kinds, Readings, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.world import World
 from kerf.model.nodeclaim import CONSOLIDATABLE
@@ -29,15 +29,19 @@ class Relocation:
     def __init__(self, world: World) -> None:
         snapshot = world.snapshot
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
-        self._trial = Trial(staying, world.market)
+        # Pods on the others count for spread and affinity.
+        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes}
+        self._trial, self._readings = Trial(snapshot, world.market, leaving), Readings.of(snapshot)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
         # A group that is not there, or makes no sense, needs no room.
         out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
         waiting = waiting_pods(staying, world.supply, self._trial, out)
         _, pods = heeded(waiting.pods, staying)
-        self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(pods)]
-        quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
-        self._kinds = Kinds(quota_namespaces)
+        shapes = group(pods, self._readings)
+        # Those first whose places depend on others: they keep them, and the courses begin with what they leave.
+        self._landed = self._placed([shape for shape in shapes if self._is_bound(shape)])
+        self._waiting = [Course(self._trial, shape, len(shape)) for shape in shapes if not self._is_bound(shape)]
+        self._kinds = Kinds(self._readings)
         self._unmovable = unmovable(snapshot)
         self._standing: dict[Hashable, Course] = {}
         self._has_room: dict[Resources, bool] = {}
@@ -47,12 +51,17 @@ class Relocation:
         if self._unmovable and not self._unmovable.isdisjoint(map(workload_of, candidate.pods)):
             return None
         closed = self._numbers.get(candidate.node.name, -1)
+        if closed in self._landed:
+            return None
         rooms = self._without(closed)
         # With all rooms as they stand, a look at cpu and memory settles most cases: most nodes are full.
         if not rooms and not all(self._is_room_for(pod.spec.requests) for pod in candidate.pods):
             return None
+        shapes = group((unbound(pod) for pod in candidate.pods), self._readings)
+        if any(map(self._is_bound, shapes)):
+            return self._one_by_one(candidate, shapes, rooms)
         moved: dict[str, NodePlacement] = {}
-        for shape in group(unbound(pod) for pod in candidate.pods):
+        for shape in shapes:
             taken, rooms = self._standing_of(shape).further(len(shape), rooms, closed)
             if len(taken) < len(shape):
                 return None
@@ -60,6 +69,34 @@ class Relocation:
                 name = self._trial.spots[number].cluster_node.name
                 moved[pod.key] = NodePlacement(placed_pod(pod, placed), name)
         return tuple(moved[key] for key in sorted(moved))
+
+    def _is_bound(self, shape: Shape) -> bool:
+        return self._trial.ledger.concerns(shape)
+
+    def _placed(self, shapes: Sequence[Shape]) -> frozenset[int]:
+        """Place waiting pods to which others matter; the spots that they got."""
+        mark = self._trial.mark()
+        for shape in shapes:
+            self._trial.place(shape)
+        return frozenset(self._trial.changed_since(mark))
+
+    def _one_by_one(
+        self, candidate: Candidate, shapes: Sequence[Shape], rooms: Rooms
+    ) -> tuple[NodePlacement, ...] | None:
+        """The places of pods to which others matter, as they are once the node has gone with its domains."""
+        trial, mark = self._trial, self._trial.mark()
+        for index, room in rooms.items():
+            trial.occupy(index, room)
+        trial.remove(candidate.cluster_node)
+        moved: dict[str, NodePlacement] = {}
+        for shape in shapes:
+            placed, left = trial.place(shape, candidate.node.name)
+            if left:
+                moved.clear()
+                break
+            moved.update(placed)
+        trial.undo_to(mark)
+        return tuple(moved[key] for key in sorted(moved)) if moved else None
 
     def _without(self, closed: int) -> Rooms:
         """The rooms that differ where the pods that wait do not go to the spot."""
@@ -98,7 +135,9 @@ def still_fit(moved: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
     snapshot = present.snapshot
     places = {placement.pod.pod: placement.node for placement in moved}
     planned: dict[str, list[Pod]] = {}
+    homes = set[str]()
     for pod in pods:
+        homes.add(pod.node_name)
         node = snapshot.node(places.get(pod.key, ""))
         if node is None or not may_receive(node, snapshot):
             return False
@@ -106,14 +145,19 @@ def still_fit(moved: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
             planned.setdefault(node.name, []).append(unbound(pod))
     if not planned:
         return True
-    changed = tuple(node for node in map(snapshot.node, sorted(planned)) if node is not None)
-    trial = Trial(replace(snapshot, nodes=changed), present.market)
-    return all(not _left(trial, node, planned[node]) for node in sorted(planned))
+    others = frozenset(node.name for node in snapshot.nodes) - planned.keys()
+    trial = Trial(snapshot, present.market, others)
+    for leaving in sorted(homes):
+        node = snapshot.node(leaving)
+        if node is not None:
+            trial.remove(node)
+    readings = Readings.of(snapshot)
+    return all(not _left(trial, node, group(planned[node], readings)) for node in sorted(planned))
 
 
-def _left(trial: Trial, node: str, pods: Iterable[Pod]) -> bool:
+def _left(trial: Trial, node: str, shapes: Iterable[Shape]) -> bool:
     """Whether some of the pods find no place on the node; those before keep theirs."""
-    return any(trial.place(shape, among=lambda spot: spot.cluster_node.name == node)[1] for shape in group(pods))
+    return any(trial.place(shape, among=lambda spot: spot.cluster_node.name == node)[1] for shape in shapes)
 
 
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from kerf.model.constraints import (
     ALIASES,
@@ -14,6 +15,9 @@ from kerf.model.constraints import (
     Toleration,
     untolerated,
 )
+
+_FEW_NODES = 4
+"""Nodes of a domain, on average, with which going by domains still saves something."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +78,18 @@ class Domains:
     def __init__(self, sites: Sequence[Site]) -> None:
         self.sites = tuple(sites)
         self._values: dict[str, tuple[str | None, ...]] = {}
+        self._places: dict[str, tuple[int, ...]] = {}
+        self._fine: dict[str, bool] = {}
         self._counting: dict[Rule, tuple[bool, ...]] = {}
         self._sizes: dict[tuple[Rule, str], Counter[str]] = {}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {site.name: number for number, site in enumerate(self.sites)}
+
+    def number(self, name: str) -> int:
+        """The number of the node of that name. Raises KeyError where there is none."""
+        return self._numbers[name]
 
     def of(self, key: str) -> tuple[str | None, ...]:
         """By number of a node its domain; None for one that is in none, or in one that is not known yet."""
@@ -85,8 +99,19 @@ class Domains:
 
     def is_fine(self, key: str) -> bool:
         """Whether a domain of the key has few nodes, so that going domain by domain is no better than node by node."""
-        found = [value for value in self.of(key) if value is not None]
-        return len(found) < 4 * len(set(found))
+        if key not in self._fine:
+            found = [value for value in self.of(key) if value is not None]
+            self._fine[key] = len(found) < _FEW_NODES * len(set(found))
+        return self._fine[key]
+
+    def places(self, key: str) -> tuple[int, ...]:
+        """By number of a node that of its domain; nodes in none have one, those in one that is not known another."""
+        if key not in self._places:
+            numbers: dict[str | bool, int] = {}
+            known = zip(self.of(key), self.sites, strict=True)
+            apart = (site.will_have(key) if value is None else value for value, site in known)
+            self._places[key] = tuple(numbers.setdefault(each, len(numbers)) for each in apart)
+        return self._places[key]
 
     def counting(self, rule: Rule) -> tuple[bool, ...]:
         """By number of a node whether it counts. Linear in nodes, once a rule."""

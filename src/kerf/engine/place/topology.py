@@ -5,13 +5,14 @@ once, and each constraint gets a tally, which is kept as pods come and go. So a 
 placement the tallies that its pod is in.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
 from kerf.engine.place.domains import Domains, Rule, Site
-from kerf.engine.place.shapes import Shape
+from kerf.engine.place.shapes import Shape, read_labels
 from kerf.engine.place.tallies import Aversion, Company, Likeness, Presence, Reach, Spread, Tally, averse_terms
 from kerf.model.causes import TargetName
 from kerf.model.plan import Misfit
@@ -57,7 +58,7 @@ class _Classes:
     """Pods by what topology can tell of them; `keys` are the labels that selectors read."""
 
     def __init__(self, keys: frozenset[str]) -> None:
-        self.keys, self._sorted = keys, tuple(sorted(keys))
+        self.keys = keys
         self.all: list[Likeness] = []
         self.workloads: list[str] = []
         """What made the first pod of each class that keeps others off; empty for a class that does not."""
@@ -70,9 +71,7 @@ class _Classes:
         """Those of the pod's labels that are read, sorted."""
         held = self._read.get(id(pod.labels))
         if held is None:
-            labels = pod.labels
-            read = tuple((key, labels[key]) for key in self._sorted if key in labels)
-            held = self._read[id(labels)] = labels, read
+            held = self._read[id(pod.labels)] = pod.labels, read_labels(pod.labels, self.keys)
         return held[1]
 
     def of(self, pod: Pod) -> int:
@@ -101,21 +100,20 @@ class _Change:
 
 
 class Ledger:
-    """Where pods are, for the checks of shapes. Nodes go by their numbers in `sites`; `held` are the pods of each.
+    """Where pods are, for the checks of shapes.
 
-    `related` are the specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
+    `look` gives the nodes and the pods of each, once a shape asks; nodes go by their numbers there. `related` are the
+    specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
     """
 
     def __init__(
         self,
-        sites: Sequence[Site],
-        held: Sequence[Sequence[Pod]],
+        look: Callable[[], tuple[Sequence[Site], Sequence[Sequence[Pod]]]],
         related: Iterable[PodSpec] = (),
         namespaces: Mapping[str, Labels] | None = None,
     ) -> None:
         specs = tuple(related)
-        self.domains = Domains(sites)
-        self._held, self._namespaces = held, namespaces or {}
+        self._look, self._namespaces = look, namespaces or {}
         self._is_averse = any(spec.pod_anti_affinity.required for spec in specs)
         self._log: list[_Change] = []
         self.version = 0
@@ -133,6 +131,16 @@ class Ledger:
         self._tally_index, self._class_index, self._averse_index = _Index(), _Index(), _Index()
         self._checks: dict[tuple[int, int], tuple[int, PodSpec, tuple[Check, ...]]] = {}
         self.version += 1
+
+    @cached_property
+    def _seen(self) -> tuple[Domains, Sequence[Sequence[Pod]]]:
+        sites, held = self._look()
+        return Domains(sites), held
+
+    @property
+    def domains(self) -> Domains:
+        """The nodes and their domains."""
+        return self._seen[0]
 
     # What shapes ask.
 
@@ -237,7 +245,7 @@ class Ledger:
         if self._base is not None:
             return
         base: _Counts = {}
-        for node, pods in enumerate(self._held):
+        for node, pods in enumerate(self._seen[1]):
             for pod in pods:
                 if not pod.is_ended:
                     at = base.setdefault(self._classes.of(pod), {})

@@ -32,7 +32,7 @@ from kerf.manifests.rules import check_requirement
 from kerf.manifests.schema import Path, Problem, Report, Unknown
 from kerf.model.constraints import NEVER, NODE_NAME, Requirement, Requirements, Toleration, all_of
 from kerf.model.nodes import RESERVED_FOR
-from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
+from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec, is_daemon
 from kerf.model.quantities import CPU, MEMORY, Resources, quantity
 from kerf.model.topology import AFFINITY, ANTI_AFFINITY
 
@@ -61,6 +61,7 @@ _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityCont
 
 RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
 """A condition of a pod, and its reason where the node could never do what is asked."""
+_NAMED = {"matchFields"}
 _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
@@ -79,6 +80,22 @@ def read_spec(raw: Any, defaults: Defaults | None) -> SpecReading:
     """Decode the spec of a pod; `defaults` None for a pod that an API server has completed already."""
     part = raw if defaults is not None else _relevant(raw)
     return _read_bytes(_canonical(part), defaults)
+
+
+def of_daemon(affinity: Any) -> Any:
+    """The affinity of a DaemonSet's pod without the name of its node, which its controller writes there.
+
+    The pod is bound to it already; with it no two pods of a DaemonSet would share a spec (kubernetes
+    pkg/controller/daemon/util, `ReplaceDaemonSetPodNodeNameNodeAffinity`).
+    """
+    node = affinity.get("nodeAffinity") if isinstance(affinity, dict) else None
+    if not isinstance(node, dict):
+        return affinity
+    required = node.get(REQUIRED)
+    terms = required.get("nodeSelectorTerms") if isinstance(required, dict) else None
+    if not isinstance(terms, list) or len(terms) != 1 or not isinstance(terms[0], dict) or terms[0].keys() != _NAMED:
+        return affinity
+    return {**affinity, "nodeAffinity": {name: held for name, held in node.items() if name != REQUIRED}}
 
 
 def _relevant(raw: Any) -> Any:
@@ -353,6 +370,8 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
     meta = Meta.of(raw, is_namespaced=True)
     status = raw.get("status") or {}
     spec = raw.get("spec")
+    if meta.uid and is_daemon(meta.owner) and isinstance(spec, dict) and spec.get("nodeName") and spec.get("affinity"):
+        spec = {**spec, "affinity": of_daemon(spec["affinity"])}
     reading = _reading_at(spec, ("spec",), report, None if meta.uid else admission.defaults(meta.namespace))
     decoded = reading.spec or _NO_SPEC
     conditions = {c["type"]: c for c in status.get("conditions") or ()}
