@@ -212,7 +212,8 @@ def test_an_empty_affinity_term_selects_nothing() -> None:
 
 def test_constraints_that_are_not_planned_for_are_named() -> None:
     """001-26: the engine says so beside its plan instead of passing over them."""
-    spec = "containers: [{name: a}]\nresourceClaims: [{name: gpu}]\nvolumes: [{name: s, ephemeral: {volumeClaimTemplate: {}}}]"
+    volumes = "volumes: [{name: s, ephemeral: {volumeClaimTemplate: {}}}]"
+    spec = f"containers: [{{name: a}}]\nresourceClaims: [{{name: gpu}}]\n{volumes}"
 
     assert ("ephemeral volumes", "resourceClaims") == pod(spec).spec.not_planned
 
