@@ -169,10 +169,8 @@ def is_even(pod: Pod, at: Node, places: Places, nodes: Mapping[str, Node]) -> bo
         counts = Counter({each.labels[constraint.key]: 0 for each in counting.values()})
         for other, name in places:
             if name in counting and other.deleted_s is None and other.namespace == pod.namespace:
-                is_counted = bool(constraint.selector or own_keys(constraint, pod)) and is_selected(
-                    constraint, pod, other
-                )
-                counts[nodes[name].labels[constraint.key]] += is_counted
+                is_empty = not constraint.selector and not own_keys(constraint, pod)
+                counts[nodes[name].labels[constraint.key]] += not is_empty and is_selected(constraint, pod, other)
         least = min(counts.values(), default=0) if len(counts) >= constraint.min_domains else 0
         skew = counts[at.labels[constraint.key]] + is_selected(constraint, pod, pod) - least
         if skew > constraint.max_skew:

@@ -110,10 +110,10 @@ class Trial:
                 self.ledger.leave(number, pod)
         self.ledger.close(number)
 
-    def fit(self, index: int, shape: Shape, room: Room | None = None) -> Placed | Misfit:
-        """A pod of the shape on a node, with what other pods ask of it and it of them; `room` is thought of there."""
+    def fit(self, index: int, shape: Shape) -> Placed | Misfit:
+        """A pod of the shape on a node, with what other pods ask of it and it of them."""
         around = Around(self.ledger, index) if self.ledger.concerns(shape) else None
-        return fit(self.spots[index].target, self.rooms[index] if room is None else room, shape, around)
+        return fit(self.spots[index].target, self.rooms[index], shape, around)
 
     def alone(self, index: int, shape: Shape) -> Placed | None:
         """A pod of the shape on a node, whatever pods are elsewhere; None where it does not fit."""
@@ -167,7 +167,9 @@ class Trial:
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
         narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
-        result = self.fit(index, shape, narrowed)
+        # Where other pods are is not asked: new nodes are bought without it, and what was bought is not bought again.
+        # Where the scheduler refuses the pod there, its word ends that (`engine.lastword`).
+        result = fit(spot.target, narrowed, shape)
         if isinstance(result, Misfit):
             return None
         self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)), pod)
