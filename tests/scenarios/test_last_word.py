@@ -31,10 +31,6 @@ PARTS = {
     "a missing claim": """\
               volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 """,
-    "matchFields": """\
-              affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
-                {matchFields: [{key: metadata.name, operator: In, values: [nowhere]}]}]}}}
-""",
     "apart": """\
               affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
                 {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}
@@ -43,7 +39,6 @@ PARTS = {
 SAID = {
     "affinity to no pod": "didn't match pod affinity rules",
     "a missing claim": 'persistentvolumeclaim "data" not found',
-    "matchFields": "didn't match Pod's node affinity/selector",
 }
 only_unusable = pytest.mark.parametrize("why", sorted(SAID))
 

@@ -83,7 +83,7 @@ def test_a_node_without_the_key_takes_none() -> None:
 
 def test_nodes_lack_any_key_of_several_constraints() -> None:
     """A node that lacks one of the keys counts for none of the constraints."""
-    asked = {"spread": (*spread()["spread"], *spread("rack")["spread"])}
+    asked: dict[str, Any] = {"spread": (*spread()["spread"], *spread("rack")["spread"])}
     nodes = [node("a", "1", labels={"rack": "r"}), node("b", "2")]
 
     assert "a" == open_to(web("p", **asked), nodes)
