@@ -123,7 +123,7 @@ class SkewExceeded(Cause):
 
 @dataclass(frozen=True, slots=True)
 class TooFewDomains(Cause):
-    """The same, where `min_domains` are asked for and there are `domains`, so that the fewest counts as 0."""
+    """The same, where `min_domains` are asked for and there are `domains`: the fewest counts as 0."""
 
     skew: SkewExceeded
     min_domains: int

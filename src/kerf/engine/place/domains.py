@@ -98,7 +98,7 @@ class Domains:
         return self._values[key]
 
     def is_fine(self, key: str) -> bool:
-        """Whether a domain of the key has few nodes, so that going domain by domain is no better than node by node."""
+        """Whether a domain of the key has so few nodes that going by domains saves nothing."""
         if key not in self._fine:
             found = [value for value in self.of(key) if value is not None]
             self._fine[key] = len(found) < _FEW_NODES * len(set(found))

@@ -1,4 +1,4 @@
-"""Counts of pods by domain, each kept as pods come and go and never counted anew.
+"""Counts of pods by domain, each kept as pods come and go and never counted again.
 
 There is one tally for each question that some pod asks of others: how evenly they are spread, whether company is there,
 whether a pod is there that it must be away from, or that must be away from it.

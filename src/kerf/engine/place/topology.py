@@ -27,7 +27,7 @@ _Counts = dict[int, dict[int, int]]
 
 
 class _Index:
-    """Things by labels that a pod must have one of, so that a pod finds those that may mean it."""
+    """Things by labels that a pod must have one of: a pod finds those that may mean it."""
 
     def __init__(self) -> None:
         self._by_label: dict[tuple[str, str], list[int]] = {}
