@@ -137,6 +137,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "groups-catalogue": partial(apart, "bench_decisions", "catalogue", 300),
         "refused": partial(apart, "bench_decisions", "refused", 300),
         "refused-gpu": partial(apart, "bench_decisions", "refused-gpu", 300),
+        "spread": partial(apart, "bench_decisions", "spread", 300),
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
         "live-surroundings": partial(apart, "bench_live", "surroundings"),

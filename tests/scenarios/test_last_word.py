@@ -31,10 +31,6 @@ PARTS = {
     "a missing claim": """\
               volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 """,
-    "matchFields": """\
-              affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
-                {matchFields: [{key: metadata.name, operator: In, values: [nowhere]}]}]}}}
-""",
     "apart": """\
               affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
                 {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}
@@ -42,7 +38,6 @@ PARTS = {
 }
 SAID = {
     "affinity to no pod": "didn't match pod affinity rules",
-    "matchFields": "[NodeAffinity]",
 }
 only_unusable = pytest.mark.parametrize("why", sorted(SAID))
 

@@ -22,7 +22,7 @@ from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
-from kerf.engine.place.shapes import Shape, group
+from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places, find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
@@ -79,7 +79,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     waiting = waiting_pods(snapshot, supply, trial, out)
     rejected, pods = heeded(waiting.pods, snapshot)
     unmounted, pods = mounted(pods, world.volumes)
-    early, shapes = refused_early(group(pods, _quota_namespaces(snapshot)), supply.families)
+    early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
@@ -139,13 +139,9 @@ def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[Offere
 def _idle(world: World, made: Outcome) -> tuple[Refusal, ...]:
     """Places for opportunistic pods on what is left; why others of them have none."""
     unmounted, pods = mounted(made.waiting.opportunistic, world.volumes)
-    shapes = group(pods, _quota_namespaces(world.snapshot))
+    shapes = group(pods, Readings.of(world.snapshot))
     refused, shapes = refused_early(shapes, world.supply.families)
     return (*unmounted, *refused, *place_idle(made.trial, shapes, made.places))
-
-
-def _quota_namespaces(snapshot: ClusterSnapshot) -> frozenset[str]:
-    return frozenset(quota.namespace for quota in snapshot.quotas)
 
 
 def _admissions(made: Outcome, now: Pacing, snapshot: ClusterSnapshot) -> tuple[Admission, ...]:
@@ -178,7 +174,7 @@ def bounded(decision: Decision) -> Decision:
     """The decision with its lower bound; as it is where nodes there are take some of the pods."""
     if decision.placements:
         return decision
-    shapes = group((pod for node in decision.bought for pod in node.pods), _quota_namespaces(decision.world.snapshot))
+    shapes = group((pod for node in decision.bought for pod in node.pods), Readings.of(decision.world.snapshot))
     bound = _bound(shapes, decision.world.supply.available, decision.world.market)
     total = None if bound is None else decision.cost.before_micro + bound
     return replace(decision, cost=replace(decision.cost, bound_micro=total))

@@ -90,7 +90,10 @@ _EXPRESSION_FIELDS: dict[str, Schema] = {"key": LABEL_KEY, "values": ListOf(TEXT
 _NODE_EXPRESSION = Record(
     {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}, ("key", "operator")
 )
-_NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(ANYTHING)})
+# What these fields must be is a matter of one pod, which is refused with a reason: see `pods.topology`.
+_LOOSE_EXPRESSION = Record({"key": TEXT, "operator": TEXT, "values": ListOf(TEXT)})
+_LOOSE_SELECTOR = Record({"matchLabels": TEXTS, "matchExpressions": ListOf(_LOOSE_EXPRESSION)})
+_NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(_LOOSE_EXPRESSION)})
 NODE_SELECTOR = Record({"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",))
 _NODE_AFFINITY = Record(
     {
@@ -100,10 +103,34 @@ _NODE_AFFINITY = Record(
         ),
     }
 )
+_POD_TERM = Record(
+    {
+        "topologyKey": TEXT,
+        "labelSelector": _LOOSE_SELECTOR,
+        "namespaces": ListOf(TEXT),
+        "namespaceSelector": _LOOSE_SELECTOR,
+        "matchLabelKeys": ListOf(TEXT),
+        "mismatchLabelKeys": ListOf(TEXT),
+    }
+)
 _POD_AFFINITY = Record(
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": ListOf(ANYTHING),
-        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(ANYTHING),
+        "requiredDuringSchedulingIgnoredDuringExecution": ListOf(_POD_TERM),
+        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
+            Record({"weight": WHOLE, "podAffinityTerm": _POD_TERM})
+        ),
+    }
+)
+_SPREAD = Record(
+    {
+        "topologyKey": TEXT,
+        "maxSkew": WHOLE,
+        "minDomains": WHOLE,
+        "whenUnsatisfiable": TEXT,
+        "labelSelector": _LOOSE_SELECTOR,
+        "matchLabelKeys": ListOf(TEXT),
+        "nodeAffinityPolicy": TEXT,
+        "nodeTaintsPolicy": TEXT,
     }
 )
 _AFFINITY = Record({"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY})
@@ -198,7 +225,7 @@ POD_SPEC = Record(
         "priority": WHOLE,
         "overhead": QUANTITIES,
         "schedulingGates": ListOf(Record({"name": FILLED}, ("name",))),
-        "topologySpreadConstraints": ListOf(ANYTHING),
+        "topologySpreadConstraints": ListOf(_SPREAD),
         "resourceClaims": ListOf(ANYTHING),
         "resources": _RESOURCES,
         "volumes": ListOf(_VOLUME),

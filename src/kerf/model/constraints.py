@@ -16,6 +16,8 @@ ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 HOSTNAME = "kubernetes.io/hostname"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NODE_NAME = ".metadata.name"
+"""The name of a node among its labels, for `matchFields`: no label begins with a dot."""
 NODE_POOL = "karpenter.sh/nodepool"
 
 ALIASES = {
@@ -216,6 +218,11 @@ class Requirements(Mapping[str, Requirement]):
         """The same sets, for a caller that does not count distinct values."""
         return Requirements(replace(r, min_values=None) for r in self._by_key.values())
 
+    @property
+    def is_never(self) -> bool:
+        """Whether it is NEVER: nothing satisfies it."""
+        return "" in self._by_key
+
     def conflict(self, other: "Requirements") -> tuple[Requirement, Requirement] | None:
         """The first pair, by key, that has no value in common; None when there is none.
 
@@ -253,6 +260,27 @@ class Requirements(Mapping[str, Requirement]):
 
 
 ANYTHING = Requirements()
+NEVER = Requirements([Requirement.of("", "Exists")])
+"""What no node and no pod satisfies: no label has an empty key."""
+
+
+def all_of(requirements: Iterable[Requirement]) -> Requirements:
+    """What satisfies all of them; NEVER where two contradict each other.
+
+    A plain intersection of `In` and `NotIn` the same value would ask for the label's absence, which neither allows.
+    """
+    held: dict[str, Requirement] = {}
+    for requirement in requirements:
+        before = held.get(requirement.key)
+        if before is None:
+            held[requirement.key] = requirement
+            continue
+        both = before.intersect(requirement)
+        if both.is_empty and not (before.allows_absence and requirement.allows_absence):
+            return NEVER
+        held[requirement.key] = both
+    return Requirements(held.values())
+
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 

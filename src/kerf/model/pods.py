@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kerf.model.constraints import ANYTHING, Requirements, Toleration
+from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
 from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.quantities import NOTHING, PODS, Resources
+from kerf.model.topology import NO_AFFINITY, PodAffinity, TopologySpreadConstraint
 from kerf.model.volumes import NO_MOUNTS, ClaimTemplate, Mounts
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
@@ -66,6 +67,7 @@ class PodSpec:
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
     `claim_templates` are claims that are made for each of its pods. `mounts` is what all its volumes ask of a node; it
     is empty until a decision has looked them up, which takes the place of `claims` and `claim_templates`.
+    `spread`, `pod_affinity` and `pod_anti_affinity` say where it runs in relation to other pods.
     """
 
     containers: tuple[Container, ...]
@@ -88,6 +90,9 @@ class PodSpec:
     claim_templates: tuple[ClaimTemplate, ...] = ()
     runtime_class: str = ""
     mounts: Mounts = NO_MOUNTS
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    pod_affinity: PodAffinity = NO_AFFINITY
+    pod_anti_affinity: PodAffinity = NO_AFFINITY
 
     @cached_property
     def requests(self) -> Resources:
@@ -133,7 +138,39 @@ class PodSpec:
     def own_alternatives(self) -> tuple[Requirements, ...]:
         """The same without its volumes."""
         terms = self.affinity or (ANYTHING,)
-        return tuple(self.node_selector.intersect(term) for term in terms)
+        return tuple(all_of((*self.node_selector.values(), *term.values())) for term in terms)
+
+    @cached_property
+    def required_spread(self) -> tuple[TopologySpreadConstraint, ...]:
+        """The spread constraints that keep a pod off a node, without the wishes."""
+        return tuple(constraint for constraint in self.spread if constraint.is_required)
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether it says anything at all of where other pods are, wishes included."""
+        return bool(self.spread) or self.pod_affinity != NO_AFFINITY or self.pod_anti_affinity != NO_AFFINITY
+
+    @cached_property
+    def is_related(self) -> bool:
+        """Whether where it may run, or others may beside it, depends on other pods; a wish is no such thing."""
+        return bool(self.required_spread or self.pod_affinity.required or self.pod_anti_affinity.required)
+
+    @cached_property
+    def selects_without_labels(self) -> bool:
+        """Whether one of these constraints may select a pod that has none of the labels which it reads."""
+        return any(selector.unsatisfied_by({}) is None for selector in self._selectors)
+
+    @property
+    def _selectors(self) -> tuple[Requirements, ...]:
+        terms = (*self.pod_affinity.required, *self.pod_anti_affinity.required)
+        return (*(constraint.selector for constraint in self.required_spread), *(term.selector for term in terms))
+
+    @cached_property
+    def label_keys_read(self) -> frozenset[str]:
+        """The labels of pods that these constraints read."""
+        read = [constraint.label_keys for constraint in self.required_spread]
+        read += [term.label_keys for term in (*self.pod_affinity.required, *self.pod_anti_affinity.required)]
+        return frozenset[str]().union(*read)
 
     def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:
         """Its own terms with one each of its volumes; in the order of its own."""
@@ -150,6 +187,11 @@ class Owner:
     name: str
     uid: str = ""
     controller: "Owner | None" = None
+
+
+def is_daemon(owner: Owner | None) -> bool:
+    """Whether the owner of a pod is a DaemonSet or the kubelet itself."""
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 @dataclass(frozen=True)
@@ -225,7 +267,7 @@ class Pod:
     @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
-        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+        return is_daemon(self.owner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,21 +212,10 @@ def test_an_empty_affinity_term_selects_nothing() -> None:
 
 def test_constraints_that_are_not_planned_for_are_named() -> None:
     """001-26: the engine says so beside its plan instead of passing over them."""
-    spec = """
-        containers: [{name: a}]
-        topologySpreadConstraints: [{maxSkew: 1}]
-        resourceClaims: [{name: gpu}]
-        affinity:
-          podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}
-          podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}
-          nodeAffinity:
-            requiredDuringSchedulingIgnoredDuringExecution:
-              nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n]}]}]
-    """
+    volumes = "volumes: [{name: s, ephemeral: {volumeClaimTemplate: {}}}]"
+    spec = f"containers: [{{name: a}}]\nresourceClaims: [{{name: gpu}}]\n{volumes}"
 
-    assert ("matchFields", "podAffinity", "podAntiAffinity", "resourceClaims", "topologySpreadConstraints") == (
-        pod(spec).spec.not_planned
-    )
+    assert ("ephemeral volumes", "resourceClaims") == pod(spec).spec.not_planned
 
 
 def test_the_state_of_a_live_pod_is_read() -> None:

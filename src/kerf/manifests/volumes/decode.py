@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from kerf.manifests.metadata import Meta, shared_text
-from kerf.manifests.pods.decode import expressions_of
+from kerf.manifests.pods.selectors import expressions_of
 from kerf.model.constraints import ALIASES, ANYTHING, REGION, ZONE, Requirement, Requirements
 from kerf.model.quantities import quantity
 from kerf.model.volumes import (
