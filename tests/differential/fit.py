@@ -4,19 +4,22 @@ A node with a cordon is never a target of Kerf's, whatever a pod tolerates; thos
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from kerf.engine.place.fit import Placed, fit
+from kerf.engine.mounting import mounted
+from kerf.engine.place.fit import Placed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
+from kerf.engine.place.volumes import Volumes
 from kerf.manifests.decode import decode_object
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.sim.kubernetes.decoding import decoded
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_market
-from tests.differential.clusters import SIMPLE, Json
+from tests.differential.clusters import ALL, Json
 
-KNOWN = SIMPLE
+KNOWN = ALL
 """The kinds of constraints that Kerf's fit plans with: clusters of these alone are compared with it."""
 
 
@@ -43,11 +46,16 @@ class Fit:
 
 def takers(snapshot: ClusterSnapshot, pod: Pod) -> frozenset[str]:
     """The nodes of a snapshot that take the pod, by name."""
-    trial, shape = Trial(snapshot, a_market()), Shape((pod,))
-    spots = zip(trial.spots, trial.rooms, strict=True)
-    return frozenset(
-        spot.cluster_node.name for spot, room in spots if isinstance(fit(spot.target, room, shape), Placed)
+    volumes = Volumes(snapshot)
+    _, pods = mounted((pod,), volumes)
+    trial = Trial(replace(snapshot, pending=(pod,)), a_market(), volumes=volumes)
+    found = (
+        spot.cluster_node.name
+        for index, spot in enumerate(trial.spots)
+        for each in pods
+        if isinstance(trial.fit(index, Shape((each,))), Placed)
     )
+    return frozenset(found)
 
 
 def feasible(objects: Iterable[Json], pod: Json) -> frozenset[str]:
