@@ -46,9 +46,11 @@ class Fit:
 
 def takers(snapshot: ClusterSnapshot, pod: Pod) -> frozenset[str]:
     """The nodes of a snapshot that take the pod, by name."""
+    # Kerf counts who uses a volume before it asks: the pod is one of them.
+    snapshot = replace(snapshot, pending=(pod,))
     volumes = Volumes(snapshot)
     _, pods = mounted((pod,), volumes)
-    trial = Trial(replace(snapshot, pending=(pod,)), a_market(), volumes=volumes)
+    trial = Trial(snapshot, a_market(), volumes=volumes)
     found = (
         spot.cluster_node.name
         for index, spot in enumerate(trial.spots)

@@ -36,29 +36,39 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The pods that a constraint of one pod means."""
+    """The pods that a constraint of one pod means.
+
+    `is_of_new`: the pod is to be placed, and kube-scheduler 1.36 reads its selector of namespaces otherwise. The list
+    of the namespaces that the selector takes is meant to stand for it; but `mergeAffinityTermNamespacesIfNotEmpty`
+    changes a copy, so the selector is asked too, about no labels. NotIn and DoesNotExist then take every namespace.
+    """
 
     selector: Requirements
     namespaces: frozenset[str]
     namespace_selector: Requirements | None = None
+    is_of_new: bool = False
 
     @classmethod
-    def of(cls, term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> "Reach":
+    def of(cls, term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], *, is_of_new: bool) -> "Reach":
         """Those of an affinity term of a pod (kube-scheduler framework, `getNamespacesFromPodAffinityTerm`)."""
-        names = term.namespaces
-        if not names and term.namespace_selector is None:
+        names, selector = term.namespaces, term.namespace_selector
+        if not names and selector is None:
             names = (namespace,)
-        return cls(term.selected(labels), frozenset(names), term.namespace_selector)
+        return cls(term.selected(labels), frozenset(names), selector, is_of_new and selector is not None)
 
     def means(self, like: Likeness, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether such a pod is one of them; `namespaces` are the labels of namespaces."""
-        if like.namespace not in self.namespaces:
-            if self.namespace_selector is None:
-                return False
-            labels = namespaces.get(like.namespace) or {_OWN_NAME: like.namespace}
-            if self.namespace_selector.unsatisfied_by(labels) is not None:
-                return False
+        if like.namespace not in self.namespaces and not self._selects(like.namespace, namespaces):
+            return False
         return self.selector.unsatisfied_by(like.held()) is None
+
+    def _selects(self, namespace: str, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+        if self.namespace_selector is None:
+            return False
+        if self.is_of_new and self.namespace_selector.unsatisfied_by({}) is None:
+            return True
+        labels = namespaces.get(namespace) or {_OWN_NAME: namespace}
+        return self.namespace_selector.unsatisfied_by(labels) is None
 
     @property
     def hooks(self) -> tuple[tuple[str, str], ...]:

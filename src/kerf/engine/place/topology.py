@@ -282,7 +282,7 @@ class Ledger:
         yield from self._delta.get(number, {}).items()
 
     def _aversion(self, like: Likeness, term: PodAffinityTerm, workload: str) -> int:
-        reach = Reach.of(term, like.namespace, like.held())
+        reach = Reach.of(term, like.namespace, like.held(), is_of_new=False)
         question = ("aversion", term.key, reach)
         if question not in self._by_question:
             tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term, workload=workload)
@@ -322,7 +322,7 @@ class Ledger:
         if spec.pod_affinity.required:
             yield self._together(spec.pod_affinity.required, like)
         for term in spec.pod_anti_affinity.required:
-            reach = Reach.of(term, like.namespace, labels)
+            reach = Reach.of(term, like.namespace, labels, is_of_new=True)
             found = Presence(term.key, (reach,), self.domains.of(term.key))
             yield Apart(self._tally(("presence", term.key, reach), found))
         for number in self._averse_index.meeting(like.labels):
@@ -336,7 +336,7 @@ class Ledger:
 
     def _together(self, terms: Sequence[PodAffinityTerm], like: Likeness) -> Together:
         labels = like.held()
-        reaches = tuple(Reach.of(term, like.namespace, labels) for term in terms)
+        reaches = tuple(Reach.of(term, like.namespace, labels, is_of_new=True) for term in terms)
         keys = tuple(term.key for term in terms)
         company = Company(keys, reaches, tuple(map(self.domains.of, keys)))
         is_own = all(reach.means(like, self._namespaces) for reach in reaches)
@@ -344,8 +344,8 @@ class Ledger:
 
 
 def _rule(constraint: TopologySpreadConstraint, spec: PodSpec, keys: tuple[str, ...]) -> Rule:
-    is_choosy = constraint.honors_affinity and any(spec.alternatives)
-    alternatives = spec.alternatives if is_choosy else None
+    is_choosy = constraint.honors_affinity and any(spec.own_alternatives)
+    alternatives = spec.own_alternatives if is_choosy else None
     return Rule(keys, alternatives, spec.tolerations if constraint.honors_taints else None)
 
 

@@ -174,11 +174,13 @@ class Volumes:
             # Its volume is being made for that node; should that fail, the provisioner takes the choice back.
             return replace(held, there=(_on_node(claim.selected_node, self._snapshot),), new=())
         found = self._class_of(claim.storage_class)
-        if found is None or found.provisioner != NO_PROVISIONER:
+        if found is None:
             return held
         free = (each for each in self._of_class.get(found.name, ()) if each.capacity_bytes >= claim.requested_bytes)
-        terms = dict.fromkeys(term for each in free for term in _terms_there(each))
-        return replace(held, there=tuple(terms))
+        # The labels of a volume that is still free are not looked at: volumezone reads those of bound ones alone.
+        terms = dict.fromkeys(term for each in free for term in each.terms or (ANYTHING,))
+        made = held.there if found.provisioner != NO_PROVISIONER else ()
+        return replace(held, there=tuple(dict.fromkeys((*terms, *made))))
 
     def _provisioned(self, claim: Name, class_name: str | None, volume: str) -> _Held | Cause:
         """What a volume asks that is made where its pod first runs."""
