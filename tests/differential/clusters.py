@@ -177,7 +177,8 @@ class _PodMaker:
     def pod(self, name: str) -> Json:
         """One pod, of any namespace that has the claims it mounts."""
         draw = self._draw
-        labels = {"app": draw.choice(APPS), "version": draw.choice(VERSIONS)}
+        labels = {"app": draw.choice(APPS)}
+        labels |= {"version": draw.choice(VERSIONS)} if draw.random() < 0.9 else {}
         pod = _object(
             "v1", "Pod", name, namespace=draw.choice(("default", "default", "team-a", "team-b")), labels=labels
         )
@@ -256,8 +257,16 @@ class _PodMaker:
     def _ports(self, pod: Json) -> None:
         draw = self._draw
         port: Json = {"containerPort": 80, "hostPort": draw.choice((80, 81))}
-        port |= draw.choice(({}, {}, {"protocol": "UDP"}, {"hostIP": "127.0.0.1"}, {"hostIP": "0.0.0.0"}))
-        pod["spec"]["containers"][0]["ports"] = [port]
+        port |= draw.choice(
+            ({}, {}, {"protocol": "UDP"}, {"hostIP": "127.0.0.1"}, {"hostIP": "0.0.0.0"}, {"hostIP": "::"})
+        )
+        if draw.random() < 0.8:
+            pod["spec"]["containers"][0]["ports"] = [port]
+            return
+        requests = {"cpu": draw.choice(("100m", "1")), "memory": "64Mi"}
+        starts_first: Json = {"name": "first", "image": "none", "ports": [port], "resources": {"requests": requests}}
+        starts_first |= {"restartPolicy": "Always"} if draw.random() < 0.6 else {}
+        pod["spec"]["initContainers"] = [starts_first]
 
     def _overhead(self, pod: Json) -> None:
         # The class asks for a disk too: another one would be refused by the server.
@@ -315,7 +324,8 @@ class _PodMaker:
             made[draw.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["version"]
         scope: Any = draw.choice(({}, {}, {}, {"namespaces": ["team-a"]}, {"namespaceSelector": {}}, "teams"))
         if scope == "teams":
-            expression = {"key": "team", "operator": draw.choice(("In", "NotIn")), "values": ["a"]}
+            expression: Json = {"key": "team", "operator": draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))}
+            expression |= {"values": ["a"]} if expression["operator"] in ("In", "NotIn") else {}
             scope = {"namespaceSelector": {"matchExpressions": [expression]}}
         return {**made, **scope}
 

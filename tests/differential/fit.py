@@ -17,10 +17,7 @@ from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.sim.kubernetes.decoding import decoded
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_market
-from tests.differential.clusters import ALL, Json
-
-KNOWN = ALL
-"""The kinds of constraints that Kerf's fit plans with: clusters of these alone are compared with it."""
+from tests.differential.clusters import Json
 
 
 class Fit:

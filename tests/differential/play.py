@@ -14,6 +14,20 @@ from tests.differential.fit import Fit
 from tests.differential.memory import Answer, Memory
 from tools.controlplane.recording import Answer as RealAnswer
 
+PLUGINS = {
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "NodeVolumeLimits",
+    "PodTopologySpread",
+    "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
+}
+"""The filters of which each has to be the only one that refuses some pair, or the clusters try too little."""
 _MOST_TRIES = 120
 _ADDED = re.compile(r" ((no new claims to deallocate, )?preemption: .*|not found)$")
 """What the plugins add that come after the filters."""

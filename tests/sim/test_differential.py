@@ -6,17 +6,16 @@ real scheduler the same.
 
 import pytest
 
-from tests.differential.clusters import random_cluster
-from tests.differential.fit import KNOWN
-from tests.differential.play import Disagreement, Played, fit_differs, play, shrunk
+from tests.differential.clusters import ALL, random_cluster
+from tests.differential.play import PLUGINS, Disagreement, Played, fit_differs, play, shrunk
 
 SEEDS = range(100, 124)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fit_and_scheduler_judge_pods_alike(seed: int) -> None:
-    """Every constraint that Kerf plans with."""
-    played = play(random_cluster(seed, KNOWN, 120), with_fit=True)
+    """Every constraint."""
+    played = play(random_cluster(seed, ALL, 120), with_fit=True)
 
     def text(found: Disagreement) -> str:
         return found.text(shrunk(found.objects, lambda kept: fit_differs(kept, found.pod)))
@@ -25,24 +24,18 @@ def test_fit_and_scheduler_judge_pods_alike(seed: int) -> None:
 
 
 def test_the_clusters_are_telling() -> None:
-    """Each plugin that Kerf's fit knows refuses pairs of pod and node that no other does."""
+    """Each plugin refuses pairs of pod and node that no other does."""
     total = Played()
     for seed in SEEDS[:4]:
-        total.add(play(random_cluster(seed, KNOWN, 120)))
+        total.add(play(random_cluster(seed, ALL, 120)))
 
-    assert {
-        "NodeAffinity",
-        "NodePorts",
-        "NodeResourcesFit",
-        "NodeUnschedulable",
-        "TaintToleration",
-    } <= total.alone.keys()
+    assert total.alone.keys() == PLUGINS
     assert 0.3 <= total.bound / total.pods <= 0.95
 
 
 def test_a_difference_is_shown_with_what_it_needs() -> None:
     """Of a cluster only the objects remain without which there is none."""
-    cluster = random_cluster(7, KNOWN, 60)
+    cluster = random_cluster(7, ALL, 60)
     node = cluster.objects[-1]
 
     assert [node] == shrunk(cluster.objects, lambda kept: node in kept)

@@ -31,7 +31,7 @@ def refused_early(
 def _never_met(shape: Shape) -> Refusal | None:
     """Where it asks for what nothing can be: it would be bought for in vain."""
     spec, labels = shape.spec, shape.pod.labels
-    if all(alternative.is_never for alternative in spec.alternatives):
+    if all(alternative.is_never for alternative in spec.own_alternatives):
         return Refusal(shape.pods, Stage.REQUIREMENTS, NeverMet(Name("nodeAffinity")))
     if any(term.selected(labels).is_never for term in spec.pod_affinity.required):
         return Refusal(shape.pods, Stage.AFFINITY, NeverMet(Name(AFFINITY)))

@@ -26,6 +26,7 @@ READ_DOMAINS = frozenset(
     }
 )
 """Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
+_EVERY_ADDRESS = frozenset(("", "0.0.0.0"))
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
 
 
@@ -38,9 +39,12 @@ class HostPort:
     ip: str = ""
 
     def conflicts(self, other: "HostPort") -> bool:
-        """Whether both cannot be on one node; no address means every address."""
+        """Whether both cannot be on one node; no address means every address.
+
+        As kube-scheduler's HostPortInfo.CheckConflict, to which `::` is an address like others.
+        """
         return (self.port, self.protocol) == (other.port, other.protocol) and (
-            self.ip == other.ip or self.ip in ("", "0.0.0.0", "::") or other.ip in ("", "0.0.0.0", "::")
+            self.ip == other.ip or not _EVERY_ADDRESS.isdisjoint((self.ip, other.ip))
         )
 
 
@@ -121,8 +125,8 @@ class PodSpec:
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """The node's ports that its containers take."""
-        return tuple(p for c in (*self.init_containers, *self.containers) for p in c.host_ports)
+        """The node's ports that it holds: an init container lets go of its own (kube-scheduler's GetHostPorts)."""
+        return tuple(port for container in self.lasting for port in container.host_ports)
 
     @cached_property
     def alternatives(self) -> tuple[Requirements, ...]:

@@ -12,6 +12,7 @@ from kerf.model.plan import Stage
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kerf.model.volumes import Mounts
 from kerf.testing.builders import a_market, a_node, a_pod, a_snapshot, an_instance_type
 
 WEB = Requirements.of_labels({"app": "web"})
@@ -125,6 +126,13 @@ def test_zones_that_the_pod_may_not_go_to_count_unless_ignored(honored: bool, ex
     pod = web("p", selector={ZONE: "1"}, **spread(honors_affinity=honored))
 
     assert expected == open_to(pod, AB, [web("x", "a")])
+
+
+def test_zones_that_its_volumes_may_not_go_to_count() -> None:
+    """nodeAffinityPolicy reads the pod's own affinity; of its volumes podtopologyspread knows nothing."""
+    pod = web("p", mounts=Mounts((Requirements.of_labels({ZONE: "1"}),)), **spread())
+
+    assert "" == open_to(pod, AB, [web("x", "a")])
 
 
 @pytest.mark.parametrize("honored, expected", [(True, "a"), (False, "")])
@@ -311,3 +319,26 @@ def test_shapes_differ_in_labels_that_are_read() -> None:
     assert 1 == len(group(pods, read))
     assert 2 == len(group([*pods, web("q", labels={"app": "other"})], read))
     assert 1 == len(group([*pods, web("q", labels={"app": "other"})], Readings.of(seen(AB, pods))))
+
+
+@pytest.mark.parametrize("operator, means_all", [("NotIn", True), ("DoesNotExist", True), ("In", False)])
+def test_a_new_pod_means_every_namespace_by_a_selector_that_matches_no_labels(operator: str, means_all: bool) -> None:
+    """mergeAffinityTermNamespacesIfNotEmpty changes a copy, so kube-scheduler 1.36 asks about no labels too."""
+    teams = Requirements([Requirement.of("team", operator, ("a",) if operator != "DoesNotExist" else ())])
+    new = a_pod("p", cpu="100m", **away(namespace_selector=teams, key=ZONE))
+    there = [web("x", "a", namespace="team-b"), web("y", "b", namespace="team-a")]
+    labels = {"team-a": {"team": "a"}, "team-b": {"team": "a"}} if means_all else {"team-b": {"team": "a"}}
+
+    assert ("" if means_all else "b") == open_to(new, AB, there, namespaces=labels)
+
+
+def test_a_running_pod_means_the_namespaces_that_its_selector_takes() -> None:
+    """Its terms are read with the labels of the new pod's namespace."""
+    teams = Requirements([Requirement.of("team", "NotIn", ("a",))])
+    there = [a_pod("x", cpu="100m", node_name="a", phase=RUNNING, **away(namespace_selector=teams))]
+    labels = {"team-a": {"team": "a"}, "team-b": {"team": "b"}}
+
+    assert ("ab", "b") == (
+        open_to(web("p", namespace="team-a"), AB, there, namespaces=labels),
+        open_to(web("p", namespace="team-b"), AB, there, namespaces=labels),
+    )

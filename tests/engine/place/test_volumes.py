@@ -251,6 +251,28 @@ def test_a_claim_of_a_class_without_provisioner_takes_a_free_volume() -> None:
     assert isinstance(only_unplaced(none).misfits[0].cause, VolumeElsewhere)
 
 
+def test_labels_of_a_free_volume_say_nothing_of_zones() -> None:
+    """Volumezone reads those of bound volumes alone; a free one asks what its node affinity says."""
+    free = PersistentVolume("pv", zones=within(ZONE, B), storage_class="hand", is_free=True)
+    held = stored(
+        claim(storage_class="hand"), volumes=[free], classes=[StorageClass("hand", NO_PROVISIONER, waits=True)]
+    )
+    made = plan_of(user(), nodes=[a_node(labels={ZONE: A})], pools=[], **held)
+
+    assert ["node"] == [placement.node for placement in made.placements]
+
+
+def test_a_free_volume_goes_before_one_that_is_made() -> None:
+    """FindMatchingVolume: where one is, the topologies of the class are not asked."""
+    fast = StorageClass("fast", EBS, waits=True, topologies=(within(ZONE, A),))
+    free = PersistentVolume("pv", (within(ZONE, B),), storage_class="fast", is_free=True)
+    made = plan_of(
+        user(), nodes=[a_node(labels={ZONE: B})], pools=[], **stored(claim(), volumes=[free], classes=[fast])
+    )
+
+    assert ["node"] == [placement.node for placement in made.placements]
+
+
 def test_without_any_free_volume_the_reason_is_the_volume() -> None:
     """No label is said to be missing."""
     held = stored(claim(storage_class="hand"), classes=[StorageClass("hand", NO_PROVISIONER, waits=True)])
