@@ -119,15 +119,22 @@ def _volumes(draw: Random, seed: int) -> Iterator[Json]:
         claim = _claim(name, namespace, mode, "2Gi", volumeName=name, storageClassName="")
         claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
         yield claim
-    for number in range(4):
+    for number in range(6):
         name = f"s{seed}-static{number}"
-        volume = _volume(draw, name, "ReadWriteOnce", "")
-        volume["spec"] |= {"storageClassName": "static", "capacity": {"storage": draw.choice(("1Gi", "3Gi"))}}
+        volume = _volume(draw, name, draw.choice(("ReadWriteOnce", "ReadWriteMany")), "")
+        of_class = draw.choice(("static", "static", "static", "waits"))
+        volume["spec"] |= {"storageClassName": of_class, "capacity": {"storage": draw.choice(("1Gi", "3Gi"))}}
+        volume["metadata"]["labels"] |= {"tier": draw.choice(("gold", "tin"))}
+        if draw.random() < 0.2:
+            volume["spec"]["claimRef"] = {"namespace": draw.choice(tuple(NAMESPACES)), "name": f"s{seed}-w{number}"}
         yield {**volume, "status": {"phase": "Available"}}
     for number in range(6):
         name, namespace = f"s{seed}-w{number}", draw.choice(tuple(NAMESPACES))
         of_class = draw.choice(("waits", "static"))
-        yield _claim(name, namespace, "ReadWriteOnce", draw.choice(("1Gi", "2Gi")), storageClassName=of_class)
+        claim = _claim(name, namespace, "ReadWriteOnce", draw.choice(("1Gi", "2Gi")), storageClassName=of_class)
+        if draw.random() < 0.2:
+            claim["spec"]["selector"] = {"matchLabels": {"tier": "gold"}}
+        yield claim
 
 
 def _volume(draw: Random, name: str, mode: str, namespace: str) -> Json:
@@ -166,7 +173,7 @@ class _PodMaker:
         "spread": 0.35,
         "pods": 0.35,
         "volumes": 0.35,
-        "claims": 0.04,
+        "claims": 0.06,
     }
 
     def __init__(self, draw: Random, kinds: frozenset[str], nodes: list[str], claims: list[Json]) -> None:
@@ -341,10 +348,11 @@ class _PodMaker:
 
     def _claims(self, pod: Json) -> None:
         """Claims that wait for their pod: it is only asked which nodes can take it."""
-        claim = self._draw.choice(self._waiting)
-        pod["metadata"]["namespace"] = claim["metadata"]["namespace"]
+        claims = self._draw.sample(self._waiting, self._draw.choice((1, 1, 2)))
+        namespace = pod["metadata"]["namespace"] = claims[0]["metadata"]["namespace"]
         pod["metadata"]["labels"][ONLY_ASKED] = "true"
-        pod["spec"]["volumes"] = [_mount(0, claim["metadata"]["name"])]
+        names = [claim["metadata"]["name"] for claim in claims if claim["metadata"]["namespace"] == namespace]
+        pod["spec"]["volumes"] = [_mount(number, name) for number, name in enumerate(names)]
 
 
 def _mount(number: int, claim: str) -> Json:

@@ -67,12 +67,29 @@ class ClaimTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeForm:
+    """What a claim asks of a free volume beside its size; the access modes of the volume may be more."""
+
+    access_modes: frozenset[str] = frozenset()
+    is_block: bool = False
+    attributes_class: str = ""
+
+    def suits(self, asked: "VolumeForm") -> bool:
+        """Whether a volume of this form is of the kind that is asked for, whatever the access modes."""
+        return (self.is_block, self.attributes_class) == (asked.is_block, asked.attributes_class)
+
+
+NO_FORM = VolumeForm()
+
+
+@dataclass(frozen=True, slots=True)
 class PersistentVolumeClaim:
     """A claim. `volume` is the volume it names, `is_bound` that both know of each other.
 
     `storage_class` is empty for none, None for the default one. `selected_node` is where the scheduler has decided that
     its volume is made. `owner_uid` is the pod whose ephemeral volume it is; empty for every other claim.
     `is_of_one_pod` is the access mode ReadWriteOncePod. `requested_bytes` are what a volume must have at least.
+    `form` and `selector`, of its labels, say which volume it may take; once it has one they are empty.
     """
 
     namespace: str
@@ -86,6 +103,8 @@ class PersistentVolumeClaim:
     selected_node: str = ""
     owner_uid: str = ""
     requested_bytes: int = 0
+    form: VolumeForm = NO_FORM
+    selector: Requirements = ANYTHING
 
     @property
     def key(self) -> str:
@@ -98,7 +117,8 @@ class PersistentVolume:
     """A volume. A node must satisfy one of `terms` (none: any may), and `zones` if it has a label of zone or region.
 
     `driver` is the CSI driver that attaches it, empty for none. `is_local`: it is a part of one node. `is_free`: no
-    claim has it or is promised it.
+    claim has it or is promised it. `kept_for` is the key of the claim that it is promised. Of every other volume `form`
+    and `labels` are empty.
     """
 
     name: str
@@ -109,6 +129,19 @@ class PersistentVolume:
     is_local: bool = False
     is_free: bool = False
     capacity_bytes: int = 0
+    kept_for: str = ""
+    form: VolumeForm = NO_FORM
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def serves(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether a claim of its class may take it; only one that it is kept for may have other modes and labels."""
+        if self.capacity_bytes < claim.requested_bytes or not self.form.suits(claim.form):
+            return False
+        if self.kept_for:
+            return self.kept_for == claim.key
+        return claim.form.access_modes <= self.form.access_modes and (
+            claim.selector.unsatisfied_by(dict(self.labels)) is None
+        )
 
 
 @dataclass(frozen=True, slots=True)

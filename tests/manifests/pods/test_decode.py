@@ -215,7 +215,7 @@ def test_constraints_that_are_not_planned_for_are_named() -> None:
     volumes = "volumes: [{name: s, ephemeral: {volumeClaimTemplate: {}}}]"
     spec = f"containers: [{{name: a}}]\nresourceClaims: [{{name: gpu}}]\n{volumes}"
 
-    assert ("ephemeral volumes", "resourceClaims") == pod(spec).spec.not_planned
+    assert ("resourceClaims",) == pod(spec).spec.not_planned
 
 
 def test_the_state_of_a_live_pod_is_read() -> None:

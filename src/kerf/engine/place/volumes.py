@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
+from kerf.engine.place.freevolumes import FreeVolumes, Terms, Waiting, shared_out
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import ANYTHING, HOSTNAME, REGION, ZONE, Requirement, Requirements
 from kerf.model.placeholders import VIRTUAL
@@ -35,7 +36,6 @@ MOST_CHOICES = 64
 NOWHERE = Requirements([Requirement.of("", "Exists")])
 """No node satisfies it: no label has an empty key."""
 _NO_ZONE = Requirements([Requirement.of(ZONE, "DoesNotExist"), Requirement.of(REGION, "DoesNotExist")])
-Terms = tuple[Requirements, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class _Held:
     new: Terms = (ANYTHING,)
     driver: str = ""
     volume: str = ""
+    waiting: Waiting | None = None
 
 
 class Volumes:
@@ -102,7 +103,11 @@ class Volumes:
                 return found
             held.append(found)
         names = tuple(Name(name) for name, _ in claims)
-        there = _combined([each.there for each in held])
+        waiting = [each.waiting for each in held if each.waiting is not None]
+        shared = shared_out(waiting) if waiting else (ANYTHING,)
+        if isinstance(shared, Cause):
+            return shared
+        there = _combined([shared, *(each.there for each in held if each.waiting is None)])
         new = _combined([each.new for each in held])
         if isinstance(there, Cause):
             return there
@@ -176,11 +181,11 @@ class Volumes:
         found = self._class_of(claim.storage_class)
         if found is None:
             return held
-        free = (each for each in self._of_class.get(found.name, ()) if each.capacity_bytes >= claim.requested_bytes)
+        free = self._free.of(claim, found.name)
+        if found.provisioner != NO_PROVISIONER and not free:
+            return held
         # The labels of a volume that is still free are not looked at: volumezone reads those of bound ones alone.
-        terms = dict.fromkeys(term for each in free for term in each.terms or (ANYTHING,))
-        made = held.there if found.provisioner != NO_PROVISIONER else ()
-        return replace(held, there=tuple(dict.fromkeys((*terms, *made))))
+        return replace(held, waiting=Waiting(free, held.there if found.provisioner != NO_PROVISIONER else ()))
 
     def _provisioned(self, claim: Name, class_name: str | None, volume: str) -> _Held | Cause:
         """What a volume asks that is made where its pod first runs."""
@@ -263,13 +268,8 @@ class Volumes:
         return found
 
     @cached_property
-    def _of_class(self) -> dict[str, list[PersistentVolume]]:
-        """The volumes that no claim has, by class."""
-        found: dict[str, list[PersistentVolume]] = {}
-        for volume in self._snapshot.volumes.values():
-            if volume.is_free:
-                found.setdefault(volume.storage_class, []).append(volume)
-        return found
+    def _free(self) -> FreeVolumes:
+        return FreeVolumes(self._snapshot.volumes)
 
     def _claims(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
         for name, _ in claims_of(pod, pod.spec):

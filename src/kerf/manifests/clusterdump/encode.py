@@ -146,8 +146,8 @@ _WINDOW_SPEC = _of(
 )
 _PHASE = _of("phase")
 _VOLUME_SPEC = _of(
-    "capacity nodeAffinity storageClassName",
-    claimRef=_of("namespace name"),
+    "accessModes capacity nodeAffinity storageClassName volumeAttributesClassName volumeMode",
+    claimRef=_of("namespace name uid"),
     csi=_of("driver"),
     **dict.fromkeys(("local", "hostPath", *MIGRATED), _is_there),
 )
@@ -183,7 +183,12 @@ FORMS: Mapping[str, Form] = {
     "Namespace": _object(_NAMED),
     "Service": _object(_NAMED, spec=_of("selector")),
     "PersistentVolumeClaim": _object(
-        _NAMED, spec=_of("accessModes storageClassName volumeName", resources=_of("requests")), status=_PHASE
+        _NAMED,
+        spec=_of(
+            "accessModes selector storageClassName volumeAttributesClassName volumeMode volumeName",
+            resources=_of("requests"),
+        ),
+        status=_PHASE,
     ),
     "PersistentVolume": _object(_NAMED, spec=_VOLUME_SPEC, status=_PHASE),
     "StorageClass": _object(_NAMED, provisioner=None, volumeBindingMode=None, allowedTopologies=None),

@@ -5,13 +5,14 @@ from functools import lru_cache
 from typing import Any
 
 from kerf.manifests.metadata import Meta, shared_text
-from kerf.manifests.pods.selectors import expressions_of
+from kerf.manifests.pods.selectors import expressions_of, selector_of
 from kerf.model.constraints import ALIASES, ANYTHING, REGION, ZONE, Requirement, Requirements
 from kerf.model.quantities import quantity
 from kerf.model.volumes import (
     BIND_COMPLETED,
     DEFAULT_CLASS,
     MIGRATED,
+    NO_FORM,
     OLD_CLASS,
     OLD_DEFAULT_CLASS,
     SELECTED_NODE,
@@ -20,6 +21,7 @@ from kerf.model.volumes import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeForm,
     zone_key,
 )
 
@@ -45,7 +47,19 @@ def volume_claim_of(raw: Object) -> PersistentVolumeClaim:
         selected_node=shared_text(meta.annotations.get(SELECTED_NODE, "")),
         owner_uid=meta.owner.uid if meta.owner is not None and meta.owner.kind == "Pod" else "",
         requested_bytes=_storage((spec.get("resources") or {}).get("requests")),
+        form=NO_FORM if volume else _form(spec),
+        selector=ANYTHING if volume or spec.get("selector") is None else selector_of(spec["selector"]),
     )
+
+
+def _form(spec: Object) -> VolumeForm:
+    modes = frozenset(spec.get("accessModes") or ())
+    return _shared_form(modes, spec.get("volumeMode") == "Block", spec.get("volumeAttributesClassName") or "")
+
+
+@lru_cache(maxsize=256)
+def _shared_form(modes: frozenset[str], is_block: bool, attributes_class: str) -> VolumeForm:
+    return VolumeForm(modes, is_block, attributes_class)
 
 
 def _class_of(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> str | None:
@@ -64,7 +78,11 @@ def volume_of(raw: Object) -> PersistentVolume:
     meta, spec = Meta.of(raw), raw["spec"]
     required = (spec.get("nodeAffinity") or {}).get("required") or {}
     terms = (_term(term) for term in required.get("nodeSelectorTerms") or ())
-    phase = (raw.get("status") or {}).get("phase")
+    is_open = (raw.get("status") or {}).get("phase") in (None, "Available", "Pending") and meta.deleted_s is None
+    claim = spec.get("claimRef") or {}
+    # Once it was bound the volume knows the claim's uid; of an old claim it is of no use to a new one of the same name.
+    is_kept = is_open and bool(claim) and not claim.get("uid")
+    is_free = is_open and not claim and (raw.get("status") or {}).get("phase") != "Pending"
     return PersistentVolume(
         meta.name,
         tuple(dict.fromkeys(terms)),
@@ -72,9 +90,17 @@ def volume_of(raw: Object) -> PersistentVolume:
         shared_text(_driver_of(spec)),
         shared_text(spec.get("storageClassName") or ""),
         is_local=spec.get("local") is not None or spec.get("hostPath") is not None,
-        is_free=not spec.get("claimRef") and phase in (None, "Available") and meta.deleted_s is None,
+        is_free=is_free,
         capacity_bytes=_storage(spec.get("capacity")),
+        kept_for=f"{claim.get('namespace') or 'default'}/{claim.get('name')}" if is_kept else "",
+        form=_form(spec) if is_free or is_kept else NO_FORM,
+        labels=_labels(meta.labels) if is_free else (),
     )
+
+
+def _labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Sorted, in the new spellings, as requirements have them."""
+    return tuple(sorted({ALIASES.get(key, key): value for key, value in labels.items()}.items()))
 
 
 def _driver_of(spec: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """The form of claims, volumes, StorageClasses and CSINodes, as far as Kerf reads them (API of Kubernetes 1.36)."""
 
-from kerf.manifests.kinds import METADATA, NODE_SELECTOR, object_of
+from kerf.manifests.kinds import METADATA, NODE_SELECTOR, SELECTOR, object_of
 from kerf.manifests.schema import (
     BOOLEAN,
     COUNT,
@@ -23,7 +23,10 @@ CLAIM_SPEC = Record(
         "resources": _STORAGE,
         "storageClassName": TEXT,
         "volumeName": TEXT,
-        **known("dataSource dataSourceRef selector volumeAttributesClassName volumeMode"),
+        "selector": SELECTOR,
+        "volumeAttributesClassName": TEXT,
+        "volumeMode": one_of("Filesystem", "Block"),
+        **known("dataSource dataSourceRef"),
     }
 )
 VOLUME_CLAIM = object_of(CLAIM_SPEC, Record({"phase": one_of("Pending", "Bound", "Lost")}, is_open=True))
@@ -35,11 +38,13 @@ VOLUME = object_of(
             "csi": Record({"driver": FILLED}, ("driver",), is_open=True),
             "nodeAffinity": Record({"required": NODE_SELECTOR}),
             "storageClassName": TEXT,
+            "accessModes": _MODES,
+            "volumeAttributesClassName": TEXT,
+            "volumeMode": one_of("Filesystem", "Block"),
             **known(
-                "accessModes awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker"
+                "awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker"
                 " gcePersistentDisk glusterfs hostPath iscsi local mountOptions nfs persistentVolumeReclaimPolicy"
-                " photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos volumeAttributesClassName"
-                " volumeMode vsphereVolume"
+                " photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume"
             ),
         }
     ),
