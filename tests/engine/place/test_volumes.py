@@ -1,6 +1,7 @@
 """Where a pod may run for the sake of its volumes: one rule of kube-scheduler or Karpenter each."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,12 +27,14 @@ from kerf.model.volumecauses import (
     VolumesApart,
 )
 from kerf.model.volumes import (
+    NO_FORM,
     NO_PROVISIONER,
     ClaimTemplate,
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeForm,
 )
 from kerf.testing.builders import a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
 from tests.engine.worlds import bought, only_unplaced, planned, refused
@@ -41,6 +44,7 @@ M5 = an_instance_type(zones=(A, B))
 EBS = "ebs.csi.aws.com"
 WAITS = StorageClass("fast", EBS, waits=True)
 AT_ONCE = StorageClass("now", EBS)
+RWO = VolumeForm(frozenset(("ReadWriteOnce",)))
 
 
 def within(key: str, *values: str) -> Requirements:
@@ -260,6 +264,66 @@ def test_labels_of_a_free_volume_say_nothing_of_zones() -> None:
     made = plan_of(user(), nodes=[a_node(labels={ZONE: A})], pools=[], **held)
 
     assert ["node"] == [placement.node for placement in made.placements]
+
+
+def by_hand(*volumes: PersistentVolume, claims: Iterable[PersistentVolumeClaim] = (), count: int = 2) -> list[str]:
+    """The nodes, of `n0`, `n1` and so on, that a pod with the claims of a class without provisioner may run on."""
+    held = stored(*claims, volumes=volumes, classes=[StorageClass("hand", NO_PROVISIONER, waits=True)])
+    pod = user("p", *(each.name for each in claims))
+    nodes = [a_node(f"n{n}") for n in range(count)]
+    made = plan_of(pod, nodes=nodes, pools=[], **held)
+    return [placement.node for placement in made.placements]
+
+
+def disk(number: int, node: int, **given: Any) -> PersistentVolume:
+    """A free local one of a node."""
+    fields = {"storage_class": "hand", "is_free": True, "form": RWO, **given}
+    return PersistentVolume(f"pv-{number}", (within(HOSTNAME, f"n{node}"),), **fields)
+
+
+def unbound(name: str = "data", **given: Any) -> PersistentVolumeClaim:
+    """A claim of that class."""
+    return claim(name, storage_class="hand", **{"form": RWO, **given})
+
+
+def test_two_claims_take_two_volumes() -> None:
+    """The first node has a single one."""
+    both = [unbound("a"), unbound("b")]
+
+    assert ["n1"] == by_hand(disk(0, 0), disk(1, 1), disk(2, 1), claims=both)
+    assert [] == by_hand(disk(0, 0), disk(1, 1), claims=both)
+
+
+@pytest.mark.parametrize(
+    "volume, asked",
+    [
+        ({"form": VolumeForm(frozenset(("ReadOnlyMany",)))}, {}),
+        ({"form": replace(RWO, is_block=True)}, {}),
+        ({"form": replace(RWO, attributes_class="gold")}, {}),
+        ({"labels": (("tier", "tin"),)}, {"selector": Requirements.of_labels({"tier": "gold"})}),
+        ({"capacity_bytes": 1}, {"requested_bytes": 2}),
+        ({"is_free": False, "kept_for": "default/other"}, {}),
+    ],
+)
+def test_a_claim_takes_a_volume_of_its_kind(volume: dict[str, Any], asked: dict[str, Any]) -> None:
+    """FindMatchingVolume: modes, file system or block, attributes class, labels, size, and for whom it is kept."""
+    fits = {"capacity_bytes": 2, "labels": (("tier", "gold"),), "form": VolumeForm(RWO.access_modes | {"ReadOnlyMany"})}
+
+    assert ["n1"] == by_hand(disk(0, 0, **volume), disk(1, 1, **fits), claims=[unbound(**asked)])
+
+
+def test_a_volume_that_is_kept_for_the_claim_is_the_only_one() -> None:
+    """Its labels and modes do not count then (IsVolumeBoundToClaim)."""
+    kept = disk(1, 1, is_free=False, kept_for="default/data", form=NO_FORM)
+
+    assert ["n1"] == by_hand(disk(0, 0), kept, claims=[unbound()])
+
+
+def test_local_disks_of_many_nodes_are_one_choice() -> None:
+    """One of each node would be more choices than are tried."""
+    disks = [disk(n, n) for n in range(MOST_CHOICES + 1)]
+
+    assert ["n9"] == by_hand(*disks[9:], claims=[unbound()], count=10)
 
 
 def test_a_free_volume_goes_before_one_that_is_made() -> None:

@@ -13,7 +13,7 @@ from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements, To
 from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import Upserted, Watched
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeForm
 from kerf.state import ClusterState
 from kerf.testing.builders import resources
 from tests.manifests.texts import decoded, refusal
@@ -301,3 +301,27 @@ def test_a_faulty_object_leaves_the_others() -> None:
 
     assert (VALUES["Namespace"],) == found.namespaces
     assert () == found.services
+
+
+def test_of_a_free_volume_and_a_claim_without_one_is_read_what_they_must_agree_in() -> None:
+    """Of all others it is left out: a cluster has as many as pods."""
+    form = {"accessModes": ["ReadWriteOnce"], "volumeMode": "Block", "volumeAttributesClassName": "gold"}
+    labels = {"failure-domain.beta.kubernetes.io/zone": "a", "tier": "x"}
+    volume = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "pv", "uid": "u", "labels": labels}}
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "metadata": {"name": "c", "namespace": "t", "uid": "u"},
+    }
+    kept = {"claimRef": {"namespace": "t", "name": "c"}, **form}
+    selector = {"selector": {"matchLabels": {"tier": "x"}}}
+    agreed = VolumeForm(frozenset(("ReadWriteOnce",)), True, "gold")
+    tier = Requirements.of_labels({"tier": "x"})
+    free, held = read({**volume, "spec": form}), read({**volume, "spec": kept})
+    asked = read({**claim, "spec": {**form, **selector}})
+
+    assert isinstance(free, PersistentVolume)
+    assert isinstance(held, PersistentVolume)
+    assert (True, "", agreed, (("tier", "x"), (ZONE, "a"))) == (free.is_free, free.kept_for, free.form, free.labels)
+    assert (False, "t/c", agreed, ()) == (held.is_free, held.kept_for, held.form, held.labels)
+    assert PersistentVolumeClaim("t", "c", form=agreed, selector=tier) == asked
