@@ -2,7 +2,7 @@
 
 As component-helpers' FindMatchingVolume (storage/volume/pv_helpers.go) and the volume binder of kube-scheduler 1.36.
 That goes claim by claim, the smallest first, and never back; here every choice counts. Both agree unless claims of one
-class differ in selectors or access modes.
+class differ in selectors or access modes: then it may take a volume that the next claim needs, of equal ones by chance.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
