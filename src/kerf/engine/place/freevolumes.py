@@ -19,7 +19,7 @@ Terms = tuple[Requirements, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingClaim:
     """A claim that waits for its pod: the volumes it may take, and where one could be made."""
 
     volumes: tuple[PersistentVolume, ...]
@@ -47,7 +47,7 @@ class FreeVolumes:
         return tuple([volume for volume in found if volume.kept_for][:1] or found)
 
 
-def shared_out(claims: Sequence[Waiting]) -> Terms | Cause:
+def shared_out(claims: Sequence[WaitingClaim]) -> Terms | Cause:
     """What several claims of one pod ask of nodes together: no two may take one volume."""
     if len(claims) == 1:
         return claims[0].there

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from kerf.engine.place.freevolumes import FreeVolumes, Terms, Waiting, shared_out
+from kerf.engine.place.freevolumes import FreeVolumes, Terms, WaitingClaim, shared_out
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import ANYTHING, HOSTNAME, REGION, ZONE, Requirement, Requirements
 from kerf.model.placeholders import VIRTUAL
@@ -46,7 +46,7 @@ class _Held:
     new: Terms = (ANYTHING,)
     driver: str = ""
     volume: str = ""
-    waiting: Waiting | None = None
+    waiting: WaitingClaim | None = None
 
 
 class Volumes:
@@ -185,7 +185,7 @@ class Volumes:
         if found.provisioner != NO_PROVISIONER and not free:
             return held
         # The labels of a volume that is still free are not looked at: volumezone reads those of bound ones alone.
-        return replace(held, waiting=Waiting(free, held.there if found.provisioner != NO_PROVISIONER else ()))
+        return replace(held, waiting=WaitingClaim(free, held.there if found.provisioner != NO_PROVISIONER else ()))
 
     def _provisioned(self, claim: Name, class_name: str | None, volume: str) -> _Held | Cause:
         """What a volume asks that is made where its pod first runs."""
