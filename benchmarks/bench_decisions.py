@@ -22,7 +22,10 @@ from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
+from kerf.engine.place.shapes import Readings, group
+from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
+from kerf.model.constraints import HOSTNAME
 from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -158,6 +161,26 @@ def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
     yield "refused_gpu_nodes_growth", growth(provision, lambda count: clusters.refused_gpu(count, shapes), nodes)
 
 
+def spread(nodes: int = 5_000, pods: int = 10_000, shapes: int = 200) -> Figures:
+    """Waiting pods with zonal spread put on nodes there are, beside twenty running pods a node: the trial alone."""
+
+    def placing(snapshot: ClusterSnapshot) -> None:
+        trial, read = Trial(snapshot, clusters.MARKET), Readings.of(snapshot)
+        placed = sum(len(trial.place(shape)[0]) for shape in group(snapshot.pending, read))
+        assert placed == len(snapshot.pending), f"{placed} placed"
+
+    def with_nodes(count: int) -> ClusterSnapshot:
+        return clusters.spread(count, pods * count // nodes, shapes)
+
+    def with_hosts(count: int) -> ClusterSnapshot:
+        return clusters.spread(count, pods * count // nodes, shapes, HOSTNAME)
+
+    yield f"spread_{nodes}_s", seconds(placing, with_nodes(nodes))
+    yield "spread_growth", growth(placing, with_nodes, nodes // 2)
+    yield f"spread_hosts_{nodes}_s", seconds(placing, with_hosts(nodes))
+    yield "spread_hosts_growth", growth(placing, with_hosts, nodes // 2)
+
+
 SETS: dict[str, Callable[..., Figures]] = {
     "budget": budget,
     "waiting": waiting,
@@ -165,6 +188,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "catalogue": catalogue,
     "refused": refused,
     "refused-gpu": refused_gpu,
+    "spread": spread,
 }
 
 if __name__ == "__main__":

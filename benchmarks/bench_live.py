@@ -37,6 +37,15 @@ from kerf.state import ClusterState
 _PAGE = 500
 _START_S = 1767657600  # a day after the objects were made
 _KINDS = {"pod": ("Pod", "v1"), "node": ("Node", "v1"), "claim": ("NodeClaim", "karpenter.sh/v1")}
+_SURROUNDINGS = {
+    "namespace": ("Namespace", "v1"),
+    "service": ("Service", "v1"),
+    "volume_claim": ("PersistentVolumeClaim", "v1"),
+    "volume": ("PersistentVolume", "v1"),
+    "storage_class": ("StorageClass", "storage.k8s.io/v1"),
+    "csi_node": ("CSINode", "storage.k8s.io/v1"),
+    "runtime_class": ("RuntimeClass", "node.k8s.io/v1"),
+}
 _TYPE = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.4xlarge"]}
 
 
@@ -60,7 +69,7 @@ def _pages(made: str, count: int) -> Iterator[bytes]:
 
 def _values(made: str, count: int) -> Iterator[tuple[float, list[Watched]]]:
     """(CPU seconds, values) page by page; without the collector, as the reader does it."""
-    kind, version = _KINDS[made]
+    kind, version = (_KINDS | _SURROUNDINGS)[made]
     for page in _pages(made, count):
         gc.disable()
         start = time.process_time()
@@ -85,6 +94,22 @@ def pods(count: int = 10_000) -> dict[str, float]:
         held += values
     gc.collect()
     return {"live_pod_us": seconds / len(held) * 1e6, f"live_{count}_pods_mib": _rss_mib() - before}
+
+
+def surroundings(count: int = 5_000) -> dict[str, float]:
+    """CPU microseconds for each of so many objects of the seven kinds that pods lead to, and MiB that a state takes."""
+    gc.collect()
+    before, seconds, state = _rss_mib(), 0.0, ClusterState()
+    for made in _SURROUNDINGS:
+        for spent, values in _values(made, count):
+            start = time.process_time()
+            for value in values:
+                state.apply(Upserted(value))
+            seconds += spent + time.process_time() - start
+    state.snapshot(0)
+    gc.collect()
+    objects = count * len(_SURROUNDINGS)
+    return {"live_surrounding_us": seconds / objects * 1e6, f"live_{objects}_surroundings_mib": _rss_mib() - before}
 
 
 class _Reader:
@@ -205,5 +230,9 @@ if __name__ == "__main__":
     if sys.argv[1] == "write":
         write(sys.argv[2], int(sys.argv[3]))
     else:
-        measured: dict[str, Callable[..., dict[str, float]]] = {"pods": pods, "cluster": cluster}
+        measured: dict[str, Callable[..., dict[str, float]]] = {
+            "pods": pods,
+            "surroundings": surroundings,
+            "cluster": cluster,
+        }
         print(json.dumps(measured[sys.argv[1]](*map(int, sys.argv[2:]))))

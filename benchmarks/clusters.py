@@ -7,6 +7,7 @@ cluster is what a pass meets every ten seconds.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
@@ -15,6 +16,7 @@ from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.topology import TopologySpreadConstraint
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET: Market = a_market(
@@ -58,6 +60,26 @@ def waiting_shapes(each: int = 4) -> list[Pod]:
 def waiting_small(count: int) -> list[Pod]:
     """`count` equal pods of a tenth of a core."""
     return [a_pod(f"waiting-{number:05}", cpu="100m", memory="128Mi") for number in range(count)]
+
+
+def spread(nodes: int, pods: int, shapes: int, key: str = ZONE) -> ClusterSnapshot:
+    """Nodes in three zones with twenty pods each, of many shapes; `pods` more wait, evenly spread by the key."""
+    asked = []
+    for number in range(shapes):
+        labels = {"app": f"app-{number:03}"}
+        even = TopologySpreadConstraint(key, 1, Requirements.of_labels(labels))
+        pod = a_pod("", cpu="50m", memory="64Mi", labels=labels, priority=number, spread=(even,))
+        asked.append(pod)
+    held = [a_node(f"node-{n:05}", labels={ZONE: f"us-east-1{'abc'[n % 3]}"}) for n in range(nodes)]
+    running: dict[str, list[Pod]] = {node.name: [] for node in held}
+    for number in range(20 * nodes):
+        # Whole rounds of the zones, one shape after the other, so each is evenly spread.
+        node, mine = held[number % nodes], asked[number // 3 % shapes]
+        pod = replace(mine, name=f"running-{number:06}", node_name=node.name, phase=RUNNING, uid=f"r{number}")
+        running[node.name].append(pod)
+    waiting = tuple(replace(asked[n % shapes], name=f"waiting-{n:06}", uid=f"w{n}") for n in range(pods))
+    joined = tuple(ClusterNode(node, None, tuple(running[node.name])) for node in held)
+    return a_snapshot(pools=[a_pool()], nodes=joined, pods=waiting)
 
 
 def refused(nodes: int, shapes: int) -> ClusterSnapshot:

@@ -227,3 +227,94 @@ def claim(number: int, pool: str = "all") -> Json:
             "conditions": conditions,
         },
     }
+
+
+def _surrounding(kind: str, name: str, number: int, namespace: str = "", **metadata: Any) -> Json:
+    """The metadata of an object that the scheduler looks up of pods, with who manages it."""
+    of = {"name": name, "uid": _uid(number, len(kind)), "resourceVersion": str(number + 1)}
+    if namespace:
+        of["namespace"] = namespace
+    return {**of, "creationTimestamp": _instant(number), **metadata, "managedFields": _managed(kind, 1_000)}
+
+
+def namespace(number: int) -> Json:
+    """A Namespace with the labels of a tenant."""
+    labels = {
+        "kubernetes.io/metadata.name": f"team-{number}",
+        "tier": f"tier-{number % 3}",
+        "owner": f"o-{number % 50}",
+    }
+    meta = _surrounding("namespace", f"team-{number}", number, labels=labels)
+    return {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+
+
+def service(number: int) -> Json:
+    """A Service of one workload."""
+    ports = [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}]
+    spec = {"clusterIP": f"10.1.{number // 256 % 256}.{number % 256}", "ports": ports, "type": "ClusterIP"}
+    meta = _surrounding("service", f"service-{number}", number, f"team-{number % 50}")
+    return {
+        "metadata": meta,
+        "spec": {**spec, "selector": {"app": f"service-{number}"}},
+        "status": {"loadBalancer": {}},
+    }
+
+
+def volume_claim(number: int) -> Json:
+    """A bound PersistentVolumeClaim of a StatefulSet."""
+    marks = {"pv.kubernetes.io/bind-completed": "yes", "volume.kubernetes.io/storage-provisioner": "ebs.csi.aws.com"}
+    meta = _surrounding("claim", f"data-db-{number}", number, f"team-{number % 50}", annotations=marks)
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "100Gi"}},
+        "storageClassName": "gp3",
+        "volumeMode": "Filesystem",
+        "volumeName": f"pvc-{_uid(number, 5)}",
+    }
+    return {"metadata": meta, "spec": spec, "status": {"phase": "Bound", "capacity": {"storage": "100Gi"}}}
+
+
+def volume(number: int) -> Json:
+    """A bound PersistentVolume of EBS in one of three zones."""
+    key, zone = "topology.kubernetes.io/zone", f"us-east-1{'abc'[number % 3]}"
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "100Gi"},
+        "claimRef": {"kind": "PersistentVolumeClaim", "namespace": f"team-{number % 50}", "name": f"data-db-{number}"},
+        "csi": {"driver": "ebs.csi.aws.com", "fsType": "ext4", "volumeHandle": f"vol-{number:017x}"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        "persistentVolumeReclaimPolicy": "Delete",
+        "storageClassName": "gp3",
+    }
+    return {
+        "metadata": _surrounding("volume", f"pvc-{_uid(number, 5)}", number),
+        "spec": spec,
+        "status": {"phase": "Bound"},
+    }
+
+
+def storage_class(number: int) -> Json:
+    """A StorageClass that waits for its first consumer."""
+    return {
+        "metadata": _surrounding("class", f"gp3-{number}", number),
+        "provisioner": "ebs.csi.aws.com",
+        "parameters": {"type": "gp3"},
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def csi_node(number: int) -> Json:
+    """A CSINode with two drivers."""
+    drivers = [
+        {"name": name, "nodeID": f"i-{number:017x}", "topologyKeys": ["topology.kubernetes.io/zone"], **more}
+        for name, more in (("ebs.csi.aws.com", {"allocatable": {"count": 25}}), ("efs.csi.aws.com", {}))
+    ]
+    meta = _surrounding("csinode", f"ip-10-0-{number // 256}-{number % 256}", number)
+    return {"metadata": meta, "spec": {"drivers": drivers}}
+
+
+def runtime_class(number: int) -> Json:
+    """A RuntimeClass with an overhead."""
+    meta = _surrounding("runtime", f"runtime-{number}", number)
+    return {"metadata": meta, "handler": "runsc", "overhead": {"podFixed": {"cpu": "250m", "memory": "120Mi"}}}

@@ -43,7 +43,14 @@ def test_a_figure_is_held_to_its_range(value: float, most: float | None, said: s
 
 @pytest.mark.parametrize(
     "name, sizes",
-    [("budget", (4, 2, 8)), ("waiting", (4, 4)), ("groups", (2, 4)), ("refused", (2, 4)), ("refused-gpu", (2, 4))],
+    [
+        ("budget", (4, 2, 8)),
+        ("waiting", (4, 4)),
+        ("groups", (2, 4)),
+        ("refused", (2, 4)),
+        ("refused-gpu", (2, 4)),
+        ("spread", (60, 30, 5)),
+    ],
 )
 def test_each_decision_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -> None:
     """On clusters of a few nodes; a figure without a range would hold nothing."""

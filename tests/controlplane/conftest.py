@@ -34,6 +34,7 @@ FIRST = (
     "test_document_002.py",
     "test_playground.py",
     "test_cordon.py",
+    "test_differential.py",
 )
 """Files that take longest, begun first."""
 APART = (

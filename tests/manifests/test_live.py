@@ -203,12 +203,14 @@ def test_bytes_that_are_no_json_are_refused(text: bytes, kind: str) -> None:
         decode_live(text, kind, "v1")
 
 
-def test_an_ephemeral_volume_of_a_live_pod_is_said_to_be_not_planned_for() -> None:
+def test_an_ephemeral_volume_of_a_live_pod_is_a_claim_named_after_both() -> None:
     """As that of a manifest."""
     pod = a_live_pod()
     pod["spec"]["volumes"].append({"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}})
 
-    assert ("ephemeral volumes",) == decoded(pod).spec.not_planned
+    (template,) = decoded(pod).spec.claim_templates
+    assert "web-0-scratch" == template.claim_of("web-0")
+    assert () == decoded(pod).spec.not_planned
     assert decode_object({"apiVersion": "v1", "kind": "Pod", **pod}) == decoded(pod)
 
 

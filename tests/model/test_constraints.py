@@ -51,12 +51,31 @@ def test_an_empty_intersection_has_no_value(one: Requirement, other: Requirement
 def test_labels_that_satisfy_both_satisfy_the_intersection(
     one: list[Requirement], other: list[Requirement], value: str | None
 ) -> None:
-    """Also for a label that is absent, when each side allows that by itself."""
+    """And no others, also for a label that is absent."""
     left, right = Requirements(one), Requirements(other)
     labels = {} if value is None else {"k": value}
-    if left.unsatisfied_by(labels) is None and right.unsatisfied_by(labels) is None:
-        assert value is None or left.intersect(right).unsatisfied_by(labels) is None
-        assert left.conflict(right) is None
+    satisfy_both = all(Requirements((each,)).unsatisfied_by(labels) is None for each in (*one, *other))
+
+    assert satisfy_both == (left.intersect(right).unsatisfied_by(labels) is None)
+    assert not satisfy_both or left.conflict(right) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        (("In", ["a"]), ("In", ["b"]), "k DoesNotExist and k Exists"),
+        (("Exists", []), ("DoesNotExist", []), "k DoesNotExist and k Exists"),
+        (("Exists", []), ("NotIn", ["a"]), "k Exists and k NotIn [a]"),
+    ],
+)
+def test_what_one_side_needs_the_intersection_needs(
+    one: tuple[str, list[str]], other: tuple[str, list[str]], text: str
+) -> None:
+    """Though its values alone would let a node without the label pass."""
+    both = Requirement.of("k", *one).intersect(Requirement.of("k", *other))
+
+    assert (False, text) == (both.allows_absence, str(both))
+    assert {"Exists"} <= {operator for operator, _ in both.forms()}
 
 
 @pytest.mark.parametrize(

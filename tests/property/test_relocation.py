@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.relocation import Relocation, may_receive, unbound
 from kerf.engine.headroom.waiting import waiting_pods
-from kerf.engine.place.shapes import group
+from kerf.engine.place.shapes import Readings, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import supply
 from kerf.engine.world import World
@@ -107,10 +107,10 @@ def naive(snapshot: ClusterSnapshot, candidate: Candidate) -> tuple[NodePlacemen
     """A fresh trial; all pods that wait, with the candidate closed; then its own."""
     staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
     trial, closed = Trial(staying, MARKET), candidate.node.name
-    for shape in group(waiting_pods(staying, supply(snapshot, MARKET), trial).pods):
+    for shape in group(waiting_pods(staying, supply(snapshot, MARKET), trial).pods, Readings.of(snapshot)):
         trial.place(shape, closed)
     moved: dict[str, NodePlacement] = {}
-    for shape in group(map(unbound, candidate.pods)):
+    for shape in group(map(unbound, candidate.pods), Readings.of(snapshot)):
         placed, left = trial.place(shape, closed)
         if left:
             return None

@@ -83,3 +83,9 @@ def ready_node(name: str, *, cpu: str = "4", labels: dict[str, str] | None = Non
     status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def said(cluster: Cluster, name: str) -> str:
+    """What the scheduler said of a pod of the default namespace last; empty while it has not refused it."""
+    conditions = cluster.pod(name)["status"].get("conditions", [])
+    return next((c["message"] for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), "")

@@ -161,7 +161,8 @@ class ControlPlane:
         """
         if HAMI_SCHEDULER in self._now.programs:
             self._now.programs.pop(HAMI_SCHEDULER).kill()
-        self._start_scheduler(HAMI_SCHEDULER, HAMI_SCHEDULER, (hami_extender(extender_url, ca_file=ca_file),))
+        own = {"extenders": [hami_extender(extender_url, ca_file=ca_file)]}
+        self._start_scheduler(HAMI_SCHEDULER, HAMI_SCHEDULER, own)
 
     def launch(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Program:
         """Starts one more program, which is logged, listed and ended with the others; Kerf itself, for example.
@@ -292,6 +293,10 @@ class ControlPlane:
         """Asks for an object to go, and waits for nothing; False where there is none."""
         return self._now.client.delete(kind, name, namespace)
 
+    def resource(self, kind: str) -> Resource:
+        """Where the objects of a kind are, by its kind, plural, singular or short name."""
+        return self._now.client.resource(kind)
+
     def resources(self) -> Sequence[Resource]:
         """Where the objects of each kind are that can be listed and deleted, by path."""
         return self._now.client.resources()
@@ -390,16 +395,16 @@ class ControlPlane:
             self._free_nodes()
             self.launch("kwok", layout.kwok())
         if options.with_scheduler:
-            self._start_scheduler("kube-scheduler", "default-scheduler", ())
+            self._start_scheduler("kube-scheduler", "default-scheduler", options.scheduler, options.scheduler_flags)
         if options.extenders:
-            self._start_scheduler(HAMI_SCHEDULER, HAMI_SCHEDULER, options.extenders)
+            self._start_scheduler(HAMI_SCHEDULER, HAMI_SCHEDULER, {"extenders": list(options.extenders)})
         running.client.create(viewer("reader"))
         if options.with_controller_manager:
             has_account = partial(self.get, "ServiceAccount", "default")
             self._await("kube-controller-manager", lambda: has_account() is not None)
 
-    def _start_scheduler(self, name: str, profile: str, extenders: Sequence[Mapping[str, object]]) -> None:
-        self.launch(name, self._now.layout.kube_scheduler(name, profile, extenders))
+    def _start_scheduler(self, name: str, profile: str, own: Mapping[str, object], flags: Sequence[str] = ()) -> None:
+        self.launch(name, [*self._now.layout.kube_scheduler(name, profile, own), *flags])
         self._await_healthy(name)
 
     def _await_healthy(self, name: str) -> None:

@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,12 +42,12 @@ class Binaries:
         named = [environ.get(name) for name in ("KUBEBUILDER_ASSETS", "KERF_CONTROLPLANE_ASSETS")]
         folders = [Path(name) for name in named if name] + ([folder] if folder else [])
         found: dict[str, Path] = {}
-        for field in fields(cls):
-            own = environ.get(_ENVTEST.get(field.name, ""))
-            places = [Path(own)] if own else [place / field.name.replace("_", "-") for place in folders]
+        for each in fields(cls):
+            own = environ.get(_ENVTEST.get(each.name, ""))
+            places = [Path(own)] if own else [place / each.name.replace("_", "-") for place in folders]
             present = [place for place in places if place.exists()]
             if present:
-                found[field.name] = present[0].absolute()
+                found[each.name] = present[0].absolute()
         return cls(**found)
 
     @property
@@ -91,12 +91,15 @@ class ControlPlaneOptions:
     """How a control plane differs from the plain one.
 
     `users` are further lines of the token file. `extenders` are entries of a KubeSchedulerConfiguration for a second
-    kube-scheduler that serves the profile `hami-scheduler`; with none it does not start. `audit` writes who asked what
+    kube-scheduler that serves the profile `hami-scheduler`; with none it does not start. `scheduler` are fields of the
+    first one's configuration, and `scheduler_flags` come last among its flags. `audit` writes who asked what
     (level Metadata) to a file. `apiserver_flags` come last, so that they win over ours.
     """
 
     users: tuple[User, ...] = ()
     extenders: tuple[Mapping[str, object], ...] = ()
+    scheduler: Mapping[str, object] = field(default_factory=dict)
+    scheduler_flags: tuple[str, ...] = ()
     audit: bool = False
     apiserver_flags: tuple[str, ...] = ()
     with_kwok: bool = True
@@ -242,8 +245,11 @@ class Layout:
             "--controllers=*",
         ]
 
-    def kube_scheduler(self, name: str, profile: str, extenders: Sequence[Mapping[str, object]] = ()) -> list[str]:
-        """A scheduler process called `name` here, which schedules the pods whose schedulerName is `profile`."""
+    def kube_scheduler(self, name: str, profile: str, own: Mapping[str, object]) -> list[str]:
+        """A scheduler process called `name` here, which schedules the pods whose schedulerName is `profile`.
+
+        `own` are further fields of its configuration.
+        """
         connection = {"kubeconfig": str(self.kubeconfig("kube-scheduler")), "qps": 500, "burst": 1000}
         configuration = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -251,7 +257,7 @@ class Layout:
             "clientConnection": connection,
             "leaderElection": {"leaderElect": False},
             "profiles": [{"schedulerName": profile}],
-            "extenders": list(extenders),
+            **own,
         }
         return [
             self.binaries.need("kube-scheduler"),

@@ -20,9 +20,10 @@ from kerf.engine.gangs import gangs, whole
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.headroom.windows.admission import Place, admissions
 from kerf.engine.lastword import heeded
+from kerf.engine.mounting import mounted
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
-from kerf.engine.place.shapes import Shape, group
+from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places, find_places, place_idle, unbought
 from kerf.engine.quotas import within_quotas
@@ -74,11 +75,12 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     relabelling and one more purchase, however many nodes and pods there are.
     """
     snapshot, supply = world.snapshot, world.supply
-    trial = Trial(snapshot, world.market)
+    trial = Trial(snapshot, world.market, volumes=world.volumes)
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
     rejected, pods = heeded(waiting.pods, snapshot)
-    early, shapes = refused_early(group(pods, _quota_namespaces(snapshot)), supply.families)
+    unmounted, pods = mounted(pods, world.volumes)
+    early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
@@ -88,7 +90,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}
         settled = replace(places, found=found, left=changed.left)
         made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised)
-        made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *early, *over_quota)
+        made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *unmounted, *early, *over_quota)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
         made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
         return made
@@ -145,13 +147,10 @@ def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[Offere
 
 def _idle(world: World, made: Outcome) -> tuple[Refusal, ...]:
     """Places for opportunistic pods on what is left; why others of them have none."""
-    shapes = group(made.waiting.opportunistic, _quota_namespaces(world.snapshot))
+    unmounted, pods = mounted(made.waiting.opportunistic, world.volumes)
+    shapes = group(pods, Readings.of(world.snapshot))
     refused, shapes = refused_early(shapes, world.supply.families)
-    return (*refused, *place_idle(made.trial, shapes, made.places))
-
-
-def _quota_namespaces(snapshot: ClusterSnapshot) -> frozenset[str]:
-    return frozenset(quota.namespace for quota in snapshot.quotas)
+    return (*unmounted, *refused, *place_idle(made.trial, shapes, made.places))
 
 
 def _admissions(made: Outcome, now: Pacing, snapshot: ClusterSnapshot) -> tuple[Admission, ...]:
@@ -184,7 +183,7 @@ def bounded(decision: Decision) -> Decision:
     """The decision with its lower bound; as it is where nodes there are take some of the pods."""
     if decision.placements:
         return decision
-    shapes = group((pod for node in decision.bought for pod in node.pods), _quota_namespaces(decision.world.snapshot))
+    shapes = group((pod for node in decision.bought for pod in node.pods), Readings.of(decision.world.snapshot))
     bound = _bound(shapes, decision.world.supply.available, decision.world.market)
     total = None if bound is None else decision.cost.before_micro + bound
     return replace(decision, cost=replace(decision.cost, bound_micro=total))

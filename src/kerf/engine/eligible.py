@@ -8,6 +8,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.model.causes import Gated, InvalidPod, Name, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
+from kerf.model.topology import AFFINITY, NeverMet
 from kerf.sharing.family import Family, Refused
 from kerf.sharing.unsupported import counted_by, unsupported_by
 
@@ -28,9 +29,22 @@ def refused_early(
     return tuple(refusals), tuple(left)
 
 
+def _never_met(shape: Shape) -> Refusal | None:
+    """Where it asks for what nothing can be: it would be bought for in vain."""
+    spec, labels = shape.spec, shape.pod.labels
+    if all(alternative.is_never for alternative in spec.own_alternatives):
+        return Refusal(shape.pods, Stage.REQUIREMENTS, NeverMet(Name("nodeAffinity")))
+    if any(term.selected(labels).is_never for term in spec.pod_affinity.required):
+        return Refusal(shape.pods, Stage.AFFINITY, NeverMet(Name(AFFINITY)))
+    return None
+
+
 def _refusal(shape: Shape, families: tuple[Family, ...], known: frozenset[str]) -> Refusal | None:
     if shape.pod.invalid:
         return Refusal(shape.pods, Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid)))
+    never = _never_met(shape)
+    if never is not None:
+        return never
     gates = shape.spec.scheduling_gates
     if gates:
         by_kueue = any(gate in KUEUE_GATES for gate in gates)

@@ -32,8 +32,9 @@ class Freed:
 def freed(trial: Trial, places: Places, shapes: Sequence[Shape], world: World) -> Freed | None:
     """All such nodes at once; None where there is none. `shapes` are all that were tried.
 
-    A node keeps its pods if one of them is room that is kept, was promised the node, or must not be bought for; and
-    pods that ask for no card keep their places in any case. Cost: nodes, placements, and a look at each such pod.
+    A node keeps its pods if one of them is room that is kept, was promised the node, must not be bought for, or has its
+    place in relation to other pods; and pods that ask for no card keep their places in any case. Cost: nodes,
+    placements, and a look at each such pod.
     """
     pods = {pod.key: pod for shape in shapes for pod in shape.pods}
     by_node: dict[str, list[tuple[Pod, bool]]] = {}
@@ -46,7 +47,7 @@ def freed(trial: Trial, places: Places, shapes: Sequence[Shape], world: World) -
         found = by_node.get(spot.cluster_node.name, [])
         if spot.cluster_node.name in busy or not any(asks for _, asks in found) or not has_choice(spot, world):
             continue
-        room = _room(spot, found)
+        room = _room(spot, found, trial)
         if room is not None:
             rooms[spot.cluster_node.name] = room
             moved.update(pod.key for pod, asks in found if asks)
@@ -59,11 +60,14 @@ def freed(trial: Trial, places: Places, shapes: Sequence[Shape], world: World) -
     return Freed(rooms, replace(places, found=kept, left=again), frozenset(moved))
 
 
-def _room(spot: NodeRoom, found: Sequence[tuple[Pod, bool]]) -> Room | None:
+def _room(spot: NodeRoom, found: Sequence[tuple[Pod, bool]], trial: Trial) -> Room | None:
     """The node with those of its new pods that ask for no card; None where it must keep all."""
     claim = spot.cluster_node.claim
     promised = read(claim.annotations).pods if claim is not None else {}
     if any(is_virtual(pod.key) or buys_nothing(pod) or pod.key in promised for pod, _ in found):
+        return None
+    # Where they may go depends on where they are counted now.
+    if any(trial.ledger.concerns(Shape((pod,))) for pod, _ in found):
         return None
     room = spot.room
     for pod, asks in found:

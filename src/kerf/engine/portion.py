@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from kerf.engine.place.shapes import Kinds, queue_order
+from kerf.engine.place.shapes import Kinds, Readings, queue_order
 from kerf.model.groups import group_of
 from kerf.model.pods import Pod
 
@@ -71,7 +71,7 @@ def portion(
     """
     if len(pods) <= most:
         return Portion(tuple(pods))
-    kinds = Kinds(quota_namespaces)
+    kinds = Kinds(Readings(quota_namespaces))
     shapes = {pod.key: kinds.of(pod) for pod in pods}
     if len(set(shapes.values())) <= most:
         return Portion(tuple(pods))

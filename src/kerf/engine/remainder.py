@@ -8,7 +8,7 @@ from kerf.engine.buy.filling import Purchase
 from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.fit import fit
-from kerf.engine.place.shapes import Shape, group
+from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.target import Room
 from kerf.engine.placing import find_places, unbought
 from kerf.engine.supply.offered import OfferedType
@@ -29,6 +29,7 @@ class Remainder:
         self._new = [(node.load.offered, node.load.room) for node in made.bought]
         self._usable = {pod.key: pod for shape in everyone.planned_for for pod in shape.pods}
         self._takers: dict[int, tuple[OfferedType, ...]] = {}
+        self._readings = Readings.of(made.world.snapshot)
         self._requests = {each.key for each in made.world.snapshot.provisioning_requests}
 
     def after(self, made: Outcome) -> "Remainder":
@@ -44,7 +45,8 @@ class Remainder:
         that has cpu and memory enough for a shape, and at its twenty cheapest types.
         """
         mark, ledger, new = self._trial.mark(), self._ledger.copy(), list(self._new)
-        shapes = group(self._usable[pod.key] for pod in pods if pod.key in self._usable)
+        known = (self._usable[pod.key] for pod in pods if pod.key in self._usable)
+        shapes = group(known, self._readings)
         places = find_places(self._trial, shapes, {})
         left = self._on_new_nodes(places.left)
         purchase = self._buy(left)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kerf.engine.place.volumes import Volumes
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
 from kerf.model.market import Market
@@ -22,6 +23,11 @@ class World:
     def supply(self) -> Supply:
         """Everything that could be bought."""
         return supply(self.snapshot, self.market)
+
+    @cached_property
+    def volumes(self) -> Volumes:
+        """What the volumes of pods ask, as far as a decision has looked."""
+        return Volumes(self.snapshot)
 
     @cached_property
     def holding(self) -> Holding:

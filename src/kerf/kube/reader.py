@@ -34,6 +34,7 @@ from kerf.kube.resources import (
     PROVISIONING_REQUESTS,
     RESOURCE_QUOTAS,
     RUN,
+    SURROUNDINGS,
     VOLCANO_POD_GROUPS,
     WORKLOADS,
     Resource,
@@ -60,6 +61,7 @@ WATCHED = (
     *(follow(each) for each in (NODE_OVERLAYS, CAPACITY_WINDOWS, DAEMON_SETS, DISRUPTION_BUDGETS, RESOURCE_QUOTAS)),
     *(follow(each) for each in (CRON_JOBS, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, POD_TEMPLATES)),
     *(follow(each) for each in (WORKLOADS, CLUSTER_POLICIES)),
+    *(follow(resource) for resource in SURROUNDINGS),
     *(follow(resource) for resource in NODE_CLASSES),
     *(follow(CONFIG_MAPS, name=name) for name in SHARING_CONFIG_MAPS),
 )

@@ -1,16 +1,22 @@
-"""Nodes, NodeClasses, disruption budgets, ConfigMaps and quotas to model values; forms have been checked before."""
+"""Nodes, NodeClasses, budgets, ConfigMaps, quotas, Namespaces, Services and RuntimeClasses to model values.
+
+Forms have been checked before.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kerf.manifests.metadata import Meta, conditions_of, taints_of
-from kerf.manifests.pods.decode import selector_of
+from kerf.manifests.metadata import Meta, conditions_of, shared_text, taints_of
+from kerf.manifests.pods.decode import selector_of, toleration_of
+from kerf.model.constraints import Requirements
 from kerf.model.evidence import ClusterPolicy
+from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
 from kerf.model.nodeclaim import READY, TRUE
 from kerf.model.nodes import Node
 from kerf.model.pods import RUNNING, Pod, PodDisruptionBudget
 from kerf.model.quantities import Resources, quantity_of
+from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
 
 
@@ -74,6 +80,29 @@ def quota_of(raw: dict[str, Any]) -> ResourceQuota:
     hard, is_scoped = spec.get("hard") or {}, bool(spec.get("scopes") or spec.get("scopeSelector"))
     amounts = {key: quantity_of(key.removeprefix("requests.").removeprefix("limits."), hard[key]) for key in hard}
     return ResourceQuota(meta.namespace, meta.name, dict(sorted(amounts.items())), is_scoped=is_scoped)
+
+
+def namespace_of(raw: dict[str, Any]) -> Namespace:
+    """A Namespace with its labels, and the one that the server adds."""
+    meta = Meta.of(raw)
+    return Namespace(meta.name, {**meta.labels, NAMESPACE_NAME: meta.name})
+
+
+def service_of(raw: dict[str, Any]) -> Service:
+    """A Service; without a selector its endpoints are made by hand and it selects no pod."""
+    meta, selector = Meta.of(raw, is_namespaced=True), (raw.get("spec") or {}).get("selector") or {}
+    return Service(shared_text(meta.namespace), meta.name, Requirements.of_labels(selector) if selector else None)
+
+
+def runtime_class_of(raw: dict[str, Any]) -> RuntimeClass:
+    """A RuntimeClass with what admission adds to its pods."""
+    scheduling = raw.get("scheduling") or {}
+    return RuntimeClass(
+        Meta.of(raw).name,
+        Resources.parse((raw.get("overhead") or {}).get("podFixed") or {}),
+        Requirements.of_labels(scheduling.get("nodeSelector") or {}),
+        tuple(map(toleration_of, scheduling.get("tolerations") or ())),
+    )
 
 
 @dataclass(frozen=True, slots=True)

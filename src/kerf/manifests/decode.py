@@ -24,18 +24,19 @@ from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.keys import DOMAIN
+from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
+from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota, Watched
 from kerf.model.usage import NodeUsage, PodUsage
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.model.windows import CapacityWindow
 
 Object = dict[str, Any]
-_NO_EFFECT = frozenset({"Namespace"})
-"""Kinds that are read and change nothing by themselves."""
 _NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | usage.KINDS | {DUMP, "JobSet"}) - {"CronJob"}
 """Kinds that are read from documents only."""
 
@@ -126,8 +127,7 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
     else:
         kind = kind_of(raw, document.place)
         if kind is None:
-            if raw["kind"] not in _NO_EFFECT:
-                collected.skipped[raw["kind"]] += 1
+            collected.skipped[raw["kind"]] += 1
             return
         value = read(kind, raw, report, admission, document.source)
     if report.problems:
@@ -236,6 +236,13 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         pod_groups=_of(collected, PodGroup),
         pod_templates=_of(collected, PodTemplate),
         provisioning_requests=_dated(_of(collected, ProvisioningRequest), now_s),
+        namespaces=_of(collected, Namespace),
+        services=_of(collected, Service),
+        volume_claims=_of(collected, PersistentVolumeClaim),
+        volumes=_of(collected, PersistentVolume),
+        storage_classes=_of(collected, StorageClass),
+        csi_nodes=_of(collected, CSINode),
+        runtime_classes=_of(collected, RuntimeClass),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),
         newest_s=newest_s,

@@ -9,13 +9,16 @@ from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
+from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod, PodDisruptionBudget
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
+from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota
 from kerf.model.usage import NO_USAGE, PodUsage, Usage
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.model.windows import CapacityWindow
 
 
@@ -75,6 +78,13 @@ class Decoded(Large):
     pod_groups: tuple[PodGroup, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    services: tuple[Service, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+    runtime_classes: tuple[RuntimeClass, ...] = ()
     skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     newest_s: float | None = None

@@ -28,6 +28,8 @@ from kerf.manifests.karpenter.form import NODE_CLAIM, NODE_OVERLAY, NODE_POOL
 from kerf.manifests.ownkeys import note_unknown_keys
 from kerf.manifests.pods.decode import pod_of
 from kerf.manifests.schema import Path, Record, Report, shown
+from kerf.manifests.volumes.decode import csi_node_of, storage_class_of, volume_claim_of, volume_of
+from kerf.manifests.volumes.form import CSI_NODE, STORAGE_CLASS, VOLUME, VOLUME_CLAIM
 from kerf.manifests.windows.decode import window_of
 from kerf.manifests.windows.form import CAPACITY_WINDOW, check_window
 from kerf.manifests.workloads.decode import daemon_set_of, workload_of
@@ -42,7 +44,8 @@ Value = Watched | Workload | JobSet | BudgetReading | PodUsage | NodeUsage | Clu
 _KARPENTER = "karpenter.sh"
 _OWN = "kerf.dev"
 _METRICS = "metrics.k8s.io"
-_BUILT_IN_GROUPS = ("", "apps", "batch", "extensions", "policy", "scheduling.k8s.io")
+_STORAGE = "storage.k8s.io"
+_BUILT_IN_GROUPS = ("", "apps", "batch", "extensions", "node.k8s.io", "policy", "scheduling.k8s.io", _STORAGE)
 _VERSION = re.compile(r"(?:[a-z0-9.-]+/)?[a-z0-9]+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate": "EC2NodeClass"}
@@ -105,6 +108,13 @@ _KINDS = {
     # What measures may lie in any field, and only what lies is left out: so the form asks for nothing.
     "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(usage.pod_usage_of), version="v1beta1"),
     "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(usage.node_usage_of), version="v1beta1"),
+    "Namespace": Kind("", kinds.NAMESPACE, _plain(cluster.namespace_of)),
+    "Service": Kind("", kinds.SERVICE, _plain(cluster.service_of)),
+    "RuntimeClass": Kind("node.k8s.io", kinds.RUNTIME_CLASS, _plain(cluster.runtime_class_of)),
+    "PersistentVolumeClaim": Kind("", VOLUME_CLAIM, _plain(volume_claim_of)),
+    "PersistentVolume": Kind("", VOLUME, _plain(volume_of)),
+    "StorageClass": Kind(_STORAGE, STORAGE_CLASS, _plain(storage_class_of)),
+    "CSINode": Kind(_STORAGE, CSI_NODE, _plain(csi_node_of)),
     "PodTemplate": Kind("", POD_TEMPLATE, pod_template_of),
     "ProvisioningRequest": Kind("autoscaling.x-k8s.io", PROVISIONING_REQUEST, _plain(provisioning_request_of)),
     **{

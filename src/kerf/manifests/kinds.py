@@ -90,21 +90,47 @@ _EXPRESSION_FIELDS: dict[str, Schema] = {"key": LABEL_KEY, "values": ListOf(TEXT
 _NODE_EXPRESSION = Record(
     {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}, ("key", "operator")
 )
-_NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(ANYTHING)})
+# What these fields must be is a matter of one pod, which is refused with a reason: see `pods.topology`.
+_LOOSE_EXPRESSION = Record({"key": TEXT, "operator": TEXT, "values": ListOf(TEXT)})
+_LOOSE_SELECTOR = Record({"matchLabels": TEXTS, "matchExpressions": ListOf(_LOOSE_EXPRESSION)})
+_NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(_LOOSE_EXPRESSION)})
+NODE_SELECTOR = Record({"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",))
 _NODE_AFFINITY = Record(
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": Record(
-            {"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",)
-        ),
+        "requiredDuringSchedulingIgnoredDuringExecution": NODE_SELECTOR,
         "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
             Record({"weight": whole(1, 100), "preference": _NODE_TERM}, ("weight", "preference"))
         ),
     }
 )
+_POD_TERM = Record(
+    {
+        "topologyKey": TEXT,
+        "labelSelector": _LOOSE_SELECTOR,
+        "namespaces": ListOf(TEXT),
+        "namespaceSelector": _LOOSE_SELECTOR,
+        "matchLabelKeys": ListOf(TEXT),
+        "mismatchLabelKeys": ListOf(TEXT),
+    }
+)
 _POD_AFFINITY = Record(
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": ListOf(ANYTHING),
-        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(ANYTHING),
+        "requiredDuringSchedulingIgnoredDuringExecution": ListOf(_POD_TERM),
+        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
+            Record({"weight": WHOLE, "podAffinityTerm": _POD_TERM})
+        ),
+    }
+)
+_SPREAD = Record(
+    {
+        "topologyKey": TEXT,
+        "maxSkew": WHOLE,
+        "minDomains": WHOLE,
+        "whenUnsatisfiable": TEXT,
+        "labelSelector": _LOOSE_SELECTOR,
+        "matchLabelKeys": ListOf(TEXT),
+        "nodeAffinityPolicy": TEXT,
+        "nodeTaintsPolicy": TEXT,
     }
 )
 _AFFINITY = Record({"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY})
@@ -173,7 +199,13 @@ _VOLUME = Record(
     {
         "name": TEXT,
         "persistentVolumeClaim": Record({"claimName": FILLED, "readOnly": BOOLEAN}, ("claimName",)),
-        "ephemeral": ANYTHING,
+        "ephemeral": Record(
+            {
+                "volumeClaimTemplate": Record(
+                    {"metadata": ANYTHING, "spec": Record({"storageClassName": TEXT}, is_open=True)}
+                )
+            }
+        ),
         **known(
             "hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs rbd"
             " flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume quobyte azureDisk"
@@ -193,18 +225,19 @@ POD_SPEC = Record(
         "priority": WHOLE,
         "overhead": QUANTITIES,
         "schedulingGates": ListOf(Record({"name": FILLED}, ("name",))),
-        "topologySpreadConstraints": ListOf(ANYTHING),
+        "topologySpreadConstraints": ListOf(_SPREAD),
         "resourceClaims": ListOf(ANYTHING),
         "resources": _RESOURCES,
         "volumes": ListOf(_VOLUME),
         "nodeName": TEXT,
         "hostNetwork": BOOLEAN,
+        "runtimeClassName": TEXT,
         "terminationGracePeriodSeconds": COUNT,
         "activeDeadlineSeconds": COUNT,
         **known(
             "ephemeralContainers restartPolicy dnsPolicy serviceAccountName serviceAccount"
             " automountServiceAccountToken hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets"
-            " hostname subdomain hostAliases dnsConfig readinessGates runtimeClassName enableServiceLinks"
+            " hostname subdomain hostAliases dnsConfig readinessGates enableServiceLinks"
             " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride schedulingGroup"
         ),
         "workloadRef": Record({"name": TEXT, "podGroup": TEXT, "podGroupReplicaKey": TEXT}, is_open=True),
@@ -235,6 +268,7 @@ POD_STATUS = Record(
 # The spec of a Pod is checked where equal specs are decoded once.
 POD = object_of(ANYTHING, POD_STATUS)
 
+_CLAIM_SPEC = Record({"storageClassName": TEXT}, is_open=True)
 _TEMPLATE = Record({"metadata": TEMPLATE_METADATA, "spec": ANYTHING}, ("spec",))
 _JOB_SPEC = Record(
     {
@@ -267,7 +301,9 @@ WORKLOADS: dict[str, Record] = {
             {
                 **_SET,
                 "ordinals": Record({"start": COUNT}),
-                "volumeClaimTemplates": ListOf(ANYTHING),
+                "volumeClaimTemplates": ListOf(
+                    Record({"metadata": Record({"name": NAME}, is_open=True), "spec": _CLAIM_SPEC}, is_open=True)
+                ),
                 **known(
                     "serviceName podManagementPolicy updateStrategy revisionHistoryLimit minReadySeconds"
                     " persistentVolumeClaimRetentionPolicy"
@@ -393,6 +429,28 @@ PRIORITY_CLASS = Record(
         **known("description preemptionPolicy"),
     },
     ("metadata", "value"),
+)
+NAMESPACE = Record({"apiVersion": FILLED, "kind": FILLED, "metadata": METADATA, **known("spec status")}, ("metadata",))
+SERVICE = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "spec": Record({"selector": TEXTS}, is_open=True),
+        **known("status"),
+    },
+    ("metadata",),
+)
+RUNTIME_CLASS = Record(
+    {
+        "apiVersion": FILLED,
+        "kind": FILLED,
+        "metadata": METADATA,
+        "handler": TEXT,
+        "overhead": Record({"podFixed": QUANTITIES}),
+        "scheduling": Record({"nodeSelector": LABELS, "tolerations": _TOLERATIONS}),
+    },
+    ("metadata",),
 )
 CLUSTER_POLICY = object_of(
     Record(

@@ -16,6 +16,8 @@ ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 HOSTNAME = "kubernetes.io/hostname"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NODE_NAME = ".metadata.name"
+"""The name of a node among its labels, for `matchFields`: no label begins with a dot."""
 NODE_POOL = "karpenter.sh/nodepool"
 
 ALIASES = {
@@ -49,6 +51,7 @@ class Requirement:
 
     `complement` False: one of `values` (none of them: the label must be absent). True: any value but `values`, and
     within the inclusive integer bounds when there are some; a value that is no integer is outside any bound.
+    `needs_label`: an intersection of which one side does not hold without the label, though the set alone would.
     """
 
     key: str
@@ -57,6 +60,7 @@ class Requirement:
     at_least: int | None = None
     at_most: int | None = None
     min_values: int | None = None
+    needs_label: bool = False
 
     @classmethod
     def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
@@ -74,6 +78,8 @@ class Requirement:
     @property
     def allows_absence(self) -> bool:
         """Whether a node without the label satisfies it (`NotIn`, `DoesNotExist`)."""
+        if self.needs_label:
+            return False
         if not self.complement:
             return not self.values
         return bool(self.values) and self.at_least is None and self.at_most is None
@@ -103,6 +109,14 @@ class Requirement:
 
     def intersect(self, other: "Requirement") -> "Requirement":
         """What satisfies both; the stricter `min_values` stays."""
+        found = self._both(other)
+        if found.allows_absence and not (self.allows_absence and other.allows_absence):
+            # Exists and NotIn, or sets that have no value in common: by its values alone it would be NotIn, or
+            # DoesNotExist, which a node without the label satisfies.
+            return replace(found, needs_label=True)
+        return found
+
+    def _both(self, other: "Requirement") -> "Requirement":
         low = max((b for b in (self.at_least, other.at_least) if b is not None), default=None)
         high = min((b for b in (self.at_most, other.at_most) if b is not None), default=None)
         least = max((m for m in (self.min_values, other.min_values) if m is not None), default=None)
@@ -118,9 +132,10 @@ class Requirement:
         Bounds become Gt and Lt, which every version of the CRD knows; Gte only where Gt would need a negative number.
         """
         values = tuple(sorted(self.values))
+        exists: list[tuple[str, tuple[str, ...]]] = [("Exists", ())] if self.needs_label else []
         if not self.complement:
-            return (("In" if values else "DoesNotExist", values),)
-        found: list[tuple[str, tuple[str, ...]]] = []
+            return (("In" if values else "DoesNotExist", values), *exists)
+        found = exists
         if self.at_least is not None:
             found.append(("Gt", (str(self.at_least - 1),)) if self.at_least > 0 else ("Gte", (str(self.at_least),)))
         if self.at_most is not None:
@@ -130,9 +145,10 @@ class Requirement:
         return tuple(found) or (("Exists", ()),)
 
     def __str__(self) -> str:
+        parts = [f"{self.key} Exists"] if self.needs_label else []
         if not self.complement:
-            return f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
-        parts = []
+            own = f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
+            return " and ".join([own, *parts])
         if self.at_least is not None:
             parts.append(f"{self.key} Gte {self.at_least}")
         if self.at_most is not None:
@@ -202,6 +218,11 @@ class Requirements(Mapping[str, Requirement]):
         """The same sets, for a caller that does not count distinct values."""
         return Requirements(replace(r, min_values=None) for r in self._by_key.values())
 
+    @property
+    def is_never(self) -> bool:
+        """Whether it is NEVER: nothing satisfies it."""
+        return "" in self._by_key
+
     def conflict(self, other: "Requirements") -> tuple[Requirement, Requirement] | None:
         """The first pair, by key, that has no value in common; None when there is none.
 
@@ -239,6 +260,27 @@ class Requirements(Mapping[str, Requirement]):
 
 
 ANYTHING = Requirements()
+NEVER = Requirements([Requirement.of("", "Exists")])
+"""What no node and no pod satisfies: no label has an empty key."""
+
+
+def all_of(requirements: Iterable[Requirement]) -> Requirements:
+    """What satisfies all of them; NEVER where two contradict each other.
+
+    A plain intersection of `In` and `NotIn` the same value would ask for the label's absence, which neither allows.
+    """
+    held: dict[str, Requirement] = {}
+    for requirement in requirements:
+        before = held.get(requirement.key)
+        if before is None:
+            held[requirement.key] = requirement
+            continue
+        both = before.intersect(requirement)
+        if both.is_empty and not (before.allows_absence and requirement.allows_absence):
+            return NEVER
+        held[requirement.key] = both
+    return Requirements(held.values())
+
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kerf.model.constraints import ANYTHING, Requirements, Toleration
+from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
 from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.quantities import NOTHING, PODS, Resources
+from kerf.model.topology import NO_AFFINITY, PodAffinity, TopologySpreadConstraint
+from kerf.model.volumes import NO_MOUNTS, ClaimTemplate, Mounts
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 READ_DOMAINS = frozenset(
@@ -24,6 +26,7 @@ READ_DOMAINS = frozenset(
     }
 )
 """Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
+_EVERY_ADDRESS = frozenset(("", "0.0.0.0"))
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
 
 
@@ -36,9 +39,12 @@ class HostPort:
     ip: str = ""
 
     def conflicts(self, other: "HostPort") -> bool:
-        """Whether both cannot be on one node; no address means every address."""
+        """Whether both cannot be on one node; no address means every address.
+
+        As kube-scheduler's HostPortInfo.CheckConflict, to which `::` is an address like others.
+        """
         return (self.port, self.protocol) == (other.port, other.protocol) and (
-            self.ip == other.ip or self.ip in ("", "0.0.0.0", "::") or other.ip in ("", "0.0.0.0", "::")
+            self.ip == other.ip or not _EVERY_ADDRESS.isdisjoint((self.ip, other.ip))
         )
 
 
@@ -63,6 +69,9 @@ class PodSpec:
     and not planned for. `claims` are names of PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
     `pod_requests` are those of the pod as a whole (`spec.resources`), which count in place of its containers' sums.
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
+    `claim_templates` are claims that are made for each of its pods. `mounts` is what all its volumes ask of a node; it
+    is empty until a decision has looked them up, which takes the place of `claims` and `claim_templates`.
+    `spread`, `pod_affinity` and `pod_anti_affinity` say where it runs in relation to other pods.
     """
 
     containers: tuple[Container, ...]
@@ -82,6 +91,12 @@ class PodSpec:
     active_deadline_s: int | None = None
     pod_requests: Resources = NOTHING
     workload_ref: str = ""
+    claim_templates: tuple[ClaimTemplate, ...] = ()
+    runtime_class: str = ""
+    mounts: Mounts = NO_MOUNTS
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    pod_affinity: PodAffinity = NO_AFFINITY
+    pod_anti_affinity: PodAffinity = NO_AFFINITY
 
     @cached_property
     def requests(self) -> Resources:
@@ -110,14 +125,62 @@ class PodSpec:
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """The node's ports that its containers take."""
-        return tuple(p for c in (*self.init_containers, *self.containers) for p in c.host_ports)
+        """The node's ports that it holds: an init container lets go of its own (kube-scheduler's GetHostPorts)."""
+        return tuple(port for container in self.lasting for port in container.host_ports)
 
     @cached_property
     def alternatives(self) -> tuple[Requirements, ...]:
-        """What it asks of a node's labels: one of these must hold; never empty."""
+        """What it asks of a node's labels: one of these must hold of a node that is there; never empty."""
+        return self._with(self.mounts.there)
+
+    @cached_property
+    def alternatives_new(self) -> tuple[Requirements, ...]:
+        """The same of a node to be bought, to which a local volume does not follow it."""
+        return self.alternatives if self.mounts.new == self.mounts.there else self._with(self.mounts.new)
+
+    @cached_property
+    def own_alternatives(self) -> tuple[Requirements, ...]:
+        """The same without its volumes."""
         terms = self.affinity or (ANYTHING,)
-        return tuple(self.node_selector.intersect(term) for term in terms)
+        return tuple(all_of((*self.node_selector.values(), *term.values())) for term in terms)
+
+    @cached_property
+    def required_spread(self) -> tuple[TopologySpreadConstraint, ...]:
+        """The spread constraints that keep a pod off a node, without the wishes."""
+        return tuple(constraint for constraint in self.spread if constraint.is_required)
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether it says anything at all of where other pods are, wishes included."""
+        return bool(self.spread) or self.pod_affinity != NO_AFFINITY or self.pod_anti_affinity != NO_AFFINITY
+
+    @cached_property
+    def is_related(self) -> bool:
+        """Whether where it may run, or others may beside it, depends on other pods; a wish is no such thing."""
+        return bool(self.required_spread or self.pod_affinity.required or self.pod_anti_affinity.required)
+
+    @cached_property
+    def selects_without_labels(self) -> bool:
+        """Whether one of these constraints may select a pod that has none of the labels which it reads."""
+        return any(selector.unsatisfied_by({}) is None for selector in self._selectors)
+
+    @property
+    def _selectors(self) -> tuple[Requirements, ...]:
+        terms = (*self.pod_affinity.required, *self.pod_anti_affinity.required)
+        return (*(constraint.selector for constraint in self.required_spread), *(term.selector for term in terms))
+
+    @cached_property
+    def label_keys_read(self) -> frozenset[str]:
+        """The labels of pods that these constraints read."""
+        read = [constraint.label_keys for constraint in self.required_spread]
+        read += [term.label_keys for term in (*self.pod_affinity.required, *self.pod_anti_affinity.required)]
+        return frozenset[str]().union(*read)
+
+    def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:
+        """Its own terms with one each of its volumes; in the order of its own."""
+        if terms == NO_MOUNTS.there:
+            return self.own_alternatives
+        return tuple(dict.fromkeys(own.intersect(term) for own in self.own_alternatives for term in terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +191,11 @@ class Owner:
     name: str
     uid: str = ""
     controller: "Owner | None" = None
+
+
+def is_daemon(owner: Owner | None) -> bool:
+    """Whether the owner of a pod is a DaemonSet or the kubelet itself."""
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 @dataclass(frozen=True)
@@ -203,7 +271,7 @@ class Pod:
     @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
-        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+        return is_daemon(self.owner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The cluster at one moment, and the events that change it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,11 +11,14 @@ from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
+from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod, PodDisruptionBudget
+from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
+from kerf.model.runtimeclasses import RuntimeClass
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.model.windows import CapacityWindow
 
 PLUGIN_NAMESPACES = (
@@ -103,6 +106,13 @@ Watched = (
     | PodTemplate
     | ProvisioningRequest
     | ClusterPolicy
+    | Namespace
+    | Service
+    | PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CSINode
+    | RuntimeClass
 )
 """Every kind of object that the state follows."""
 
@@ -135,6 +145,12 @@ def key_of(value: Watched) -> tuple[str, str]:
     return type(value).__name__, f"{namespace}/{value.name}" if namespace else value.name
 
 
+def _related(pods: Iterable[Pod]) -> tuple[PodSpec, ...]:
+    # By identity: decode interns specs, and hashing one is slow.
+    found = {id(pod.spec): pod.spec for pod in pods if pod.spec.is_related and not pod.is_ended}
+    return tuple(found.values())
+
+
 @dataclass(frozen=True, repr=False)
 class ClusterNode(Large):
     """A node with its claim, either of which may be missing, the pods on it, and its cards with what is used of them.
@@ -164,6 +180,12 @@ class ClusterNode(Large):
         held = self.node.labels if self.node is not None else {}
         return held if self.is_registered or self.claim is None else {**held, **self.claim.labels}
 
+    @cached_property
+    def related(self) -> tuple[PodSpec, ...]:
+        """The specs of pods here whose place depends on other pods, each once. A node stays the same in many snapshots,
+        and each of them asks."""
+        return _related(self.pods)
+
     @property
     def is_registered(self) -> bool:
         """Whether the node bears labels and taints as its claim promises: it does once it is adopted."""
@@ -189,7 +211,11 @@ class ClusterSnapshot(Large):
     `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of
     groups, or that take the room of a request, for which no plan is made: they have a place, have ended well, or no
     scheduler has refused them yet. `version` is that of the state it was taken of, 0 without one; no decision reads it.
-    `evidence` is what says which device plugins run, beside `config_maps`.
+    `evidence` is what says which device plugins run, beside `config_maps`. `namespaces` has the labels of each; one
+    that is not there has the label of its name alone. `volumes` and all that is named like them are what the claims of
+    pods lead to; claims are by `namespace/name`, all else by name. `assume_node_classes`: the input may lack whole
+    kinds, and of NodeClasses, volumes, StorageClasses and RuntimeClasses one that is missing is taken for there, asking
+    nothing, where it has none of that kind.
     """
 
     taken_at_s: float
@@ -212,6 +238,20 @@ class ClusterSnapshot(Large):
     assume_node_classes: bool = True
     evidence: PluginEvidence = NO_EVIDENCE
     version: int = field(default=0, compare=False)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    services: tuple[Service, ...] = ()
+    volume_claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict, hash=False)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict, hash=False)
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict, hash=False)
+    csi_nodes: Mapping[str, CSINode] = field(default_factory=dict, hash=False)
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def related(self) -> tuple[PodSpec, ...]:
+        """The specs of waiting and running pods whose place depends on other pods, each once. Linear in pods."""
+        found = {id(spec): spec for node in self.nodes for spec in node.related}
+        found.update((id(spec), spec) for spec in _related(self.pending))
+        return tuple(found.values())
 
     def pool(self, name: str) -> NodePool | None:
         """The pool of that name; None when there is none."""

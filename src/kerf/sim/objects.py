@@ -31,7 +31,9 @@ _CLUSTER_WIDE = frozenset(
         "PersistentVolume",
         "PriorityClass",
         "ResourceSlice",
+        "RuntimeClass",
         "StorageClass",
+        "VolumeAttachment",
     }
 )
 

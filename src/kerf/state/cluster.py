@@ -14,6 +14,7 @@ from kerf.errors import DecodeError
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import group_of
 from kerf.model.instancetypes import NodeOverlay
+from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
@@ -21,6 +22,7 @@ from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
 from kerf.model.promises import moved
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest, consumed_request
 from kerf.model.quantities import Resources
+from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import (
     PLUGIN_NAMESPACES,
     ClusterNode,
@@ -33,6 +35,7 @@ from kerf.model.snapshot import (
     Upserted,
     key_of,
 )
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.model.windows import WINDOW_LABEL, CapacityWindow
 from kerf.sharing.family import Family, Occupant
 from kerf.sharing.gathering import Gathered
@@ -287,7 +290,7 @@ class ClusterState(Objects):
             pending=pending,
             overlays=self._all(NodeOverlay),
             node_classes=self.node_classes(),
-            daemon_sets=self._all(DaemonSet),
+            daemon_sets=self._daemon_sets(),
             disruption_budgets=self._all(PodDisruptionBudget),
             config_maps=self._all(ConfigMap),
             quotas=tuple(replace(q, used=self._used_in(q.namespace, again)) for q in self._all(ResourceQuota)),
@@ -301,7 +304,21 @@ class ClusterState(Objects):
             assume_node_classes=self.assumes_node_classes,
             evidence=self._evidence,
             version=self.version,
+            namespaces={name: each.labels for name, each in self._named(Namespace).items()},
+            services=self._all(Service),
+            volume_claims=self._named(PersistentVolumeClaim),
+            volumes=self._named(PersistentVolume),
+            storage_classes=self._named(StorageClass),
+            csi_nodes=self._named(CSINode),
+            runtime_classes=self._named(RuntimeClass),
         )
+
+    def _daemon_sets(self) -> tuple[DaemonSet, ...]:
+        """All DaemonSets, their pods as the RuntimeClass that they name is written into them."""
+        classes, held = self._named(RuntimeClass), self._all(DaemonSet)
+        if not any(each.pod.spec.runtime_class in classes for each in held):
+            return held
+        return tuple(_of_class(each, classes.get(each.pod.spec.runtime_class)) for each in held)
 
     def _nodes_without(self, again: Collection[str]) -> tuple[ClusterNode, ...]:
         """All nodes as they would be without the bookings of these pods."""
@@ -367,6 +384,14 @@ class ClusterState(Objects):
             if not without:
                 self._used[namespace] = used
         return used
+
+
+def _of_class(daemon_set: DaemonSet, runtime_class: RuntimeClass | None) -> DaemonSet:
+    if runtime_class is None:
+        return daemon_set
+    spec = runtime_class.admitted(daemon_set.pod.spec)
+    # Most classes only name a handler; what has not changed stays the same object from snapshot to snapshot.
+    return daemon_set if spec == daemon_set.pod.spec else replace(daemon_set, pod=replace(daemon_set.pod, spec=spec))
 
 
 def _is_same(before: Any, after: Any) -> bool:

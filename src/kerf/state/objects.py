@@ -1,5 +1,6 @@
 """The objects of the cluster by kind and name, as they were told last."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from kerf.model.cronjobs import CronJob
@@ -33,6 +34,10 @@ class Objects:
     def _all(self, kind: type[_Value]) -> tuple[_Value, ...]:
         """All objects of a class, by key."""
         return self._shelf(kind.__name__).values()
+
+    def _named(self, kind: type[_Value]) -> Mapping[str, _Value]:
+        """All objects of a class by key, in that order; the same mapping until one of them changes."""
+        return self._shelf(kind.__name__).by_key()
 
     def _found(self, kind: type[_Value], key: str) -> _Value | None:
         found: _Value | None = self._shelf(kind.__name__).held.get(key)

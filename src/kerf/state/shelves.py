@@ -5,7 +5,8 @@ A list of a hundred thousand keys is sorted once; after that each change finds i
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from kerf.model.quantities import NODES, Resources
@@ -20,13 +21,14 @@ class Shelf(Generic[_Value]):
         self.held: dict[str, _Value] = {}
         self._keys: list[str] | None = None
         self._values: tuple[_Value, ...] | None = None
+        self._named: Mapping[str, _Value] | None = None
 
     def put(self, key: str, value: _Value | None) -> _Value | None:
         """Hold `value` under `key`, or nothing for None; returns what was held before."""
         before = self.held.get(key)
         if value is None and before is None:
             return None
-        self._values = None
+        self._values = self._named = None
         if value is None:
             del self.held[key]
             if self._keys is not None:
@@ -48,6 +50,12 @@ class Shelf(Generic[_Value]):
         if self._values is None:
             self._values = tuple(self.held[key] for key in self.keys())
         return self._values
+
+    def by_key(self) -> Mapping[str, _Value]:
+        """All objects with their keys, in the order of these; frozen as it is now."""
+        if self._named is None:
+            self._named = MappingProxyType({key: self.held[key] for key in self.keys()})
+        return self._named
 
     def within(self, prefix: str) -> Iterator[_Value]:
         """Those whose keys begin with `prefix`, by key."""

@@ -98,7 +98,7 @@ def test_a_vendor_that_is_not_there_is_not_asked() -> None:
     server = Busy(groups=(*GROUPS, "karpenter.k8s.aws"))
     server.read()
 
-    assert [["ec2nodeclasses"] * 2] == [[plural for plural, _ in server.asked if "classes" in plural]]
+    assert [["ec2nodeclasses"] * 2] == [[plural for plural, _ in server.asked if "nodeclasses" in plural]]
 
 
 @pytest.mark.parametrize(

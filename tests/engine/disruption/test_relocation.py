@@ -4,10 +4,12 @@ from typing import Any
 
 from kerf.engine.disruption.relocation import Relocation, relocation
 from kerf.engine.world import World
+from kerf.model.constraints import HOSTNAME, ZONE, Requirements
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Upserted
+from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_pod
@@ -59,6 +61,28 @@ def test_a_slice_moves_to_the_fullest_card() -> None:
     pods = [on(name, name, cpu=1, gpumem=2000, annotations=records[name], uid=name, **HAMI) for name in ("c", "x")]
 
     assert [("default/c", "x")] == moves(nodes, pods, "c")
+
+
+def test_a_move_that_breaks_anti_affinity_is_none() -> None:
+    """Of two replicas that stay apart the one on `a` may go to `c`, and not to `b`, where the other is."""
+    term = PodAffinityTerm(HOSTNAME, Requirements.of_labels({"app": "web"}))
+    apart: dict[str, Any] = {"labels": {"app": "web"}, "pod_anti_affinity": PodAffinity((term,))}
+    pods = [on("a", "one", cpu=1, **apart), on("b", "two", cpu=1, **apart)]
+
+    assert moves([ours("a"), ours("b")], pods, "a") is None
+    assert [("default/one", "c")] == moves([ours("a"), ours("b"), ours("c")], pods, "a")
+
+
+def test_a_move_that_breaks_a_spread_is_none() -> None:
+    """With `a` gone zone 1 is no domain any more, so both may be in zone 2; while `c` is there it has the place."""
+    spread = TopologySpreadConstraint(ZONE, 1, Requirements.of_labels({"app": "web"}))
+    even: dict[str, Any] = {"labels": {"app": "web"}, "spread": (spread,)}
+    zones = {name: ours(name, labels={ZONE: zone}) for name, zone in (("a", "1"), ("b", "2"), ("c", "1"))}
+    pods = [on("a", "one", cpu=1, **even), on("b", "two", cpu=1, **even)]
+
+    assert [("default/one", "b")] == moves([zones["a"], zones["b"]], pods, "a")
+    assert [("default/one", "c")] == moves(list(zones.values()), pods, "a")
+    assert moves(list(zones.values()), [*pods, on("c", "full", cpu=4)], "a") is None
 
 
 def test_room_that_a_pod_leaves_is_found() -> None:

@@ -113,8 +113,9 @@ def test_model_and_engine_declare_causes() -> None:
     found = {kind.__module__.removeprefix("kerf.") for kind in causes()}
 
     of_engine = {"engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"}
-    of_model = {"model.causes", "model.groups", "model.market", "model.rejections", "model.windows"}
-    assert of_model | of_engine == found
+    of_model = {"model.causes", "model.groups", "model.market", "model.rejections", "model.topology", "model.windows"}
+    of_lookups = {"model.runtimeclasses", "model.volumecauses"}
+    assert of_model | of_lookups | of_engine == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 
 

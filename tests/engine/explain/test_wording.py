@@ -6,9 +6,11 @@ import pytest
 
 from kerf.engine.explain.causes import counted
 from kerf.engine.explain.launches import asked
+from kerf.model.constraints import ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering, OfferingKey
 from kerf.model.market import SoldOut
 from kerf.model.pods import Owner
+from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.registry import FAMILIES, family_named
 from kerf.testing.builders import NOON_S, a_market, a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, M5, a_hami_pool, planned, shape_of, some
@@ -80,8 +82,14 @@ def test_an_estimated_price_is_called_so() -> None:
 
 def test_an_ignored_constraint_is_noted() -> None:
     """What is not planned for is said."""
-    pods = [a_pod(cpu=1, not_planned=("topologySpreadConstraints",))]
+    wish = PodAffinity(preferred=((1, PodAffinityTerm(ZONE, Requirements())),))
+    pods = [a_pod("a", cpu=1, spread=(TopologySpreadConstraint(ZONE, 1, Requirements()),))]
+    pods += [a_pod("b", cpu=1, not_planned=("resourceClaims",), pod_affinity=wish)]
 
     notes = planned(pods, [a_pool()], [M5, G5_2X]).notes
 
-    assert "1 pod with topologySpreadConstraints: this version plans as if it were not there" in notes
+    assert {
+        "1 pod with topologySpreadConstraints: this version plans new nodes as if it were not there",
+        "1 pod with podAffinity as a preference: this version plans as if it were not there",
+        "1 pod with resourceClaims: this version plans as if it were not there",
+    } <= {*notes}

@@ -11,6 +11,7 @@ from kerf.engine.place.target import Room
 from kerf.model.causes import Name, NothingOffered, TargetKind, TargetName
 from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
 from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import Container, HostPort, PodSpec
 from kerf.testing.builders import a_pod, a_pool, resources
 from tests.engine.worlds import (
     G5,
@@ -101,6 +102,21 @@ def test_a_host_port_is_taken_once() -> None:
     assert isinstance(second, Misfit)
     assert (Stage.RESOURCES, "host port 8080/TCP is taken") == (second.stage, misfit_reason(second))
     assert isinstance(other, Placed)
+
+
+@pytest.mark.parametrize("ip, fits", [("", False), ("0.0.0.0", False), ("127.0.0.1", False), ("::", True)])
+def test_no_address_of_a_host_port_means_every_address(ip: str, fits: bool) -> None:
+    """HostPortInfo.CheckConflict: `::` is an address like others, and is not 127.0.0.1."""
+    assert fits is not HostPort(80, ip="127.0.0.1").conflicts(HostPort(80, ip=ip))
+
+
+def test_an_init_container_lets_go_of_its_port() -> None:
+    """GetHostPorts: what a sidecar takes stays taken."""
+    first = Container("first", host_ports=(HostPort(80),))
+    spec = PodSpec((Container("main"),), init_containers=(first, replace(first, is_sidecar=True)))
+
+    assert (HostPort(80),) == spec.host_ports
+    assert () == replace(spec, init_containers=(first,)).host_ports
 
 
 def test_a_label_that_no_node_gets_is_named() -> None:

@@ -2,7 +2,7 @@
 
 import random
 
-from kerf.engine.place.shapes import Shape, group, natural, queue_order
+from kerf.engine.place.shapes import Readings, Shape, group, natural, queue_order
 from kerf.testing.builders import NOON_S, a_pod, resources
 from tests.engine.worlds import some
 
@@ -54,7 +54,7 @@ def test_namespaces_count_where_a_quota_does() -> None:
     pods = [a_pod("a", namespace="one"), a_pod("b", namespace="two")]
 
     assert [["a", "b"]] == keys(group(pods))
-    assert [["a"], ["b"]] == keys(group(pods, frozenset({"one"})))
+    assert [["a"], ["b"]] == keys(group(pods, Readings(frozenset({"one"}))))
 
 
 def test_the_queue_is_by_priority_then_age_then_name() -> None:

@@ -123,11 +123,14 @@ def test_a_selector_that_does_not_select_the_template_makes_the_pods_invalid() -
     assert "the selector of its Deployment does not select its labels" == pod.invalid
 
 
-def test_claim_templates_are_named_as_not_planned() -> None:
-    """Their volumes' zones are not looked at."""
-    (pod,) = expand(decoded(workload("StatefulSet", "volumeClaimTemplates: [{}]")))
+def test_claim_templates_name_a_claim_for_each_pod() -> None:
+    """`<template>-<pod>`, of the class that the template names; one without a name makes none."""
+    template = "{metadata: {name: data}, spec: {storageClassName: fast}}"
+    (pod,) = expand(decoded(workload("StatefulSet", f"volumeClaimTemplates: [{template}, {{}}]")))
 
-    assert ("volumeClaimTemplates",) == pod.spec.not_planned
+    (claim,) = pod.spec.claim_templates
+    assert (f"data-{pod.name}", "fast") == (claim.claim_of(pod.name), claim.storage_class)
+    assert () == pod.spec.not_planned
 
 
 def test_errors_in_a_template_name_the_whole_path() -> None:

@@ -162,10 +162,10 @@ def test_an_expectation_keeps_how_it_is_written(tmp_path: Path) -> None:
 
 def test_kinds_that_are_not_read_are_left_out(tmp_path: Path) -> None:
     """As by `kerf plan`: said, and no error."""
-    service = "  objects: [{apiVersion: v1, kind: Service, metadata: {name: web}}]\n"
-    scenario = read(tmp_path, service)
+    secret = "  objects: [{apiVersion: v1, kind: Secret, metadata: {name: web}}]\n"
+    scenario = read(tmp_path, secret)
 
-    assert ((), ("kinds that Kerf does not read, left out: 1 Service",)) == (scenario.objects, scenario.warnings)
+    assert ((), ("kinds that Kerf does not read, left out: 1 Secret",)) == (scenario.objects, scenario.warnings)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ NODE_TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
         (
             {},
             affinity("matchFields", {"key": "metadata.name", "operator": "In", "values": ["other"]}),
-            "1 node(s) didn't match Pod's node affinity/selector",
+            "1 node(s) didn't satisfy plugin(s) [NodeAffinity]",
         ),
     ],
 )

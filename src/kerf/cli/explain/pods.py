@@ -1,6 +1,7 @@
 """Pods and the workloads that make them: where each goes, or why it has no place."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from kerf.cli.cards import Card, cards_of
@@ -11,6 +12,7 @@ from kerf.cli.render import counted, patch_command, table
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.causes import misfit_text, missing_text
+from kerf.engine.explain.volumes import claim_lines
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
@@ -88,6 +90,16 @@ def explain_pods(keys: Iterable[str], answers: PodAnswers) -> list[Explanation]:
 
 
 def _pod(pod: Pod, answers: PodAnswers) -> Explanation:
+    """Its verdict, then what its volumes are; nothing of those where it has none."""
+    found, claims = _verdict(pod, answers), claim_lines(pod, answers.read.snapshot)
+    if not claims:
+        return found
+    return replace(
+        found, data={**found.data, "claims": claims}, lines=(*found.lines, *(f"  {each}" for each in claims))
+    )
+
+
+def _verdict(pod: Pod, answers: PodAnswers) -> Explanation:
     verdict = answers.verdict(pod)
     data: Json = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "verdict": verdict}
     title = f"Pod {pod.key}"

@@ -442,6 +442,13 @@ def _snapshot(
         decoded.pod_templates,
         decoded.provisioning_requests,
         decoded.cron_jobs,
+        decoded.namespaces,
+        decoded.services,
+        decoded.volume_claims,
+        decoded.volumes,
+        decoded.storage_classes,
+        decoded.csi_nodes,
+        decoded.runtime_classes,
         claims,
         pods,
     ):

@@ -1,8 +1,8 @@
 """The objects of a live cluster as documents, so that every command reads a cluster exactly as it reads a dump of it.
 
-Twenty kinds are read one after the other while the cluster goes on: a claim read after its node would name a node that
-nobody has seen, and a node would be planned twice. So all kinds are asked for as they were at one version, the one of
-the first answer, which is one moment because a server has one count of versions for all its objects.
+Some thirty kinds are read one after the other while the cluster goes on: a claim read after its node would name a node
+that nobody has seen, and a node would be planned twice. So all kinds are asked for as they were at one version, the one
+of the first answer, which is one moment because a server has one count of versions for all its objects.
 
 An ordinary reader of a cluster may not see everything. What a plan cannot do without is an error that names the missing
 permission; what only refines it is left out with a note.
@@ -42,6 +42,7 @@ from kerf.kube.resources import (
     REPLICA_SETS,
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
+    SURROUNDINGS,
     VOLCANO_POD_GROUPS,
     WORKLOADS,
     Access,
@@ -70,6 +71,7 @@ _REFINING = tuple(
         CRON_JOBS,
         DISRUPTION_BUDGETS,
         RESOURCE_QUOTAS,
+        *SURROUNDINGS,
     )
 )
 _OF_OTHERS = tuple(

@@ -150,7 +150,7 @@ class Filler:
             shape, kind = self.shapes[number], self._kinds[number]
             amounts = tuple(shape.counted(target.uncounted).items())
             asks = self.holding.asks_devices(kind, shape, offered)
-            is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives[0])
+            is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives_new[0])
             self._recipes[key] = _Recipe(kind, amounts, asks, is_plain)
         return self._recipes[key]
 
@@ -209,7 +209,7 @@ class _Fill:
         """As many pods of the shape as labels, ports and cards allow, of so many that have the amounts."""
         shape, holding = self._filler.shapes[number], self._filler.holding
         requirements, ports = self._requirements, shape.spec.host_ports
-        if shape.spec.alternatives[0]:
+        if shape.spec.alternatives_new[0]:
             narrower = narrowed(self._offered.target, self._room(), shape)
             if isinstance(narrower, Misfit) or self._offered.offering_for(narrower) is None:
                 return

@@ -407,5 +407,5 @@ def _narrows(filler: Filler, numbers: Sequence[int]) -> bool:
     return any(
         ZONE in alternative or CAPACITY_TYPE in alternative
         for n in numbers
-        for alternative in filler.shapes[n].spec.alternatives
+        for alternative in filler.shapes[n].spec.alternatives_new
     )

@@ -69,7 +69,9 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World, freed: Mappi
     if not options or not shapes:
         return Relabelling(left=tuple(shapes))
     filler = Filler(shapes, Holding(option.offered for option in options))
-    queues = [list(shape.pods) for shape in shapes]
+    # Labels change what a node holds, and not whom it is near to: pods to which that matters are left as they are.
+    bound = [trial.ledger.concerns(shape) for shape in shapes]
+    queues = [[] if is_bound else list(shape.pods) for shape, is_bound in zip(shapes, bound, strict=True)]
     relabels: list[Repartition] = []
     placements: list[NodePlacement] = []
     while True:
@@ -83,7 +85,8 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World, freed: Mappi
             relabels.append(relabel)
         placements.extend(NodePlacement(placed, relabel.node) for placed in relabel.pods)
         options = [other for other in options if other.spot is not option.spot]
-    return Relabelling(tuple(relabels), tuple(placements), tuple(Shape(tuple(queue)) for queue in queues if queue))
+    waiting = (shape.pods if is_bound else queue for shape, is_bound, queue in zip(shapes, bound, queues, strict=True))
+    return Relabelling(tuple(relabels), tuple(placements), tuple(Shape(tuple(left)) for left in waiting if left))
 
 
 def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> Load | None:

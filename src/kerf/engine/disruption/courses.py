@@ -36,9 +36,9 @@ class Course:
         self._rest = first
         heap: list[Offer] = []
         after: dict[int, Room] = {}
-        for offer in self._more(pods, heap, after, -1):
+        for offer, pod in zip(self._more(pods, heap, after, -1), shape.pods, strict=False):
             self._steps.append((offer, trial.rooms[offer[1]]))
-            trial.occupy(offer[1], offer[2].room)
+            trial.occupy(offer[1], offer[2].room, pod)
         self.landed = Counter(offer[1] for offer, _ in self._steps)
         """How many of the pods each spot got."""
         if after:

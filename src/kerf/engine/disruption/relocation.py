@@ -1,6 +1,6 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from kerf.engine.disruption.candidates import Candidate
@@ -8,9 +8,12 @@ from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.lastword import heeded, unmovable
-from kerf.engine.place.shapes import Kinds, Shape, group
+from kerf.engine.mounting import mounted
+from kerf.engine.place.shapes import Kinds, Readings, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
+from kerf.engine.place.volumes import Volumes
 from kerf.engine.world import World
+from kerf.model.causes import Cause
 from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import PENDING, Pod
@@ -29,15 +32,23 @@ class Relocation:
     def __init__(self, world: World) -> None:
         snapshot = world.snapshot
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
-        self._trial = Trial(staying, world.market)
+        # Pods on the others count for spread and affinity.
+        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes}
+        self._trial = Trial(snapshot, world.market, leaving, world.volumes)
+        self._readings = Readings.of(snapshot)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
         # A group that is not there, or makes no sense, needs no room.
         out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
         waiting = waiting_pods(staying, world.supply, self._trial, out)
         _, pods = heeded(waiting.pods, staying)
-        self._waiting = [Course(self._trial, shape, len(shape)) for shape in group(pods)]
-        quota_namespaces = frozenset(quota.namespace for quota in snapshot.quotas)
-        self._kinds = Kinds(quota_namespaces)
+        # Those that run count as users of their volumes, also on nodes that take no others.
+        self._volumes = world.volumes
+        _, pods = mounted(pods, self._volumes)
+        shapes = group(pods, self._readings)
+        # Those first whose places depend on others: they keep them, and the courses begin with what they leave.
+        self._landed = self._placed([shape for shape in shapes if self._is_bound(shape)])
+        self._waiting = [Course(self._trial, shape, len(shape)) for shape in shapes if not self._is_bound(shape)]
+        self._kinds = Kinds(self._readings)
         self._unmovable = unmovable(snapshot)
         self._standing: dict[Hashable, Course] = {}
         self._has_room: dict[Resources, bool] = {}
@@ -47,19 +58,55 @@ class Relocation:
         if self._unmovable and not self._unmovable.isdisjoint(map(workload_of, candidate.pods)):
             return None
         closed = self._numbers.get(candidate.node.name, -1)
+        if closed in self._landed:
+            return None
         rooms = self._without(closed)
         # With all rooms as they stand, a look at cpu and memory settles most cases: most nodes are full.
         if not rooms and not all(self._is_room_for(pod.spec.requests) for pod in candidate.pods):
             return None
-        moved: dict[str, NodePlacement] = {}
-        for shape in group(unbound(pod) for pod in candidate.pods):
+        pods = moved(candidate.pods, self._volumes)
+        if pods is None:
+            return None
+        shapes = group(pods, self._readings)
+        if any(map(self._is_bound, shapes)):
+            return self._one_by_one(candidate, shapes, rooms)
+        places: dict[str, NodePlacement] = {}
+        for shape in shapes:
             taken, rooms = self._standing_of(shape).further(len(shape), rooms, closed)
             if len(taken) < len(shape):
                 return None
             for pod, (_, number, placed) in zip(shape.pods, taken, strict=True):
                 name = self._trial.spots[number].cluster_node.name
-                moved[pod.key] = NodePlacement(placed_pod(pod, placed), name)
-        return tuple(moved[key] for key in sorted(moved))
+                places[pod.key] = NodePlacement(placed_pod(pod, placed), name)
+        return tuple(places[key] for key in sorted(places))
+
+    def _is_bound(self, shape: Shape) -> bool:
+        return self._trial.ledger.concerns(shape)
+
+    def _placed(self, shapes: Sequence[Shape]) -> frozenset[int]:
+        """Place waiting pods to which others matter; the spots that they got."""
+        mark = self._trial.mark()
+        for shape in shapes:
+            self._trial.place(shape)
+        return frozenset(self._trial.changed_since(mark))
+
+    def _one_by_one(
+        self, candidate: Candidate, shapes: Sequence[Shape], rooms: Rooms
+    ) -> tuple[NodePlacement, ...] | None:
+        """The places of pods to which others matter, as they are once the node has gone with its domains."""
+        trial, mark = self._trial, self._trial.mark()
+        for index, room in rooms.items():
+            trial.occupy(index, room)
+        trial.remove(candidate.cluster_node)
+        places: dict[str, NodePlacement] = {}
+        for shape in shapes:
+            placed, left = trial.place(shape, candidate.node.name)
+            if left:
+                places.clear()
+                break
+            places.update(placed)
+        trial.undo_to(mark)
+        return tuple(places[key] for key in sorted(places)) if places else None
 
     def _without(self, closed: int) -> Rooms:
         """The rooms that differ where the pods that wait do not go to the spot."""
@@ -88,7 +135,7 @@ def relocation(world: World, candidate: Candidate) -> tuple[NodePlacement, ...] 
     return Relocation(world).of(candidate)
 
 
-def still_fit(moved: Iterable[NodePlacement], pods: Iterable[Pod], before: ClusterSnapshot, present: World) -> bool:
+def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: ClusterSnapshot, present: World) -> bool:
     """Whether the pods of a node still find the places that were found for them: each of them on the node named there.
 
     A node that is the same object as before has not changed and is not asked. Pods that began to wait since then count
@@ -96,24 +143,35 @@ def still_fit(moved: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
     on nodes that have changed.
     """
     snapshot = present.snapshot
-    places = {placement.pod.pod: placement.node for placement in moved}
+    places = {placement.pod.pod: placement.node for placement in found}
     planned: dict[str, list[Pod]] = {}
+    homes = set[str]()
     for pod in pods:
+        homes.add(pod.node_name)
         node = snapshot.node(places.get(pod.key, ""))
         if node is None or not may_receive(node, snapshot):
             return False
         if node is not before.node(node.name):
-            planned.setdefault(node.name, []).append(unbound(pod))
+            planned.setdefault(node.name, []).append(pod)
     if not planned:
         return True
-    changed = tuple(node for node in map(snapshot.node, sorted(planned)) if node is not None)
-    trial = Trial(replace(snapshot, nodes=changed), present.market)
-    return all(not _left(trial, node, planned[node]) for node in sorted(planned))
+    others = frozenset(node.name for node in snapshot.nodes) - planned.keys()
+    trial = Trial(snapshot, present.market, others, present.volumes)
+    for leaving in sorted(homes):
+        node = snapshot.node(leaving)
+        if node is not None:
+            trial.remove(node)
+    readings = Readings.of(snapshot)
+    for name in sorted(planned):
+        held = moved(planned[name], present.volumes)
+        if held is None or _left(trial, name, group(held, readings)):
+            return False
+    return True
 
 
-def _left(trial: Trial, node: str, pods: Iterable[Pod]) -> bool:
+def _left(trial: Trial, node: str, shapes: Iterable[Shape]) -> bool:
     """Whether some of the pods find no place on the node; those before keep theirs."""
-    return any(trial.place(shape, among=lambda spot: spot.cluster_node.name == node)[1] for shape in group(pods))
+    return any(trial.place(shape, among=lambda spot: spot.cluster_node.name == node)[1] for shape in shapes)
 
 
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
@@ -127,6 +185,17 @@ def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     if node.claim is None or pool is None or pool.disruption.consolidate_after_s is None:
         return True
     return node.claim.is_true(CONSOLIDATABLE)
+
+
+def moved(pods: Iterable[Pod], volumes: Volumes) -> list[Pod] | None:
+    """The pods as they will be made again, with what their volumes ask; None where those of one let it run nowhere."""
+    found: list[Pod] = []
+    for pod in pods:
+        held = volumes.followed(unbound(pod), is_moved=True)
+        if isinstance(held, Cause):
+            return None
+        found.append(held)
+    return found
 
 
 def unbound(pod: Pod) -> Pod:

@@ -7,7 +7,8 @@ is a mistake, and a test finds it.
 from collections.abc import Sequence
 from functools import singledispatch
 
-from kerf.engine.explain import sharing
+from kerf.engine.explain import relations, sharing
+from kerf.engine.explain.volumes import volume_text
 from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
@@ -72,7 +73,7 @@ def cause_text(cause: Cause) -> str:
 @singledispatch
 def words(cause: Cause) -> str:
     """What `cause_text` makes one line of; a module registers here the words of its own causes."""
-    return sharing.reason(cause)
+    return volume_text(cause) or relations.reason(cause)
 
 
 @words.register

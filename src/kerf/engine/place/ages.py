@@ -30,7 +30,9 @@ class Peers:
         if pod.is_opportunistic or group_of(pod) is not None:
             return None
         window = pod.labels.get(WINDOW_LABEL, ""), pod.annotations.get(ADMITTED, "")
-        return self._kinds.of(pod), pod.namespace, pod.queue_priority, window
+        # Beside others the places are not equal for pods of other labels.
+        labels = tuple(sorted(pod.labels.items())) if pod.spec.is_related else ()
+        return self._kinds.of(pod), pod.namespace, pod.queue_priority, window, labels
 
 
 def is_of_ages(pods: Iterable[Pod], one_age_s: float) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kerf.engine.place.devices import never_shown, place_on_devices
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
+from kerf.engine.place.topology import Around
 from kerf.model.causes import (
     HostPortTaken,
     Insufficient,
@@ -20,6 +21,7 @@ from kerf.model.causes import (
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     HOSTNAME,
+    NODE_NAME,
     WELL_KNOWN,
     ZONE,
     Requirement,
@@ -29,6 +31,11 @@ from kerf.model.constraints import (
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import NOTHING
+from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere
+from kerf.model.volumes import NO_MOUNTS
+
+_NAMES = (HOSTNAME, NODE_NAME)
+"""Keys by which pods ask for a node by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +65,13 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     """
     misfit: Misfit | None = None
     unsold: Requirements | None = None
-    for alternative in shape.spec.alternatives:
+    for alternative in shape.spec.alternatives_new if target.is_open else shape.spec.alternatives:
         if not alternative:
             return room.requirements
         clash = _clash(target, room, alternative)
         if clash is None:
             # A node to be has a name of its own: which names it must not have is no requirement of a claim.
-            asked = alternative.without((HOSTNAME,)) if HOSTNAME in alternative else alternative
+            asked = alternative.without(_NAMES) if any(name in alternative for name in _NAMES) else alternative
             agreed = room.requirements.intersect(asked) if target.is_open else room.requirements
             if _is_sold(target, agreed):
                 return agreed
@@ -73,7 +80,19 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     if unsold is not None:
         return unsold
     assert misfit is not None
-    return misfit
+    return misfit if shape.spec.mounts == NO_MOUNTS else _of_volumes(target, room, shape, misfit)
+
+
+def _of_volumes(target: Target, room: Room, shape: Shape, misfit: Misfit) -> Misfit:
+    """The same misfit, as that of the pod's volumes where nothing else it asks for stands in the way."""
+    cause = misfit.cause
+    if not isinstance(cause, LabelMismatch):
+        return misfit
+    own = (_clash(target, room, each) for each in shape.spec.own_alternatives)
+    if any(clash is None for clash in own):
+        elsewhere = VolumeElsewhere(cause.asked, cause.held, cause.owner) if cause.asked.key else NoVolumeHere()
+        return replace(misfit, cause=elsewhere)
+    return next(clash for each in shape.spec.own_alternatives if (clash := _clash(target, room, each)) is not None)
 
 
 def _is_sold(target: Target, asked: Requirements) -> bool:
@@ -85,12 +104,14 @@ def _is_sold(target: Target, asked: Requirements) -> bool:
 
 def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
     if not target.is_open:
-        missing = asked.unsatisfied_by(target.labels)
+        held = {**target.labels, NODE_NAME: target.name.name} if NODE_NAME in asked else target.labels
+        missing = asked.unsatisfied_by(held)
         return None if missing is None else _requirement_misfit(target, missing)
-    # A node to be gets a name nobody can ask for yet; buying for such a pod would never end.
-    named = asked.get(HOSTNAME)
-    if named is not None and not named.complement:
-        return _requirement_misfit(target, named)
+    # A node to be gets a name that no pod can ask for yet; buying for such a pod would never end.
+    for name in _NAMES:
+        named = asked.get(name)
+        if named is not None and not named.complement:
+            return _requirement_misfit(target, named)
     undefined = asked.undefined(target.requirements, WELL_KNOWN)
     if undefined is not None:
         return _requirement_misfit(target, undefined)
@@ -100,7 +121,10 @@ def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
 
 def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
     owner = TargetName(TargetKind.NODE_POOL, Name(target.pool)) if target.is_open and target.pool else target.name
-    cause = LabelMismatch(asked, target.requirements.get(asked.key), owner)
+    held = target.requirements.get(asked.key)
+    if asked.key == NODE_NAME and not target.is_open:
+        held = Requirement.of(NODE_NAME, "In", (target.name.name,))
+    cause = LabelMismatch(asked, held, owner)
     return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=1)
 
 
@@ -120,6 +144,24 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     return never_shown(target, shape, lacking) or _insufficient(target, room, shape, lacking)
 
 
+def check_volumes(target: Target, room: Room, shape: Shape) -> Misfit | None:
+    """Whether CSI drivers can attach the pod's volumes beside those that are there; None when they can.
+
+    As nodevolumelimits: a volume that is attached already counts once, and a driver without a limit has none.
+    """
+    mounts = shape.spec.mounts
+    if not mounts.is_attaching:
+        return None
+    after = room.attached.plus(mounts)
+    for driver in sorted({*dict(mounts.own), *(name for name, _ in mounts.shared)}):
+        limit, count = target.volume_limits.get(driver), after.count(driver)
+        before = room.attached.count(driver)
+        if limit is not None and count > limit and count > before:
+            cause = TooManyVolumes(Name(driver), limit, before, count - before)
+            return Misfit(target.name, Stage.RESOURCES, cause, shortfall=1000)
+    return None
+
+
 def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str, int]) -> Misfit:
     """The resource that lacks most of what is asked names the misfit; ties by name."""
     shortages = tuple(
@@ -132,15 +174,20 @@ def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str
     return Misfit(target.name, Stage.RESOURCES, cause, missing, sum(shares))
 
 
-def fit(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
-    """Place one pod of the shape. Checks in the order taints, requirements, resources, devices."""
+def fit(target: Target, room: Room, shape: Shape, around: Around | None = None) -> Placed | Misfit:
+    """Place one pod of the shape. Checks in the order taints, requirements, volumes, resources, topology, devices.
+
+    Without `around` no constraint on other pods is looked at.
+    """
     misfit = check_taints(target, shape)
     if misfit is not None:
         return misfit
     requirements = narrowed(target, room, shape)
     if isinstance(requirements, Misfit):
         return requirements
-    misfit = check_resources(target, room, shape)
+    misfit = check_volumes(target, room, shape) or check_resources(target, room, shape)
+    if misfit is None and around is not None:
+        misfit = around.misfit(shape, target.name)
     if misfit is not None:
         return misfit
     return take(target, replace(room, requirements=requirements), shape)
@@ -153,6 +200,8 @@ def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
         return taken
     free = room.free - shape.counted(target.uncounted)
     left = replace(room, free=free, devices=taken.devices, ports=(*room.ports, *shape.spec.host_ports))
+    if shape.spec.mounts.is_attaching and target.volume_limits:
+        left = replace(left, attached=room.attached.plus(shape.spec.mounts))
     return Placed(left, taken.slices, taken.order)
 
 

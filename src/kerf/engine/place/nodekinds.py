@@ -42,7 +42,7 @@ class NodeKinds:
         held = self._held[index]
         if held is None or held[0] is not room:
             target = self._targets[index]
-            numbers = map(self._number, (_admission(target, room), _resources(room), _cards(target, room)))
+            numbers = map(self._number, (_admission(target, room), _resources(target, room), _cards(target, room)))
             held = self._held[index] = room, (next(numbers), next(numbers), next(numbers))
         return held[1]
 
@@ -66,8 +66,10 @@ def _admission(target: Target, room: Room) -> Hashable:
     return (target.taints, frozenset((key, value) for key, value in target.labels.items() if key != HOSTNAME))
 
 
-def _resources(room: Room) -> Hashable:
-    return (room.free, room.ports)
+def _resources(target: Target, room: Room) -> Hashable:
+    if not target.volume_limits:
+        return (room.free, room.ports)
+    return (room.free, room.ports, room.attached, frozenset(target.volume_limits.items()))
 
 
 def _cards(target: Target, room: Room) -> Hashable:

@@ -2,7 +2,8 @@
 
 A burst of 100,000 pods has a few dozen shapes; everything that costs is done once a shape. Pods are equal when nothing
 that a placement may depend on differs: the spec (interned by decode, so that most comparisons are of identity), the
-annotations a sharing family may read, and the namespace where a quota counts.
+annotations a sharing family may read, the labels that some selector reads, and the namespace where a quota or such a
+selector counts.
 """
 
 import re
@@ -14,6 +15,7 @@ from kerf.model.large import Large
 from kerf.model.placeholders import VIRTUAL, Keeper
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import CPU, MEMORY, Resources
+from kerf.model.snapshot import ClusterSnapshot
 
 # Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.
 _OWN_OF_A_POD = (
@@ -93,6 +95,35 @@ def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], .
     return tuple(sorted((k, v) for k, v in annotations.items() if not k.startswith(_OWN_OF_A_POD)))
 
 
+@dataclass(frozen=True)
+class Readings:
+    """What is read of a cluster's pods beside their specs and annotations.
+
+    `quota_namespaces` have a quota. `labels` are the keys that selectors of spread and affinity read; `is_broad` says
+    that one of them may select a pod that has none of these.
+    """
+
+    quota_namespaces: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
+    is_broad: bool = False
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot) -> "Readings":
+        """Those of a snapshot. Linear in pods, once a snapshot."""
+        quotas = frozenset(quota.namespace for quota in snapshot.quotas)
+        specs = snapshot.related
+        labels = frozenset[str]().union(*(spec.label_keys_read for spec in specs))
+        return cls(quotas, labels, any(spec.selects_without_labels for spec in specs))
+
+
+NOTHING_READ = Readings()
+
+
+def read_labels(labels: Mapping[str, str], keys: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Those of the labels that are read, sorted. Cost: the labels, however many keys there are."""
+    return tuple(sorted((key, value) for key, value in labels.items() if key in keys)) if keys else ()
+
+
 class Kinds:
     """Tells pods that are equal for every placement by a key. One object's keys are comparable, whenever they are asked
     for; the spec is compared by identity first, because decode interns specs and hashing one is slow.
@@ -100,8 +131,8 @@ class Kinds:
     Without `are_sized` cpu and memory do not tell pods apart.
     """
 
-    def __init__(self, quota_namespaces: frozenset[str] = frozenset(), *, are_sized: bool = True) -> None:
-        self._quota_namespaces, self._are_sized = quota_namespaces, are_sized
+    def __init__(self, read: Readings = NOTHING_READ, *, are_sized: bool = True) -> None:
+        self._read, self._are_sized = read, are_sized
         # The spec is kept beside its number: an identity is free again once its object is gone.
         self._by_identity: dict[int, tuple[PodSpec, int]] = {}
         self._by_value: dict[PodSpec, int] = {}
@@ -111,22 +142,29 @@ class Kinds:
         held = self._by_identity.get(id(pod.spec))
         if held is None:
             spec = pod.spec if self._are_sized else _without_sizes(pod.spec)
+            if spec.claims:
+                # Each pod of a StatefulSet has claims of its own; what they ask is in `mounts` once it is looked up.
+                spec = replace(spec, claims=())
             held = pod.spec, self._by_value.setdefault(spec, len(self._by_value))
             self._by_identity[id(pod.spec)] = held
+        labels = read_labels(pod.labels, self._read.labels)
+        # Its own constraints and those that may mean it count pods by namespace.
+        is_placed = bool(labels) or self._read.is_broad or pod.spec.is_related
         return (
             held[1],
             _annotations_key(pod.annotations),
             bool(pod.uid),
             pod.initialised,
             pod.invalid,
-            self._namespace(pod.namespace),
+            self._namespace(pod.namespace, is_placed=is_placed),
+            labels,
         )
 
-    def _namespace(self, namespace: str) -> str:
+    def _namespace(self, namespace: str, *, is_placed: bool) -> str:
         """The part of a namespace by which pods differ; those of runs are alike: only their spec places them."""
         if VIRTUAL in namespace:
             return _OF_RUNS if namespace.startswith(_OF_RUNS) else namespace
-        return namespace if namespace in self._quota_namespaces else ""
+        return namespace if is_placed or namespace in self._read.quota_namespaces else ""
 
 
 def _without_sizes(spec: PodSpec) -> PodSpec:
@@ -145,9 +183,9 @@ def _unsized(containers: Iterable[Container]) -> tuple[Container, ...]:
     )
 
 
-def group(pods: Iterable[Pod], quota_namespaces: frozenset[str] = frozenset()) -> tuple[Shape, ...]:
+def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ...]:
     """Shapes of `pods`, in the queue order of their first pods. Linear in the pods."""
-    kinds = Kinds(quota_namespaces)
+    kinds = Kinds(read)
     members: dict[Hashable, list[Pod]] = {}
     for pod in pods:
         members.setdefault(kinds.of(pod), []).append(pod)

@@ -4,7 +4,8 @@ A `Target` does not change during a plan (an existing node, or an instance type 
 is left of it after some placements, and is immutable, so that a search can go back for free.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from kerf.model.causes import Cause, TargetName
@@ -14,6 +15,7 @@ from kerf.model.nodes import Node
 from kerf.model.pods import HostPort
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ResourceQuota
+from kerf.model.volumes import NOTHING_ATTACHED, Attached
 from kerf.sharing.family import Family
 
 
@@ -24,6 +26,7 @@ class Target:
     `requirements` hold the labels it has, or may get; `is_open` says that values are still to be chosen (a node to
     be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
     `no_devices` is why it has none, None where it has some or no caller asked.
+    `volume_limits` are how many volumes each CSI driver attaches to it, where that is known.
     `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
     """
 
@@ -38,6 +41,7 @@ class Target:
     quotas: tuple[ResourceQuota, ...] = ()
     no_devices: Cause | None = None
     sold: tuple[tuple[str, str], ...] = ()
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -59,3 +63,4 @@ class Room:
     devices: tuple[DeviceState, ...] = ()
     ports: tuple[HostPort, ...] = ()
     requirements: Requirements = ANYTHING
+    attached: Attached = NOTHING_ATTACHED

@@ -4,7 +4,7 @@ Nodes on their way count with what their claim promises, so that nothing is boug
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from operator import itemgetter
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kerf.engine.place.devices import (
+    asks_devices,
     demand_of,
     distinguishes_cards,
     emptied,
@@ -21,13 +22,17 @@ from kerf.engine.place.devices import (
     speaks_for_equal_cards,
     with_parts,
 )
+from kerf.engine.place.domains import Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
+from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
+from kerf.engine.place.topology import Around, Ledger
+from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
-from kerf.model.constraints import HOSTNAME, Requirements, Taint
+from kerf.model.constraints import HOSTNAME, NODE_NAME, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
@@ -54,21 +59,34 @@ class NodeRoom:
 
 
 class Trial:
-    """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed."""
+    """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed.
 
-    def __init__(self, snapshot: ClusterSnapshot, market: Market, without: frozenset[str] = frozenset()) -> None:
+    Nodes that can take none, and those named in `without`, count with their pods in the `ledger`: kube-scheduler counts
+    them too.
+    """
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        market: Market,
+        without: frozenset[str] = frozenset(),
+        volumes: Volumes | None = None,
+    ) -> None:
         families = families_of(snapshot)
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
         usable.sort(key=lambda n: (not n.is_initialized, n.name))
-        self.spots = tuple(_spot(node, snapshot, market, families) for node in usable)
+        volumes = volumes or Volumes(snapshot)
+        self.spots = tuple(_with_volumes(_spot(node, snapshot, market, families), volumes) for node in usable)
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
-        self._journal: list[tuple[int, Room]] = []
+        self.ledger = _ledger(self.spots, snapshot)
+        self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
         self._first_of_kind: npt.NDArray[np.int64] | None = None
         by_name = sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name))
         self._ranks = {index: rank for rank, index in enumerate(by_name)}
-        self._families = tuple({spot.target.family.name: spot.target.family for spot in self.spots}.values())
+        self._samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())
+        self._families = tuple(target.family for target in self._samples)
 
     def mark(self) -> int:
         """A point to return to."""
@@ -77,13 +95,38 @@ class Trial:
     def undo_to(self, mark: int) -> None:
         """Forget every placement since `mark`."""
         while len(self._journal) > mark:
-            index, room = self._journal.pop()
-            self._set(index, room)
+            index, room, pods = self._journal.pop()
+            if room is not None:
+                self._set(index, room)
+            self.ledger.undo_to(pods)
 
-    def occupy(self, index: int, room: Room) -> None:
-        """Leave this room of a spot, until it is undone."""
-        self._journal.append((index, self.rooms[index]))
+    def occupy(self, index: int, room: Room, coming: Pod | None = None, leaving: Iterable[Pod] = ()) -> None:
+        """Leave this room of a spot, until it is undone, after some pods have left it and one has come."""
+        self._journal.append((index, self.rooms[index], self.ledger.mark()))
         self._set(index, room)
+        for pod in leaving:
+            self.ledger.leave(index, pod)
+        if coming is not None:
+            self.ledger.come(index, coming)
+
+    def remove(self, node: ClusterNode) -> None:
+        """Think a node away, with its pods, in what other pods go by; it keeps its room until it is undone."""
+        number = self.ledger.domains.number(node.name)
+        self._journal.append((-1, None, self.ledger.mark()))
+        for pod in node.pods:
+            if not pod.is_ended:
+                self.ledger.leave(number, pod)
+        self.ledger.close(number)
+
+    def fit(self, index: int, shape: Shape) -> Placed | Misfit:
+        """A pod of the shape on a node, with what other pods ask of it and it of them."""
+        around = Around(self.ledger, index) if self.ledger.concerns(shape) else None
+        return fit(self.spots[index].target, self.rooms[index], shape, around)
+
+    def alone(self, index: int, shape: Shape) -> Placed | None:
+        """A pod of the shape on a node, whatever pods are elsewhere; None where it does not fit."""
+        result = fit(self.spots[index].target, self.rooms[index], shape)
+        return result if isinstance(result, Placed) else None
 
     def _set(self, index: int, room: Room) -> None:
         self._first_of_kind = None
@@ -132,10 +175,13 @@ class Trial:
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
         narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
-        result = fit(spot.target, narrowed, shape)
+        # Where other pods are is not asked: new nodes are bought without it, and what was bought is not bought again.
+        # Where the scheduler refuses the pod there, its word ends that (`engine.lastword`). Nor do its volumes ask more
+        # than they did when it was bought: a local one may name another node.
+        result = fit(spot.target, narrowed, _as_bought(shape, pod))
         if isinstance(result, Misfit):
             return None
-        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
+        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)), pod)
         return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
 
     def place(
@@ -144,16 +190,26 @@ class Trial:
         """As many pods of the shape as fit, each where the real scheduler would put it; and the pods that are left.
 
         None is put on the node named `closed`, nor on one that is not `among` those asked for. Cost: nodes that take
-        one + kinds of nodes that have room enough and refuse it + pods x log(nodes).
+        one + kinds of nodes that have room enough and refuse it + pods x log(nodes); and where other pods matter, the
+        domains that open again.
         """
-        line = _Line(self, shape, self._takers(shape, closed, among))
+        line = self._line(shape, closed, among)
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
-            found = line.take(pod)
+            found = self._take(line, pod)
             if found is None:
                 return placed, shape.pods[number:]
             placed[pod.key] = found
         return placed, ()
+
+    def _take(self, line: Line, pod: Pod) -> NodePlacement | None:
+        """A place for the pod, which it has from now on; None where no node takes it."""
+        found = line.take()
+        if found is None:
+            return None
+        index, result = found
+        self.occupy(index, result.room, pod)
+        return NodePlacement(placed_pod(pod, result), self.spots[index].cluster_node.name)
 
     def has_own_scheduler(self, shape: Shape) -> bool:
         """Whether the pods ask for cards of some node here that another scheduler than kube-scheduler gives out."""
@@ -166,35 +222,41 @@ class Trial:
         Cost: as `place` for each shape, and for each pod a look at the nodes that take its shape and that pods of other
         shapes have come to since the pod of its shape before it.
         """
-        lines = [_Line(self, shape, self._takers(shape, "", None)) for shape in shapes]
+        lines = [self._line(shape, "", None) for shape in shapes]
         queues = ([(queue_order(pod), number, pod) for pod in shape.pods] for number, shape in enumerate(shapes))
         placed: dict[str, NodePlacement] = {}
         for _, number, pod in heapq.merge(*queues, key=itemgetter(0, 1)):
-            found = lines[number].take(pod)
+            found = self._take(lines[number], pod)
             if found is not None:
                 placed[pod.key] = found
         return placed
 
     def changed_since(self, mark: int) -> list[int]:
         """The nodes that were given another room since `mark`, each once."""
-        return list(dict.fromkeys(index for index, _ in self._journal[mark:]))
+        return list(dict.fromkeys(index for index, room, _ in self._journal[mark:] if room is not None))
 
-    def _takers(
-        self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None
-    ) -> Iterator[tuple[int, Placed]]:
-        """The nodes that take a pod of the shape. Of nodes that refuse it for the same thing only one is asked."""
+    def _line(self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None) -> Line:
+        """Pods of the shape and the nodes with room. Of nodes that refuse one for the same thing only one is asked."""
         refusing: set[int] = set()
-        for index in self.roomy(shape.requests):
+
+        def taken(index: int) -> Placed | None:
             spot, room = self.spots[index], self.rooms[index]
             if refusing and not refusing.isdisjoint(self._kinds.of(index, room)):
-                continue
+                return None
             if spot.cluster_node.name == closed or (among is not None and not among(spot)):
-                continue
+                return None
             result = fit(spot.target, room, shape)
             if isinstance(result, Placed):
-                yield index, result
-            elif _is_common(spot.target, shape, result.stage):
+                return result
+            if _is_common(spot.target, shape, result.stage):
                 refusing.add(deciding(self._kinds.of(index, room), result.stage))
+            return None
+
+        return Line(self, shape, self.roomy(shape.requests), taken, has_preferences=self.has_preferences(shape))
+
+    def has_preferences(self, shape: Shape) -> bool:
+        """Whether the scheduler's order can be another than that of the nodes: it can where the pods need devices."""
+        return any(asks_devices(shape, target) for target in self._samples)
 
     def roomy(self, requests: Resources) -> Sequence[int]:
         """The nodes that have cpu and memory for these, found for all at once: most are full."""
@@ -208,12 +270,13 @@ class Trial:
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
         other._kinds, other._first_of_kind = self._kinds.copy(), None
-        other._ranks, other._families = self._ranks, self._families
+        other._ranks, other._families, other._samples = self._ranks, self._families, self._samples
+        other.ledger = self.ledger.copy()
         return other
 
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
         """Why each node refuses the shape as things stand; nodes that take it are left out."""
-        found = (fit(spot.target, room, shape) for spot, room in zip(self.spots, self.rooms, strict=True))
+        found = (self.fit(index, shape) for index in range(len(self.spots)))
         return tuple(misfit for misfit in found if isinstance(misfit, Misfit))
 
     def nearest(self, shape: Shape) -> Misfit | None:
@@ -221,11 +284,12 @@ class Trial:
 
         One node of equal ones is asked, those first that lack least of cpu and memory, and no more once none can come
         nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide; all nodes for
-        pods that ask for a node by its name, or tell equal cards apart.
+        pods that ask for a node by its name, tell equal cards apart, or go by where other pods are.
         """
         best: Misfit | None = None
         seen: dict[int, int] = {}
-        asked = np.arange(len(self.spots)) if self._is_choosy(shape) else self._first_of_kinds()
+        is_choosy = self._is_choosy(shape) or self.ledger.concerns(shape)
+        asked = np.arange(len(self.spots)) if is_choosy else self._first_of_kinds()
         shares = self._lacking(shape.requests)[asked]
         for at in np.argsort(shares, kind="stable").tolist():
             # A node that lacks cpu or memory comes no further than this.
@@ -235,7 +299,7 @@ class Trial:
             spot, room, rank = self.spots[index], self.rooms[index], self._ranks[index]
             if seen and any(seen.get(number, rank) < rank for number in self._kinds.of(index, room)):
                 continue
-            found = fit(spot.target, room, shape)
+            found = self.fit(index, shape)
             if not isinstance(found, Misfit):
                 continue
             if best is None or found.order < best.order:
@@ -268,42 +332,13 @@ class Trial:
         return lacking
 
 
-class _Line:
-    """Pods of one shape, and the nodes that take one, in the order in which the real scheduler prefers them."""
-
-    def __init__(self, trial: Trial, shape: Shape, takers: Iterable[tuple[int, Placed]]) -> None:
-        self._trial, self._shape = trial, shape
-        self._results = dict(takers)
-        self._choices = [(result.order, index) for index, result in self._results.items()]
-        heapq.heapify(self._choices)
-        self._seen = trial.mark()
-
-    def take(self, pod: Pod) -> NodePlacement | None:
-        """A place for the pod, which it has from now on; None where no node takes it."""
-        trial = self._trial
-        for index in trial.changed_since(self._seen):
-            # A node that refused the shape does so all the more with more pods.
-            if index in self._results:
-                self._look_again(index)
-        self._seen = trial.mark()
-        while self._choices:
-            order, index = self._choices[0]
-            result = self._results.get(index)
-            if result is None or result.order != order:
-                heapq.heappop(self._choices)
-                continue
-            trial.occupy(index, result.room)
-            return NodePlacement(placed_pod(pod, result), trial.spots[index].cluster_node.name)
-        return None
-
-    def _look_again(self, index: int) -> None:
-        before = self._results.pop(index)
-        result = fit(self._trial.spots[index].target, self._trial.rooms[index], self._shape)
-        if isinstance(result, Misfit):
-            return
-        self._results[index] = result
-        if result.order != before.order:
-            heapq.heappush(self._choices, (result.order, index))
+def _as_bought(shape: Shape, pod: Pod) -> Shape:
+    """The shape for a node that was bought for the pod: its volumes ask no more of it than they did then."""
+    mounts = shape.spec.mounts
+    if mounts.there == mounts.new:
+        return shape
+    both = tuple(dict.fromkeys((*mounts.new, *mounts.there)))
+    return Shape((replace(pod, spec=replace(shape.spec, mounts=replace(mounts, there=both))),))
 
 
 def _is_nearer(best: Misfit, share: int) -> bool:
@@ -312,7 +347,7 @@ def _is_nearer(best: Misfit, share: int) -> bool:
 
 
 def _asks_hostname(shape: Shape) -> bool:
-    return any(HOSTNAME in alternative for alternative in shape.spec.alternatives)
+    return any(name in alternative for alternative in shape.spec.alternatives for name in (HOSTNAME, NODE_NAME))
 
 
 def _is_common(target: Target, shape: Shape, stage: Stage) -> bool:
@@ -326,6 +361,9 @@ def _speaks_for_equals(target: Target, shape: Shape, misfit: Misfit) -> bool:
     """Whether no node that is equal in what decided the misfit is nearer, names aside."""
     if misfit.stage in (Stage.TAINTS, Stage.REQUIREMENTS):
         return not _asks_hostname(shape)
+    if misfit.stage in (Stage.TOPOLOGY, Stage.AFFINITY):
+        # Nodes that are equal in everything else may be in other domains.
+        return False
     return speaks_for_equal_cards(target, shape, misfit)
 
 
@@ -386,6 +424,35 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
         for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
             free = free - daemon.pod.spec.requests.without(target.uncounted)
     return NodeRoom(node, target, Room(free, devices, tuple(ports)))
+
+
+def _with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
+    """The same with the limits of its CSI drivers and what they have attached; most nodes state none."""
+    limits = volumes.limits(spot.cluster_node)
+    if not limits:
+        return spot
+    room = replace(spot.room, attached=volumes.attached(spot.cluster_node))
+    return replace(spot, target=replace(spot.target, volume_limits=limits), room=room)
+
+
+def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot) -> Ledger:
+    """Nodes of the trial by their numbers there, then the others that there are."""
+
+    def look() -> tuple[list[Site], list[Sequence[Pod]]]:
+        usable = {spot.cluster_node.name for spot in spots}
+        others = [node for node in snapshot.nodes if node.node is not None and node.name not in usable]
+        sites = [_site(spot) for spot in spots]
+        sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
+        return sites, [node.pods for node in (*(spot.cluster_node for spot in spots), *others)]
+
+    return Ledger(look, snapshot.related, snapshot.namespaces)
+
+
+def _site(spot: NodeRoom) -> Site:
+    target, node = spot.target, spot.cluster_node
+    if target.is_open or not node.is_registered:
+        return coming_site(node.name, target.requirements, target.taints)
+    return settled_site(node.name, node.labels, target.taints)
 
 
 def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.place.devices import asks_devices, demand_of, emptied
-from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.fit import Placed
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
-from kerf.engine.place.trial import NodeRoom, Trial, placed_pod
+from kerf.engine.place.trial import Trial, placed_pod
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Eviction, Misfit, NodePlacement
 from kerf.model.pods import Pod, PodDemand
@@ -64,26 +64,27 @@ class Yielding:
         return min(choices, key=lambda choice: (choice.evicted, choice.index), default=None)
 
     def _on(self, index: int, shape: Shape) -> _Choice | None:
-        spot, room = self._trial.spots[index], self._trial.rooms[index]
         victims = list(self._held.get(index, ()))
-        best = self._tried(spot, room, shape, victims)
+        best = self._tried(index, shape, victims)
         if best is None:
             return None
         # Those that are ending are gone in any case.
         for pod in [victim for victim in victims if victim.deleted_s is None]:
             fewer = [victim for victim in victims if victim is not pod]
-            result = self._tried(spot, room, shape, fewer)
+            result = self._tried(index, shape, fewer)
             if result is not None:
                 victims, best = fewer, result
         return _Choice(tuple(victims), index, best, sum(victim.deleted_s is None for victim in victims))
 
-    @staticmethod
-    def _tried(spot: NodeRoom, room: Room, shape: Shape, gone: Sequence[Pod]) -> Placed | None:
-        result = fit(spot.target, without(spot.target, room, gone), shape)
+    def _tried(self, index: int, shape: Shape, gone: Sequence[Pod]) -> Placed | None:
+        trial, mark = self._trial, self._trial.mark()
+        trial.occupy(index, without(trial.spots[index].target, trial.rooms[index], gone), leaving=gone)
+        result = trial.fit(index, shape)
+        trial.undo_to(mark)
         return None if isinstance(result, Misfit) else result
 
     def _take(self, choice: _Choice, shape: Shape, pod: Pod) -> list[Eviction]:
-        self._trial.occupy(choice.index, choice.result.room)
+        self._trial.occupy(choice.index, choice.result.room, pod, choice.victims)
         gone = set(map(id, choice.victims))
         self._held[choice.index] = [held for held in self._held[choice.index] if id(held) not in gone]
         spot = self._trial.spots[choice.index]

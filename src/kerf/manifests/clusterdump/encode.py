@@ -12,6 +12,7 @@ import msgspec
 
 from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.pods import READ_DOMAINS
+from kerf.model.volumes import BIND_COMPLETED, DEFAULT_CLASS, MIGRATED, OLD_CLASS, OLD_DEFAULT_CLASS, SELECTED_NODE
 
 Object = dict[str, Any]
 Form = Mapping[str, "Form"] | Callable[[Any], Any] | None
@@ -20,6 +21,7 @@ Form = Mapping[str, "Form"] | Callable[[Any], Any] | None
 MOST_BYTES: Final = 256 * 1024
 """Of one object with `--full`; a larger one is cut to what Kerf reads."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_VOLUMES = frozenset({BIND_COMPLETED, SELECTED_NODE, DEFAULT_CLASS, OLD_DEFAULT_CLASS, OLD_CLASS})
 _NEVER = frozenset({"managedFields", "userData", _LAST_APPLIED})
 """Left out of every dump: the server's own bookkeeping, a copy of the object, and scripts with which machines start."""
 
@@ -33,6 +35,12 @@ def _read_annotations(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: text for key, text in value.items() if str(key).partition("/")[0] in READ_DOMAINS}
+
+
+def _volume_annotations(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: text for key, text in value.items() if key in _OF_VOLUMES}
 
 
 def _most_annotations(value: Any) -> Any:
@@ -59,6 +67,10 @@ def _read_variables(value: Any) -> Any:
     return [_kept(each, _VARIABLE) for each in value if isinstance(each, dict) and each.get("name") in READ_VARIABLES]
 
 
+def _is_there(value: Any) -> Any:
+    return {} if isinstance(value, dict) else value
+
+
 def _conditions(*types: str) -> Callable[[Any], Any]:
     def kept(value: Any) -> Any:
         if not isinstance(value, list):
@@ -73,10 +85,14 @@ _VARIABLE = _of("name value")
 _OWNERS = _of("apiVersion kind name uid controller")
 _METADATA_FIELDS = "name namespace uid resourceVersion generation creationTimestamp deletionTimestamp labels finalizers"
 _METADATA = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_read_annotations)
+_NAMED = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_volume_annotations)
 _OF_NODES = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_most_annotations)
 """Of what administrators and machines write; a device plugin registers its cards under a domain of its own."""
 
-_VOLUME = _of("name ephemeral", persistentVolumeClaim=_of("claimName readOnly"))
+_CLAIM_TEMPLATE = _of("", metadata=_of("name"), spec=_of("storageClassName"))
+_VOLUME = _of(
+    "name", persistentVolumeClaim=_of("claimName readOnly"), ephemeral=_of("", volumeClaimTemplate=_CLAIM_TEMPLATE)
+)
 _CONTAINER = _of(
     "name resources restartPolicy",
     ports=_of("containerPort hostPort protocol hostIP"),
@@ -85,7 +101,7 @@ _CONTAINER = _of(
 _POD_SPEC = _of(
     "overhead nodeSelector affinity tolerations schedulerName priority priorityClassName schedulingGates"
     " topologySpreadConstraints resourceClaims resources hostNetwork terminationGracePeriodSeconds"
-    " activeDeadlineSeconds nodeName workloadRef",
+    " activeDeadlineSeconds nodeName workloadRef runtimeClassName",
     containers=_CONTAINER,
     initContainers=_CONTAINER,
     volumes=_claiming,
@@ -123,13 +139,19 @@ _CRON_JOB_SPEC = _of(
     "schedule timeZone suspend startingDeadlineSeconds concurrencyPolicy",
     jobTemplate=_of("", metadata=_METADATA, spec=_JOB_SPEC),
 )
-_STATEFUL_SET_SPEC = _of(
-    "replicas selector ordinals", template=_TEMPLATE, volumeClaimTemplates=_of("", metadata=_of("name"))
-)
+_STATEFUL_SET_SPEC = _of("replicas selector ordinals", template=_TEMPLATE, volumeClaimTemplates=_CLAIM_TEMPLATE)
 _WINDOW_SPEC = _of(
     "schedule timeZone duration nodePools leadTime pods outside atEnd evictionDeadline queuePriority quota",
     warm=_of("replicas exclusive", template=_TEMPLATE),
 )
+_PHASE = _of("phase")
+_VOLUME_SPEC = _of(
+    "accessModes capacity nodeAffinity storageClassName volumeAttributesClassName volumeMode",
+    claimRef=_of("namespace name uid"),
+    csi=_of("driver"),
+    **dict.fromkeys(("local", "hostPath", *MIGRATED), _is_there),
+)
+"""Of a volume's source only that it is there: paths, addresses and names of secrets are in no dump."""
 _WITH_CONDITIONS = _of("", conditions=_CONDITION)
 _NODE_CLASS = _object(_OF_NODES, status=_WITH_CONDITIONS)
 
@@ -158,6 +180,20 @@ FORMS: Mapping[str, Form] = {
         spec=_of("suspend", replicatedJobs=_of("name replicas", template=_of("", metadata=_METADATA, spec=_JOB_SPEC))),
         status=_of("terminalState"),
     ),
+    "Namespace": _object(_NAMED),
+    "Service": _object(_NAMED, spec=_of("selector")),
+    "PersistentVolumeClaim": _object(
+        _NAMED,
+        spec=_of(
+            "accessModes selector storageClassName volumeAttributesClassName volumeMode volumeName",
+            resources=_of("requests"),
+        ),
+        status=_PHASE,
+    ),
+    "PersistentVolume": _object(_NAMED, spec=_VOLUME_SPEC, status=_PHASE),
+    "StorageClass": _object(_NAMED, provisioner=None, volumeBindingMode=None, allowedTopologies=None),
+    "CSINode": _object(_NAMED, spec=_of("", drivers=_of("name allocatable"))),
+    "RuntimeClass": _object(_NAMED, overhead=_of("podFixed"), scheduling=_of("nodeSelector tolerations")),
     "PodGroup": _object(spec=_of("minMember")),
     "Workload": _object(spec=_of("", podGroups=_of("name", policy=_of("", gang=_of("minCount"))))),
     "PodTemplate": _object(template=_TEMPLATE),

@@ -18,18 +18,25 @@ import msgspec
 from kerf.manifests.admission import AdmissionDefaults, Defaults
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.metadata import Meta, instant, shared_text
+from kerf.manifests.pods.selectors import expressions_of
+from kerf.manifests.pods.selectors import selector_of as selector_of
+from kerf.manifests.pods.topology import (
+    PREFERRED,
+    REQUIRED,
+    pod_affinity_of,
+    refused_fields,
+    refused_topology,
+    spread_of,
+)
 from kerf.manifests.rules import check_requirement
 from kerf.manifests.schema import Path, Problem, Report, Unknown
-from kerf.model.constraints import ANYTHING, Requirement, Requirements, Toleration
+from kerf.model.constraints import NEVER, NODE_NAME, Requirement, Requirements, Toleration, all_of
 from kerf.model.nodes import RESERVED_FOR
-from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec
+from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec, is_daemon
 from kerf.model.quantities import CPU, MEMORY, Resources, quantity
+from kerf.model.topology import AFFINITY, ANTI_AFFINITY
+from kerf.model.volumes import ClaimTemplate
 
-NEVER = Requirements([Requirement.of("", "Exists")])
-"""A selector that no node and no pod satisfies: no label has an empty key."""
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _LONGEST_ANNOTATION = 16_384
 """Characters. HAMi's record of a pod with a hundred cards is a third of it; the API lets a user write 256 KiB."""
 _SPEC_PARTS = (
@@ -48,6 +55,7 @@ _SPEC_PARTS = (
     "terminationGracePeriodSeconds",
     "activeDeadlineSeconds",
     "workloadRef",
+    "runtimeClassName",
 )
 _VOLUME_PARTS = ("persistentVolumeClaim", "ephemeral")
 _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityContext")
@@ -55,6 +63,7 @@ _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityCont
 
 RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
 """A condition of a pod, and its reason where the node could never do what is asked."""
+_NAMED = {"matchFields"}
 _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
@@ -73,6 +82,22 @@ def read_spec(raw: Any, defaults: Defaults | None) -> SpecReading:
     """Decode the spec of a pod; `defaults` None for a pod that an API server has completed already."""
     part = raw if defaults is not None else _relevant(raw)
     return _read_bytes(_canonical(part), defaults)
+
+
+def of_daemon(affinity: Any) -> Any:
+    """The affinity of a DaemonSet's pod without the name of its node, which its controller writes there.
+
+    The pod is bound to it already; with it no two pods of a DaemonSet would share a spec (kubernetes
+    pkg/controller/daemon/util, `ReplaceDaemonSetPodNodeNameNodeAffinity`).
+    """
+    node = affinity.get("nodeAffinity") if isinstance(affinity, dict) else None
+    if not isinstance(node, dict):
+        return affinity
+    required = node.get(REQUIRED)
+    terms = required.get("nodeSelectorTerms") if isinstance(required, dict) else None
+    if not isinstance(terms, list) or len(terms) != 1 or not isinstance(terms[0], dict) or terms[0].keys() != _NAMED:
+        return affinity
+    return {**affinity, "nodeAffinity": {name: held for name, held in node.items() if name != REQUIRED}}
 
 
 def _relevant(raw: Any) -> Any:
@@ -141,7 +166,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         node_selector=Requirements.of_labels(raw.get("nodeSelector") or {}),
         affinity=affinity,
         preferred=preferred,
-        tolerations=tuple(_toleration(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),
+        tolerations=tuple(toleration_of(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),
         scheduler_name=raw.get("schedulerName") or DEFAULT_SCHEDULER,
         priority=(raw.get("priority") or 0) if defaults is None else defaults.priority_of(class_name),
         priority_class=class_name,
@@ -152,6 +177,11 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         active_deadline_s=raw.get("activeDeadlineSeconds"),
         pod_requests=_pod_requests(raw),
         workload_ref=_workload_ref(raw.get("workloadRef") or {}),
+        claim_templates=tuple(_claim_templates(raw)),
+        runtime_class=raw.get("runtimeClassName") or "",
+        spread=spread_of(raw),
+        pod_affinity=pod_affinity_of(raw, AFFINITY, is_live=defaults is None),
+        pod_anti_affinity=pod_affinity_of(raw, ANTI_AFFINITY, is_live=defaults is None),
     )
 
 
@@ -214,7 +244,8 @@ def _host_ports(raw: dict[str, Any], is_on_host: bool) -> Iterator[HostPort]:
             yield HostPort(number, port.get("protocol") or "TCP", port.get("hostIP") or "")
 
 
-def _toleration(raw: dict[str, Any]) -> Toleration:
+def toleration_of(raw: dict[str, Any]) -> Toleration:
+    """A toleration of a pod or a RuntimeClass."""
     texts = raw.get("key") or "", raw.get("operator") or "Equal", raw.get("value") or "", raw.get("effect") or ""
     return Toleration(*texts, raw.get("tolerationSeconds"))
 
@@ -230,13 +261,20 @@ def _claims(raw: dict[str, Any]) -> Iterator[str]:
             yield claim["claimName"]
 
 
+def _claim_templates(raw: dict[str, Any]) -> Iterator[ClaimTemplate]:
+    for volume in raw.get("volumes") or ():
+        if volume.get("ephemeral") is not None and volume.get("name"):
+            of_claim = (volume["ephemeral"].get("volumeClaimTemplate") or {}).get("spec") or {}
+            yield ClaimTemplate(volume["name"], of_claim.get("storageClassName"), is_ephemeral=True)
+
+
 def _terms(raw: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
     """Every node selector term of a spec, required and preferred, with its path."""
     node = (raw.get("affinity") or {}).get("nodeAffinity") or {}
-    for index, term in enumerate((node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
-        yield term, ("affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms", index)
-    for index, weighted in enumerate(node.get(_PREFERRED) or ()):
-        yield weighted["preference"], ("affinity", "nodeAffinity", _PREFERRED, index, "preference")
+    for index, term in enumerate((node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        yield term, ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", index)
+    for index, weighted in enumerate(node.get(PREFERRED) or ()):
+        yield weighted["preference"], ("affinity", "nodeAffinity", PREFERRED, index, "preference")
 
 
 def _check_node_affinity(raw: dict[str, Any], report: Report) -> None:
@@ -248,45 +286,24 @@ def _check_node_affinity(raw: dict[str, Any], report: Report) -> None:
 
 def _node_affinity(raw: dict[str, Any]) -> tuple[tuple[Requirements, ...], tuple[tuple[int, Requirements], ...]]:
     node = (raw.get("affinity") or {}).get("nodeAffinity") or {}
-    required = [_term(term) for term in (node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()]
-    preferred = ((weighted["weight"], _term(weighted["preference"])) for weighted in node.get(_PREFERRED) or ())
+    required = [_term(term) for term in (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()]
+    preferred = ((weighted["weight"], _term(weighted["preference"])) for weighted in node.get(PREFERRED) or ())
     possible = tuple(term for term in required if term is not NEVER)
     return possible or tuple(required[:1]), tuple(preferred)
 
 
 def _term(raw: dict[str, Any]) -> Requirements:
-    expressions = raw.get("matchExpressions") or ()
-    if not expressions:
-        # An empty term selects nothing; one by node name alone is not planned for, and said so.
-        return ANYTHING if raw.get("matchFields") else NEVER
-    return expressions_of(expressions)
-
-
-def expressions_of(raws: Iterable[dict[str, Any]]) -> Requirements:
-    """The `matchExpressions` of a selector."""
-    return Requirements(Requirement.of(raw["key"], raw["operator"], raw.get("values") or ()) for raw in raws)
-
-
-def selector_of(raw: dict[str, Any] | None) -> Requirements:
-    """A label selector; None selects nothing, an empty one everything."""
-    if raw is None:
+    expressions, fields = raw.get("matchExpressions") or (), raw.get("matchFields") or ()
+    if (not expressions and not fields) or any(refused_fields(fields, ())):
         return NEVER
-    labels = Requirements.of_labels(raw.get("matchLabels") or {})
-    return labels.intersect(expressions_of(raw.get("matchExpressions") or ()))
+    names = (Requirement.of(NODE_NAME, field["operator"], field["values"]) for field in fields)
+    stated, named = expressions_of(expressions), all_of(names)
+    return NEVER if stated.is_never or named.is_never else Requirements((*stated.values(), *named.values()))
 
 
 def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
-    for name in ("topologySpreadConstraints", "resourceClaims"):
-        if raw.get(name):
-            yield name
-    for name in ("podAffinity", "podAntiAffinity"):
-        terms = (raw.get("affinity") or {}).get(name) or {}
-        if terms.get(_REQUIRED) or terms.get(_PREFERRED):
-            yield name
-    if any(term.get("matchFields") for term, _ in _terms(raw)):
-        yield "matchFields"
-    if any(volume.get("ephemeral") for volume in raw.get("volumes") or ()):
-        yield "ephemeral volumes"
+    if raw.get("resourceClaims"):
+        yield "resourceClaims"
 
 
 def _refusal(raw: dict[str, Any]) -> str:
@@ -301,7 +318,12 @@ def _refusal(raw: dict[str, Any]) -> str:
         why = _refused_resources(container.get("resources") or {})
         if why:
             return f"container {container['name']}: {why}"
-    return _refused_of_pod(raw.get("resources") or {})
+    return _refused_of_pod(raw.get("resources") or {}) or _refused_fields(raw) or refused_topology(raw)
+
+
+def _refused_fields(raw: dict[str, Any]) -> str:
+    found = (refused_fields(term.get("matchFields") or (), (*path, "matchFields")) for term, path in _terms(raw))
+    return next((refusal for refusals in found for refusal in refusals), "")
 
 
 def _refused_of_pod(raw: dict[str, Any]) -> str:
@@ -358,6 +380,8 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
     meta = Meta.of(raw, is_namespaced=True)
     status = raw.get("status") or {}
     spec = raw.get("spec")
+    if meta.uid and is_daemon(meta.owner) and isinstance(spec, dict) and spec.get("nodeName") and spec.get("affinity"):
+        spec = {**spec, "affinity": of_daemon(spec["affinity"])}
     reading = _reading_at(spec, ("spec",), report, None if meta.uid else admission.defaults(meta.namespace))
     decoded = reading.spec or _NO_SPEC
     conditions = {c["type"]: c for c in status.get("conditions") or ()}

@@ -23,11 +23,12 @@ from kerf.manifests.pods.decode import (
     SpecReading,
     is_initialised,
     kept_annotations,
+    of_daemon,
     reading_of,
     resized,
 )
 from kerf.manifests.schema import LABELS, NAME, Report, Schema
-from kerf.model.pods import PENDING, Owner, Pod, PodSpec
+from kerf.model.pods import PENDING, Owner, Pod, PodSpec, is_daemon
 from kerf.model.times import instant_s
 
 _SHAPES = 16_384
@@ -74,6 +75,7 @@ class _Spec(Struct, rename="camel", gc=False):
     termination_grace_period_seconds: _Bytes = UNSET
     active_deadline_seconds: _Bytes = UNSET
     workload_ref: _Bytes = UNSET
+    runtime_class_name: _Bytes = UNSET
     containers: list[_Container] | UnsetType = UNSET
     init_containers: list[_Container] | UnsetType = UNSET
     volumes: list[_Volume] | UnsetType = UNSET
@@ -140,7 +142,8 @@ def live_pod(raw: bytes | Raw) -> Pod:
     try:
         found = _DECODER.decode(raw)
         meta, status = found.metadata, found.status or _NO_STATUS
-        encoded, node_name = _spec(found.spec)
+        owner = _owner(_bytes(meta.owner_references))
+        encoded, node_name = _spec(found.spec, owner)
         reading = _spec_of(encoded)
         if reading.spec is None or not meta.uid:
             raise Unusual
@@ -160,7 +163,7 @@ def live_pod(raw: bytes | Raw) -> Pod:
             node_name=node_name,
             nominated_node=shared_text(status.nominated_node_name or ""),
             phase=status.phase or PENDING,
-            owner=_owner(_bytes(meta.owner_references)),
+            owner=owner,
             unschedulable=_unschedulable(status.conditions or ()),
             initialised=_is_initialised(reading.spec, status),
             reserved_for=reading.reserved_for,
@@ -177,9 +180,11 @@ def _bytes(raw: _Bytes) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
-def _spec(found: _Spec) -> tuple[bytes, str]:
+def _spec(found: _Spec, owner: Owner | None) -> tuple[bytes, str]:
     """(what is read of the spec, and the node), which is no part of the shape."""
     node_name, found.node_name = found.node_name, UNSET
+    if found.affinity is not UNSET and node_name and is_daemon(owner):
+        found.affinity = Raw(_ENCODER.encode(of_daemon(msgspec.json.decode(found.affinity))))
     if found.volumes is not UNSET:
         found.volumes = [v for v in found.volumes if v.persistent_volume_claim is not UNSET or v.ephemeral is not UNSET]
     return _ENCODER.encode(found), shared_text(node_name) if node_name else ""

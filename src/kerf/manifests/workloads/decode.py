@@ -8,12 +8,14 @@ from kerf.manifests.decoded import Workload
 from kerf.manifests.metadata import Meta, instant
 from kerf.manifests.pods.decode import selector_of, spec_at
 from kerf.manifests.schema import Path, Report
+from kerf.manifests.volumes.decode import claim_templates_of
 from kerf.model.constraints import Toleration
 from kerf.model.cronjobs import CronJob
 from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
 from kerf.model.groups import KUEUE_QUEUE
-from kerf.model.pods import Owner, Pod
+from kerf.model.pods import Owner, Pod, PodSpec
 from kerf.model.snapshot import DaemonSet, PluginContainer
+from kerf.model.volumes import ClaimTemplate
 
 # The DaemonSet controller adds these (kubernetes pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations).
 _DAEMON_TOLERATIONS = (
@@ -75,8 +77,7 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
         path, spec = ("spec", "jobTemplate", "spec", "template"), spec["jobTemplate"]["spec"]
     template = _template_pod(raw, spec["template"], path, report, admission, source)
     if spec.get("volumeClaimTemplates"):
-        not_planned = tuple(sorted({*template.spec.not_planned, "volumeClaimTemplates"}))
-        template = replace(template, spec=replace(template.spec, not_planned=not_planned))
+        template = replace(template, spec=_with_claims(template.spec, claim_templates_of(spec["volumeClaimTemplates"])))
     return Workload(
         kind=kind,
         namespace=meta.namespace,
@@ -91,6 +92,13 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
         deadline_s=_whole(spec.get("activeDeadlineSeconds")) if kind == "Job" else None,
         started_s=instant((raw.get("status") or {}).get("startTime")) if kind == "Job" else None,
     )
+
+
+def _with_claims(spec: PodSpec, templates: tuple[ClaimTemplate, ...]) -> PodSpec:
+    """The spec with claims of a StatefulSet, which go before volumes of their names."""
+    names = {template.name for template in templates}
+    others = tuple(held for held in spec.claim_templates if held.name not in names)
+    return replace(spec, claim_templates=(*others, *templates))
 
 
 def _suspended(spec: dict[str, Any], meta: Meta) -> str:

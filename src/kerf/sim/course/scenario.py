@@ -43,6 +43,10 @@ DEFAULT_START = "2026-01-05T07:00:00Z"
 _KIND_ORDER = (
     "Namespace",
     "PriorityClass",
+    "RuntimeClass",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "LimitRange",
     "ResourceQuota",
     "ConfigMap",

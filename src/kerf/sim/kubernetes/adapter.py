@@ -36,21 +36,28 @@ from kerf.telemetry import logger
 
 _FOLLOWED = frozenset(
     {
+        "CSINode",
         "CapacityWindow",
         "ClusterPolicy",
         "ConfigMap",
         "CronJob",
         "DaemonSet",
+        "Namespace",
         "Node",
         "NodeClaim",
         "NodeOverlay",
         "NodePool",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",
         "PodGroup",
         "PodTemplate",
         "ProvisioningRequest",
         "ResourceQuota",
+        "RuntimeClass",
+        "Service",
+        "StorageClass",
         "Workload",
     }
 )

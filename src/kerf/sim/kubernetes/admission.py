@@ -10,6 +10,7 @@ from kerf.errors import ApiError
 from kerf.model.constraints import NO_EXECUTE
 from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
 from kerf.ports import WriteRefused
+from kerf.sim.kubernetes.selectors import PREFERRED, REQUIRED
 from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, ObjectLookup, key_of, name_of, shown
 
 Admission = Callable[[Json], None]
@@ -79,6 +80,56 @@ def priority(objects: ObjectLookup) -> Admission:
             raise ApiError(f"{shown(key_of(obj))} is forbidden: no PriorityClass with name {name} was found")
 
     return admit
+
+
+def runtime_class(objects: ObjectLookup) -> Admission:
+    """What a RuntimeClass says of its pods: their overhead, and which nodes can run them. Raises ApiError."""
+
+    def admit(obj: Json) -> None:
+        name = obj["spec"].get("runtimeClassName") if obj["kind"] == "Pod" else None
+        if not name:
+            return
+        found = objects.get("RuntimeClass", "", name)
+        if found is None:
+            raise ApiError(f'{shown(key_of(obj))} is forbidden: pod rejected: RuntimeClass "{name}" not found')
+        spec, scheduling = obj["spec"], found.get("scheduling") or {}
+        overhead = (found.get("overhead") or {}).get("podFixed")
+        if overhead:
+            spec["overhead"] = dict(overhead)
+        selector = scheduling.get("nodeSelector") or {}
+        for key, value in selector.items():
+            asked = (spec.get("nodeSelector") or {}).get(key, value)
+            if asked != value:
+                said = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {asked}"
+                raise ApiError(f"{shown(key_of(obj))} is forbidden: conflict: {said}")
+        if selector:
+            spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **selector}
+        if scheduling.get("tolerations"):
+            spec["tolerations"] = [*(spec.get("tolerations") or []), *scheduling["tolerations"]]
+
+    return admit
+
+
+def merge_label_keys(obj: Json) -> None:
+    """Into the selectors of affinity and spread go the values that a pod's own labels have for the keys they name.
+
+    Once, at its creation: what becomes of the labels later changes nothing (registry/core/pod/strategy.go).
+    """
+    if obj["kind"] != "Pod":
+        return
+    labels, affinity = obj["metadata"].get("labels") or {}, obj["spec"].get("affinity") or {}
+    terms = list(obj["spec"].get("topologySpreadConstraints") or ())
+    for kind in ("podAffinity", "podAntiAffinity"):
+        asked = affinity.get(kind) or {}
+        terms += asked.get(REQUIRED) or ()
+        terms += [each["podAffinityTerm"] for each in asked.get(PREFERRED) or ()]
+    for term in terms:
+        selector = term.get("labelSelector")
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            keys = [key for key in term.get(field) or () if key in labels]
+            if selector is not None and keys:
+                added = [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys]
+                selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
 
 
 def tolerate_ill_nodes(obj: Json) -> None:

@@ -16,7 +16,15 @@ from typing import NamedTuple
 from kerf.errors import ApiError
 from kerf.model.times import instant_s, instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
-from kerf.sim.kubernetes.admission import Admission, limit_ranges, priority, refuse_lost_tolerations, tolerate_ill_nodes
+from kerf.sim.kubernetes.admission import (
+    Admission,
+    limit_ranges,
+    merge_label_keys,
+    priority,
+    refuse_lost_tolerations,
+    runtime_class,
+    tolerate_ill_nodes,
+)
 from kerf.sim.kubernetes.budgets import check_eviction
 from kerf.sim.kubernetes.garbage import OwnerIndex
 from kerf.sim.kubernetes.gates import gate_pods, refuse_important
@@ -114,6 +122,8 @@ class InMemoryApi:
             limit_ranges(self),
             priority(self),
             tolerate_ill_nodes,
+            merge_label_keys,
+            runtime_class(self),
         ]
         self.events: list[Change] = []
         self._forms: dict[ObjectKey, JsonList] = {}

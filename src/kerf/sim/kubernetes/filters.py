@@ -1,94 +1,132 @@
-"""kube-scheduler's filters and scores, on one pod and one node.
+"""kube-scheduler's filters, on one pod and one node.
 
 The words of a refusal are kube-scheduler's own, since people and Kerf's tests read them; the first filter that refuses
-speaks for the node, save that NodeResourcesFit names every resource that is short. Rules of Kubernetes 1.36.
+speaks for the node, save that NodeResourcesFit names every resource that is short. Rules of Kubernetes 1.36. What a pod
+asks of other pods and of volumes lies in modules of its own (`spread`, `affinity`, `volumes`): most pods ask nothing.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
-from kerf.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, untolerated
+from kerf.model.constraints import NO_SCHEDULE, Taint, Toleration, untolerated
 from kerf.model.nodes import RESERVED_FOR, Node
-from kerf.model.pods import Container, Pod
-from kerf.model.quantities import CPU, MEMORY, MIB, NOTHING, PODS, Resources
+from kerf.model.pods import HostPort, Pod
+from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, NOTHING, PODS, Resources
+from kerf.sim.kubernetes.rooms import NodePods
+from kerf.sim.kubernetes.selectors import ANYWHERE, NodeTerms
 
 UNSCHEDULABLE, TAINTS, AFFINITY = "NodeUnschedulable", "TaintToleration", "NodeAffinity"
 NODE_PORTS, RESOURCES, EXTENDER = "NodePorts", "NodeResourcesFit", "extender"
-POD_AFFINITY, VOLUMES = "InterPodAffinity", "VolumeBinding"
+VOLUME_RESTRICTIONS, VOLUME_LIMITS = "VolumeRestrictions", "NodeVolumeLimits"
+VOLUMES, VOLUME_ZONE = "VolumeBinding", "VolumeZone"
+SPREAD, POD_AFFINITY = "PodTopologySpread", "InterPodAffinity"
 """Who refuses a pod: plugins of kube-scheduler, or an extender."""
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
-# What a container without a request counts in the scores (kube-scheduler's GetNonzeroRequests).
-_LEAST_COUNTED = {CPU: 100, MEMORY: 200 * MIB}
-_MOST_SCORE = 100
-_TAINT_WEIGHT, _AFFINITY_WEIGHT, _RESOURCES_WEIGHT = 3, 2, 1
+_ANY_ADDRESS = "0.0.0.0"
+_NAMED_FIRST = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_BLIND_TO_TAINTS = frozenset(
+    {AFFINITY, NODE_PORTS, RESOURCES, VOLUME_RESTRICTIONS, VOLUMES, VOLUME_ZONE, SPREAD, POD_AFFINITY}
+)
 
 
-@dataclass(slots=True)
-class NodePods:
-    """A node and the pods that count on it; `used` is their sum, `counted` the sum that the scores count."""
+@dataclass(frozen=True, slots=True)
+class FilterRefusal:
+    """Which plugin refuses the pod on a node, and why in kube-scheduler's words.
 
-    node: Node
-    pods: dict[str, Pod] = field(default_factory=dict)
-    used: Resources = NOTHING
-    counted: Resources = NOTHING
+    `is_final`: no pod that leaves the node could change it (UnschedulableAndUnresolvable).
+    """
 
-    def put(self, pod: Pod) -> None:
-        """Count a pod, in place of its earlier form."""
-        self.drop(pod.key)
-        self.pods[pod.key] = pod
-        self.used = self.used + pod.spec.requests
-        self.counted = self.counted + _counted(pod)
+    plugin: str
+    reasons: tuple[str, ...]
+    is_final: bool = False
 
-    def drop(self, key: str) -> None:
-        """Stop counting a pod; nothing when it was not counted."""
-        held = self.pods.pop(key, None)
-        if held is not None:
-            self.used = self.used - held.spec.requests
-            self.counted = self.counted - _counted(held)
+
+@dataclass(frozen=True, slots=True)
+class PodRefusal:
+    """Which plugin refuses the pod before any node is looked at, and why."""
+
+    plugin: str
+    reason: str
+
+
+class NodeFilter(Protocol):
+    """A plugin that has counted beforehand what one pod needs to know of the cluster (its PreFilter)."""
+
+    plugin: str
+
+    def refusal(self, room: NodePods) -> FilterRefusal | None:
+        """Why the node cannot take the pod; None when it can."""
+
+    def moved(self, other: Pod, room: NodePods, by: int) -> None:
+        """Think another pod onto the node (1) or away from it (-1)."""
+
+    def copied(self) -> Self:
+        """The same; neither changes with the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One pod to be placed.
 
-    `only_nodes` are the node names its affinity fixes by field (a DaemonSet's pods); None when it fixes none. `ignored`
-    are resources that somebody else counts. `related` says why other pods or volumes keep it off a node.
+    `wanted` is what it requires of nodes. `ignored` are resources that somebody else counts. `others` are the filters
+    for other pods and volumes, in kube-scheduler's order; of most pods there is none.
     """
 
     pod: Pod
-    only_nodes: frozenset[str] | None = None
+    wanted: NodeTerms = ANYWHERE
     ignored: frozenset[str] = frozenset()
-    related: "Callable[[NodePods], FilterRefusal | None] | None" = None
+    others: tuple[NodeFilter, ...] = ()
 
+    def copied(self) -> "Attempt":
+        """The same, with counts of its own."""
+        return replace(self, others=tuple(each.copied() for each in self.others)) if self.others else self
 
-@dataclass(frozen=True, slots=True)
-class FilterRefusal:
-    """Which plugin refuses the pod on a node, and why in kube-scheduler's words."""
-
-    plugin: str
-    reasons: tuple[str, ...]
+    def move(self, others: Iterable[Pod], room: NodePods, by: int) -> None:
+        """Think other pods onto the node (1) or away from it (-1)."""
+        for other in others:
+            for each in self.others:
+                each.moved(other, room, by)
 
 
 def refusal(attempt: Attempt, room: NodePods, nominated: Iterable[Pod] = ()) -> FilterRefusal | None:
-    """Why the node cannot take the pod; None when it can. `nominated` are other pods that are promised room there."""
+    """Why the node cannot take the pod; None when it can. `nominated` are other pods that are promised room there.
+
+    It must fit with those and without them: they may be what its affinity needs, and never come.
+    """
+    promised = [other for other in nominated if other.key != attempt.pod.key]
+    if promised:
+        crowded = attempt.copied()
+        crowded.move(promised, room, 1)
+        refused = _refusal(crowded, room.with_pods(iter(promised)))
+        if refused is not None:
+            return refused
+    return _refusal(attempt, room)
+
+
+def _refusal(attempt: Attempt, room: NodePods) -> FilterRefusal | None:
+    return next(refusals(attempt, room), None)
+
+
+def refusals(attempt: Attempt, room: NodePods) -> Iterator[FilterRefusal]:
+    """What each plugin has against the node, in kube-scheduler's order; it asks no further after the first."""
     pod, node = attempt.pod, room.node
     if _is_closed(pod, node):
-        return FilterRefusal(UNSCHEDULABLE, ("node(s) were unschedulable",))
+        yield FilterRefusal(UNSCHEDULABLE, ("node(s) were unschedulable",), is_final=True)
     if not _is_tolerated(pod, node):
-        return FilterRefusal(TAINTS, ("node(s) had untolerated taint(s)",))
+        yield FilterRefusal(TAINTS, ("node(s) had untolerated taint(s)",), is_final=True)
     if not _is_wanted(attempt, node):
-        return FilterRefusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",))
-    promised = [other for other in nominated if other.key != pod.key]
-    if any(has_common_port(pod, other) for other in (*room.pods.values(), *promised)):
-        return FilterRefusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
-    used = room.used
-    for other in promised:
-        used = used + other.spec.requests
-    short = _short(attempt, node.allocatable, used)
+        yield FilterRefusal(AFFINITY, ("node(s) didn't match Pod's node affinity/selector",), is_final=True)
+    if pod.spec.host_ports and any(has_common_port(pod, other) for other in room.pods.values()):
+        yield FilterRefusal(NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",))
+    short = _short(attempt, node.allocatable, room.used)
     if short:
-        return FilterRefusal(RESOURCES, short)
-    return attempt.related(room) if attempt.related is not None else None
+        yield FilterRefusal(RESOURCES, short)
+    for each in attempt.others:
+        refused = each.refusal(room)
+        if refused is not None:
+            yield refused
 
 
 def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, new: Node) -> bool:
@@ -99,17 +137,22 @@ def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, ne
     """
     pod = attempt.pod
     has_opened = old is not None and (old.taints, old.is_unschedulable) != (new.taints, new.is_unschedulable)
-    if has_opened and not {AFFINITY, NODE_PORTS, RESOURCES, POD_AFFINITY, VOLUMES}.isdisjoint(refused_by):
+    if has_opened and not _BLIND_TO_TAINTS.isdisjoint(refused_by):
         return True
     is_new = old is None
+    has_other_labels = old is None or old.labels != new.labels
     hints: dict[str, Callable[[], bool]] = {
         EXTENDER: lambda: True,
         UNSCHEDULABLE: lambda: not new.is_unschedulable and (old is None or old.is_unschedulable),
         TAINTS: lambda: _is_tolerated(pod, new) and (old is None or not _is_tolerated(pod, old)),
         AFFINITY: lambda: _is_wanted(attempt, new) and (old is None or not _is_wanted(attempt, old)),
         NODE_PORTS: lambda: is_new,
-        VOLUMES: lambda: is_new,
-        POD_AFFINITY: lambda: old is None or old.labels != new.labels,
+        VOLUME_RESTRICTIONS: lambda: is_new,
+        VOLUME_LIMITS: lambda: False,
+        VOLUMES: lambda: has_other_labels,
+        VOLUME_ZONE: lambda: has_other_labels,
+        SPREAD: lambda: has_other_labels or has_opened,
+        POD_AFFINITY: lambda: has_other_labels,
         RESOURCES: lambda: (
             not _short(attempt, new.allocatable, NOTHING) and (old is None or _has_more(pod, old.allocatable, new))
         ),
@@ -133,13 +176,11 @@ def _is_closed(pod: Pod, node: Node) -> bool:
 
 
 def _is_tolerated(pod: Pod, node: Node) -> bool:
-    return untolerated(node.taints, tolerations_of(pod)) is None
+    return not node.taints or untolerated(node.taints, tolerations_of(pod)) is None
 
 
 def _is_wanted(attempt: Attempt, node: Node) -> bool:
-    if attempt.only_nodes is not None and node.name not in attempt.only_nodes:
-        return False
-    return any(wanted.unsatisfied_by(node.labels) is None for wanted in attempt.pod.spec.alternatives)
+    return attempt.wanted is ANYWHERE or attempt.wanted.matches(node.name, node.labels)
 
 
 def _has_more(pod: Pod, before: Resources, node: Node) -> bool:
@@ -148,7 +189,22 @@ def _has_more(pod: Pod, before: Resources, node: Node) -> bool:
 
 def has_common_port(pod: Pod, other: Pod) -> bool:
     """Whether both want one port of the node."""
-    return any(mine.conflicts(theirs) for mine in pod.spec.host_ports for theirs in other.spec.host_ports)
+    if not pod.spec.host_ports or not other.spec.host_ports:
+        return False
+    return any(_is_same_port(mine, theirs) for mine in _lasting_ports(pod) for theirs in _lasting_ports(other))
+
+
+def _lasting_ports(pod: Pod) -> list[HostPort]:
+    """What an init container takes is free again before the others start (GetHostPorts)."""
+    return [port for container in pod.spec.lasting for port in container.host_ports]
+
+
+def _is_same_port(one: HostPort, other: HostPort) -> bool:
+    """HostPortInfo.CheckConflict: one of all addresses conflicts with each; `::` is an address like others."""
+    if (one.port, one.protocol) != (other.port, other.protocol):
+        return False
+    addresses = {one.ip or _ANY_ADDRESS, other.ip or _ANY_ADDRESS}
+    return len(addresses) == 1 or _ANY_ADDRESS in addresses
 
 
 def _short(attempt: Attempt, allocatable: Resources, used: Resources) -> tuple[str, ...]:
@@ -157,50 +213,5 @@ def _short(attempt: Attempt, allocatable: Resources, used: Resources) -> tuple[s
         for name, amount in attempt.pod.spec.requests.items()
         if amount > max(0, allocatable.get(name, 0) - used.get(name, 0)) and name not in attempt.ignored
     ]
-    short.sort(key=lambda name: (name != PODS, name != CPU, name != MEMORY, name))
+    short.sort(key=lambda name: (*(name != first for first in _NAMED_FIRST), name))
     return tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short)
-
-
-def best(attempt: Attempt, rooms: Sequence[NodePods]) -> NodePods:
-    """The node that kube-scheduler prefers among those that can take the pod; the first by name among equals."""
-    taints = [_intolerable(attempt.pod, room.node.taints) for room in rooms]
-    affinities = [
-        sum(weight for weight, term in attempt.pod.spec.preferred if term.unsatisfied_by(room.node.labels) is None)
-        for room in rooms
-    ]
-    scores = {
-        room.node.name: _TAINT_WEIGHT * (_MOST_SCORE - taint * _MOST_SCORE // max(1, *taints))
-        + _AFFINITY_WEIGHT * (affinity * _MOST_SCORE // max(1, *affinities))
-        + _RESOURCES_WEIGHT * _least_allocated(attempt.pod, room)
-        for room, taint, affinity in zip(rooms, taints, affinities, strict=True)
-    }
-    return min(rooms, key=lambda room: (-scores[room.node.name], room.node.name))
-
-
-def _intolerable(pod: Pod, taints: Collection[Taint]) -> int:
-    return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in pod.spec.tolerations)
-        for taint in taints
-    )
-
-
-def _least_allocated(pod: Pod, room: NodePods) -> int:
-    """The free share of cpu and memory with the pod on the node, from 0 to 100, as LeastAllocated scores it."""
-    own, shares = _counted(pod), []
-    for name in _LEAST_COUNTED:
-        total = room.node.allocatable.get(name, 0)
-        if total > 0:
-            used = room.counted.get(name, 0) + own[name]
-            shares.append(max(0, total - used) * _MOST_SCORE // total)
-    return sum(shares) // len(shares) if shares else 0
-
-
-def _counted(pod: Pod) -> Resources:
-    def of(container: Container, name: str) -> int:
-        return container.requests.get(name) or _LEAST_COUNTED[name]
-
-    spec = pod.spec
-    return Resources(
-        (name, max([sum(of(c, name) for c in spec.containers), *(of(c, name) for c in spec.init_containers)]))
-        for name in _LEAST_COUNTED
-    )

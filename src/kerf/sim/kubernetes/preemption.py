@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.model.pods import Pod
-from kerf.sim.kubernetes.filters import Attempt, NodePods, refusal
+from kerf.sim.kubernetes.filters import Attempt, refusal
+from kerf.sim.kubernetes.rooms import NodePods
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,17 @@ def _victims(attempt: Attempt, room: NodePods, lower: Sequence[Pod], promised: S
     for pod in room.pods.values():
         if pod not in lower:
             left.put(pod)
-    if refusal(attempt, left, promised) is not None:
+    thought = attempt.copied()
+    thought.move(lower, room, -1)
+    if refusal(thought, left, promised) is not None:
         return None
     victims = []
     for pod in sorted(lower, key=_importance):
         left.put(pod)
-        if pod.deleted_s is not None or refusal(attempt, left, promised) is not None:
+        thought.move((pod,), room, 1)
+        if pod.deleted_s is not None or refusal(thought, left, promised) is not None:
             left.drop(pod.key)
+            thought.move((pod,), room, -1)
             victims.append(pod)
     return victims
 

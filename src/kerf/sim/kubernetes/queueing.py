@@ -17,15 +17,18 @@ from kerf.sim.kubernetes.filters import (
     NODE_PORTS,
     POD_AFFINITY,
     RESOURCES,
+    SPREAD,
     TAINTS,
     UNSCHEDULABLE,
-    VOLUMES,
     Attempt,
     bears_cordons,
     has_common_port,
     may_help,
     tolerations_of,
 )
+from kerf.sim.kubernetes.hints import cured_by_coming, cured_by_leaving, cured_by_volume, is_of_others, marks_of
+from kerf.sim.kubernetes.selectors import NodeTerms, node_terms
+from kerf.sim.objects import Json
 
 _FIRST_BACK_OFF_S, _LAST_BACK_OFF_S = 1, 10
 _LONGEST_S, _FLUSH_S = 300, 30
@@ -37,11 +40,14 @@ _FREED = frozenset({RESOURCES, NODE_PORTS, EXTENDER})
 class Waiting:
     """A pod in the queue. It is tried when `is_active`; until then it waits for something to change.
 
-    `number` grows with each entry to the queue; `refused_by` are the plugins that refused it on some node.
+    `number` grows with each entry to the queue; `refused_by` are the plugins that refused it on some node. `wanted` is
+    what it requires of nodes, and `marks` tell it apart from others where it asks anything of other pods or volumes.
     """
 
     pod: Pod
-    only_nodes: frozenset[str] | None
+    raw: Json
+    wanted: NodeTerms
+    marks: str
     number: int
     is_active: bool = True
     attempts: int = 0
@@ -81,15 +87,16 @@ class SchedulingQueue:
         self._waiting.pop(pod.key, None)
         self._held[pod.key] = pod
 
-    def take(self, pod: Pod, only_nodes: frozenset[str] | None) -> None:
+    def take(self, pod: Pod, raw: Json) -> None:
         """It is new, or has changed."""
         self._held.pop(pod.key, None)
         held = self._waiting.get(pod.key)
+        marks = marks_of(raw) if is_of_others(raw) else ""
         if held is None or held.pod.uid != pod.uid:
-            self._waiting[pod.key] = Waiting(pod, only_nodes, self._next())
+            self._waiting[pod.key] = Waiting(pod, raw, node_terms(raw["spec"]), marks, self._next())
             self._soon()
             return
-        old, held.pod = held.pod, pod
+        old, held.pod, held.raw, held.marks = held.pod, pod, raw, marks
         if old.nominated_node and old.nominated_node != pod.nominated_node:
             self._unreserved(old)
         # A nomination alone is no reason to try it, nor is any other change of the pod's own but these.
@@ -97,7 +104,7 @@ class SchedulingQueue:
         if tolerations_of(old) != tolerations_of(pod):
             reasons = {TAINTS, EXTENDER} | ({UNSCHEDULABLE} if bears_cordons(pod) else set())
         elif (old.labels, old.annotations) != (pod.labels, pod.annotations):
-            reasons = {EXTENDER}
+            reasons = {EXTENDER} | ({SPREAD, POD_AFFINITY} if old.labels != pod.labels else set())
         if held.refused_by & reasons:
             self._activate(held)
 
@@ -116,24 +123,38 @@ class SchedulingQueue:
     def node_changed(self, old: Node | None, new: Node) -> None:
         """A node is new (`old` is None) or has changed: try those whom that may help."""
         for waiting in self._waiting.values():
-            attempt = Attempt(waiting.pod, waiting.only_nodes)
+            attempt = Attempt(waiting.pod, waiting.wanted)
             if not waiting.is_active and may_help(attempt, waiting.refused_by, old, new):
                 self._activate(waiting)
 
-    def pod_left(self, pod: Pod) -> None:
-        """A pod has left its node: try those who lacked what it had."""
+    def node_left(self) -> None:
+        """A node is gone, and its domain may be with it."""
+        self._try_refused_by(SPREAD)
+
+    def pod_left(self, pod: Pod, raw: Json) -> None:
+        """A pod has left its node: try those who lacked what it had, or did not bear it."""
         for waiting in self._waiting.values():
             has_port = NODE_PORTS in waiting.refused_by and has_common_port(waiting.pod, pod)
             if has_port or waiting.refused_by & {RESOURCES, EXTENDER}:
                 self._activate(waiting)
+            elif waiting.marks or waiting.refused_by & {POD_AFFINITY}:
+                self._try_cured(waiting, cured_by_leaving(waiting.raw, waiting.pod, pod, raw))
 
-    def neighbours_changed(self) -> None:
-        """A pod has come to a node or left it: try those whom other pods have kept off."""
-        self._try_refused_by(POD_AFFINITY)
+    def pod_came(self, pod: Pod) -> None:
+        """A pod has come to a node, or has other labels there: try those who wait for its like."""
+        for waiting in self._waiting.values():
+            if waiting.marks:
+                self._try_cured(waiting, cured_by_coming(waiting.raw, pod))
 
-    def volumes_changed(self) -> None:
-        """A claim of a volume is there, or a volume."""
-        self._try_refused_by(VOLUMES)
+    def volume_changed(self, changed: Json) -> None:
+        """A claim is there, a volume, or something else on which volumes depend."""
+        for waiting in self._waiting.values():
+            if waiting.marks:
+                self._try_cured(waiting, cured_by_volume(waiting.raw, changed))
+
+    def _try_cured(self, waiting: Waiting, cured: frozenset[str]) -> None:
+        if waiting.refused_by & cured:
+            self._activate(waiting)
 
     def _try_refused_by(self, plugin: str) -> None:
         for waiting in self._waiting.values():

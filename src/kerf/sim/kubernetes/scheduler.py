@@ -2,8 +2,8 @@
 
 Kerf's plans are true only if the scheduler follows them, so what matters is as in kube-scheduler 1.36: the order of the
 queue, the filters with their words (`filters`), the back-off, that a nomination reserves room against pods of no
-higher priority, and that a failed attempt clears the nomination of the pod that failed. Of the scores those are here
-that decide between nodes that Kerf makes; equal ones go by name. Spread between pods is left out.
+higher priority, and that a failed attempt clears the nomination of the pod that failed. Of nodes with equal scores the
+first by name wins. What a pod asks of nodes, other pods and volumes is read from its own document.
 
 A second profile, `hami-scheduler`, leaves HAMi's resources to HAMi's extender (`sim.hami`).
 """
@@ -20,15 +20,18 @@ from kerf.ports import Clock
 from kerf.sharing.hami.records import NODE
 from kerf.sim.hami import verdicts as hami
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
+from kerf.sim.kubernetes.attempts import Judgement, Promised, prepared, verdict
 from kerf.sim.kubernetes.decoding import decoded
-from kerf.sim.kubernetes.filters import EXTENDER, VOLUMES, Attempt, NodePods, best, refusal
+from kerf.sim.kubernetes.filters import EXTENDER, Attempt
+from kerf.sim.kubernetes.hints import VOLUME_KINDS
 from kerf.sim.kubernetes.preemption import preemption
+from kerf.sim.kubernetes.provisioner import bind_volumes
 from kerf.sim.kubernetes.queueing import SchedulingQueue, Waiting
-from kerf.sim.kubernetes.relations import Relations, is_averse, is_related
+from kerf.sim.kubernetes.rooms import Rooms
+from kerf.sim.kubernetes.scores import best
+from kerf.sim.kubernetes.volumes import VolumeBinding
 from kerf.sim.kubernetes.webhook import family_of
 from kerf.sim.objects import Json, key_of, with_condition
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,9 @@ class Scheduler:
 
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
-        self._rooms: dict[str, NodePods] = {}
+        self._rooms = Rooms(api)
         self._queue = SchedulingQueue(clock, self._soon)
-        self._place: dict[str, str] = {}
-        self._homeless: dict[str, dict[str, Pod]] = {}
-        self._averse: dict[str, Pod] = {}
+        self._bindings = 0
         self._nominees: list[Pod] = []
         self._booked: list[Pod] = []
         self._is_due = False
@@ -67,25 +68,19 @@ class Scheduler:
             self._on_pod(what, obj)
         elif obj["kind"] in ("ResourceQuota", "ConfigMap"):
             self._queue.extender_changed()
-        elif obj["kind"] in ("PersistentVolumeClaim", "PersistentVolume"):
-            self._queue.volumes_changed()
+        elif obj["kind"] in VOLUME_KINDS:
+            self._queue.volume_changed(obj)
 
     def _on_node(self, what: str, obj: Json) -> None:
         name = obj["metadata"]["name"]
         if what == DELETED:
-            self._rooms.pop(name, None)
+            self._rooms.drop_node(name)
+            self._queue.node_left()
             return
         node = decoded(obj)
         assert isinstance(node, Node)
-        room = self._rooms.get(name)
-        if room is None:
-            room = self._rooms[name] = NodePods(node)
-            for pod in self._homeless.pop(name, {}).values():
-                room.put(pod)
-            self._queue.node_changed(None, node)
-            return
-        old, room.node = room.node, node
-        if _what_counts(old) != _what_counts(node):
+        old = self._rooms.set_node(node)
+        if old is None or _what_counts(old) != _what_counts(node):
             self._queue.node_changed(old, node)
 
     def _on_pod(self, what: str, obj: Json) -> None:
@@ -93,42 +88,27 @@ class Scheduler:
         assert isinstance(pod, Pod)
         if what == DELETED or pod.is_ended:
             self._queue.drop(pod.key)
-            if self._unplace(pod.key):
-                self._queue.pod_left(pod)
-                self._queue.neighbours_changed()
+            if self._rooms.drop(pod.key):
+                self._queue.pod_left(pod, obj)
         elif pod.node_name:
             self._queue.drop(pod.key)
-            self._put(pod)
+            self._put(pod, obj)
         elif pod.deleted_s is not None or pod.spec.scheduler_name not in (DEFAULT_SCHEDULER, HAMI_SCHEDULER):
             self._queue.drop(pod.key)
         elif pod.spec.scheduling_gates:
             self._queue.hold(pod)
         else:
-            self._queue.take(pod, _only_nodes(obj["spec"]))
+            self._queue.take(pod, obj)
 
-    def _put(self, pod: Pod) -> None:
-        if self._place.get(pod.key) != pod.node_name:
-            self._queue.neighbours_changed()
-        self._unplace(pod.key)
-        self._place[pod.key] = pod.node_name
-        if is_averse(pod):
-            self._averse[pod.key] = pod
-        room = self._rooms.get(pod.node_name)
-        if room is not None:
-            room.put(pod)
-        else:
-            self._homeless.setdefault(pod.node_name, {})[pod.key] = pod
-
-    def _unplace(self, key: str) -> bool:
-        name = self._place.pop(key, None)
-        if name is None:
-            return False
-        self._averse.pop(key, None)
-        self._homeless.get(name, {}).pop(key, None)
-        room = self._rooms.get(name)
-        if room is not None:
-            room.drop(key)
-        return True
+    def _put(self, pod: Pod, raw: Json) -> None:
+        before = self._rooms.pod(pod.key)
+        self._rooms.put(pod, raw)
+        if before is None or before.node_name != pod.node_name:
+            self._queue.pod_came(pod)
+        elif before.labels != pod.labels:
+            # What met a term before may meet it no more, and the other way round.
+            self._queue.pod_left(before, raw)
+            self._queue.pod_came(pod)
 
     # When a pod is tried.
 
@@ -145,12 +125,24 @@ class Scheduler:
         self._nominees = [pod for pod in pods if pod.nominated_node]
         self._booked = [pod for pod in pods if NODE in pod.annotations]
         for waiting in self._queue.due():
-            alike = _alike(waiting)
+            alike = self._alike(waiting)
             failure = failed.get(alike) or self._try(waiting)
             if failure is not None:
                 if not failure.nominated:
                     failed[alike] = failure
                 self._fail(waiting, failure)
+
+    def _alike(self, waiting: Waiting) -> object:
+        """Pods of one value fail alike within one cycle, since binding others only takes room away.
+
+        For those that ask anything of other pods it may also be what they wait for.
+        """
+        pod = waiting.pod
+        marks = (tuple(sorted(pod.annotations.items())), pod.nominated_node, pod.reserved_for)
+        related = (waiting.marks, self._bindings) if waiting.marks else None
+        # Pods that others keep off have to be known by their labels.
+        labels = tuple(sorted(pod.labels.items())) if self._rooms.related else ()
+        return id(pod.spec), pod.namespace, waiting.wanted, marks, related, labels
 
     # One attempt.
 
@@ -163,49 +155,47 @@ class Scheduler:
         is_hami = pod.spec.scheduler_name == HAMI_SCHEDULER
         config = family_of(self._api).config if is_hami else None
         ignored = frozenset() if config is None else config.slice_resources | {config.count}
-        relations = Relations(pod, raw, self._rooms, self._averse, self._api)
-        attempt = Attempt(pod, waiting.only_nodes, ignored, relations.refusal if relations.is_any else None)
-        reasons: Counter[str] = Counter()
-        refused_by: set[str] = set()
-        feasible: list[NodePods] = []
+        attempt = prepared(pod, raw, self._rooms, ignored)
         promised = self._promised(pod)
-        for _, room in sorted(self._rooms.items()):
-            refused = refusal(attempt, room, promised.get(room.node.name, ()))
-            if refused is None:
-                feasible.append(room)
-            else:
-                reasons.update(refused.reasons)
-                refused_by.add(refused.plugin)
-        missing = relations.missing_claim()
-        if missing:
-            # The scheduler says so of the pod, not of nodes.
-            said = self._message(Counter(), f'persistentvolumeclaim "{missing}" not found')
-            return _Failure(said, frozenset({VOLUMES}))
-        if is_hami and feasible:
-            verdict = self._ask_hami(pod, [room.node for room in feasible])
-            if verdict.node:
-                self._bind(waiting, verdict.node, verdict)
-                return None
-            if verdict.error:
-                return _Failure(self._message(Counter(verdict.reasons.values())), frozenset())
-            if not verdict.passes:
-                reasons.update(verdict.reasons.values())
-                refused_by.add(EXTENDER)
-                feasible = []
-        if not feasible:
-            node = "" if is_hami else self._preempt(attempt, promised)
-            return _Failure(self._message(reasons), frozenset(refused_by), node)
-        nominated = [room for room in feasible if room.node.name == pod.nominated_node]
-        self._bind(waiting, (nominated or [best(attempt, feasible)])[0].node.name)
+        found = verdict(attempt, self._rooms, promised)
+        if is_hami and found.feasible:
+            assert isinstance(attempt, Attempt)
+            return self._try_hami(waiting, attempt, found)
+        if isinstance(attempt, Attempt) and found.feasible:
+            nominated = [room for room in found.feasible if room.node.name == pod.nominated_node]
+            room = (nominated or [best(attempt, raw, found.feasible, self._rooms)])[0]
+            self._bind_volumes(attempt, room.node.name)
+            self._bind(waiting, room.node.name)
+            return None
+        is_meek = is_hami or raw["spec"].get("preemptionPolicy") == "Never"
+        node = "" if is_meek or not isinstance(attempt, Attempt) else self._preempt(attempt, found, promised)
+        return self._failure(found, node)
+
+    def _try_hami(self, waiting: Waiting, attempt: Attempt, found: Judgement) -> _Failure | None:
+        """What HAMi's extender makes of the nodes that can take the pod; None when it is bound."""
+        asked = self._ask_hami(waiting.pod, [room.node for room in found.feasible])
+        if asked.node:
+            self._bind_volumes(attempt, asked.node)
+            self._bind(waiting, asked.node, asked)
+            return None
+        if asked.error:
+            return self._failure(Judgement(reasons=Counter(asked.reasons.values())))
+        if not asked.passes:
+            reasons = found.reasons + Counter(asked.reasons.values())
+            return self._failure(Judgement(reasons=reasons, refused_by=found.refused_by | {EXTENDER}))
+        node = best(attempt, waiting.raw, found.feasible, self._rooms).node.name
+        self._bind_volumes(attempt, node)
+        self._bind(waiting, node)
         return None
 
-    def _preempt(self, attempt: Attempt, promised: dict[str, list[Pod]]) -> str:
+    def _bind_volumes(self, attempt: Attempt, node: str) -> None:
+        for each in attempt.others:
+            if isinstance(each, VolumeBinding):
+                bind_volumes(self._api, each, self._rooms.by_name[node])
+
+    def _preempt(self, attempt: Attempt, refused: Judgement, promised: Promised) -> str:
         """Delete pods of lower priority where that gives the pod a place; the node, empty where it does not."""
-        pod = attempt.pod
-        raw = self._api.get("Pod", pod.namespace, pod.name)
-        if raw is None or raw["spec"].get("preemptionPolicy") == "Never":
-            return ""
-        found = preemption(attempt, (room for _, room in sorted(self._rooms.items())), promised)
+        found = preemption(attempt, refused.open, promised)
         if found is None:
             return ""
         for victim in found.victims:
@@ -215,7 +205,7 @@ class Scheduler:
 
     def _place_ending(self, victim: Pod) -> None:
         # What the watch will tell: the next attempt of this cycle must not choose it again.
-        room = self._rooms.get(victim.node_name)
+        room = self._rooms.by_name.get(victim.node_name)
         if room is not None:
             room.put(replace(victim, deleted_s=self._clock.now_s()))
 
@@ -232,7 +222,7 @@ class Scheduler:
         return promised
 
     def _ask_hami(self, pod: Pod, nodes: Sequence[Node]) -> hami.Verdict:
-        holders = {node.name: list(self._rooms[node.name].pods.values()) for node in nodes}
+        holders = {node.name: list(self._rooms.by_name[node.name].pods.values()) for node in nodes}
         for other in self._booked:
             booked = other.annotations[NODE]
             if booked in holders:
@@ -249,15 +239,14 @@ class Scheduler:
             pod = replace(pod, annotations={**pod.annotations, **verdict.annotations})
         self._api.bind(pod.namespace, pod.name, node)
         self._queue.bound(pod.key)
+        self._bindings += 1
         self._nominees = [other for other in self._nominees if other.key != pod.key]
         self._booked = [other for other in self._booked if other.key != pod.key]
-        self._put(replace(pod, node_name=node, nominated_node=""))
+        self._put(replace(pod, node_name=node, nominated_node=""), waiting.raw)
 
-    def _message(self, reasons: Counter[str], of_pod: str = "") -> str:
-        if not self._rooms:
-            return "no nodes available to schedule pods"
-        listed = of_pod or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-        return f"0/{len(self._rooms)} nodes are available: {listed}."
+    def _failure(self, found: Judgement, nominated: str = "") -> _Failure:
+        said = found.message(len(self._rooms)) if len(self._rooms) else "no nodes available to schedule pods"
+        return _Failure(said, found.refused_by, nominated)
 
     def _fail(self, waiting: Waiting, failure: _Failure) -> None:
         self._nominees = [other for other in self._nominees if other.key != waiting.pod.key]
@@ -274,25 +263,3 @@ class Scheduler:
 
 def _what_counts(node: Node) -> tuple[object, ...]:
     return node.labels, node.annotations, node.taints, node.allocatable, node.is_unschedulable, node.is_ready
-
-
-def _alike(waiting: Waiting) -> object:
-    """Pods of one value fail alike within one cycle, since binding others only takes room away."""
-    pod = waiting.pod
-    marks = (tuple(sorted(pod.annotations.items())), pod.nominated_node, pod.reserved_for)
-    # Interned specs leave out what a pod asks of others; where it asks anything, its labels speak for it.
-    related = tuple(sorted(pod.labels.items())) if is_related(pod) else ()
-    return id(pod.spec), pod.namespace, waiting.only_nodes, marks, related
-
-
-def _only_nodes(spec: Json) -> frozenset[str] | None:
-    """The node names that the required affinity fixes by `matchFields`; None when some term fixes none."""
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
-    terms = required.get("nodeSelectorTerms") or ()
-    names: set[str] = set()
-    for term in terms:
-        fixed = [f["values"] for f in term.get("matchFields") or () if f["key"] == "metadata.name"]
-        if not fixed:
-            return None
-        names.update(*fixed)
-    return frozenset(names) if terms else None

@@ -14,6 +14,7 @@ from kerf.sim.kubernetes.daemonsets import DaemonSets
 from kerf.sim.kubernetes.deployments import Deployments
 from kerf.sim.kubernetes.jobs import Jobs
 from kerf.sim.kubernetes.jobsets import JobSets
+from kerf.sim.kubernetes.provisioner import VolumeClaims
 from kerf.sim.kubernetes.quotas import Quotas, within_quotas
 from kerf.sim.kubernetes.reconcilers import Key, PodMaker, Queue, Reconciler, Watcher
 from kerf.sim.kubernetes.replicas import ReplicaSets
@@ -98,6 +99,7 @@ class Workloads:
         DaemonSets,
         DisruptionBudgets,
         Quotas,
+        VolumeClaims,
     )
 
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:

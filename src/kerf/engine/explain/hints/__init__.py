@@ -11,6 +11,8 @@ from kerf.engine.explain.hints.requirements import clashes, give_way
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.explain.hints.situation import Advice, Situation
 from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
+from kerf.engine.explain.hints.volumes import allow_place
+from kerf.engine.explain.volumes import volume_hint
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.bounds import MAX_LAUNCHES
@@ -20,6 +22,7 @@ from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
 from kerf.model.rejections import RejectedByScheduler
 from kerf.model.times import duration_text, instant_text
+from kerf.model.volumecauses import VolumeElsewhere
 from kerf.model.windows import (
     WINDOW_LABEL,
     NoWindowLabel,
@@ -63,7 +66,10 @@ def hint_of(refusal: Refusal) -> Advice | None:
             )
         case causes.Paced(pool):
             return Advice(f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {pool} lets it come sooner")
-    return Advice(_window_hint(refusal.cause) or words.hint(refusal.cause), change=refusal.change or {})
+    return Advice(
+        _window_hint(refusal.cause) or volume_hint(refusal.cause) or words.hint(refusal.cause),
+        change=refusal.change or {},
+    )
 
 
 def _window_hint(cause: causes.Cause) -> str:
@@ -113,6 +119,8 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
             return tolerate(pool, shape, situation)
         case causes.LabelMismatch(asked):
             return agree(pool, asked.key, shape, situation)
+        case VolumeElsewhere(asked):
+            return allow_place(pool, asked)
         case causes.ForeignFamily():
             return select_family(pool, shape, situation)
     if misfit.stage not in (Stage.DEVICES, Stage.RESOURCES):

@@ -1,0 +1,83 @@
+"""Why a node refuses a pod for the sake of other pods, in words."""
+
+from functools import singledispatch
+
+from kerf.engine.explain import sharing
+from kerf.model.causes import Cause
+from kerf.model.constraints import Requirements
+from kerf.model.topology import (
+    NeverMet,
+    NotNear,
+    NoTopologyLabel,
+    SkewExceeded,
+    TooFewDomains,
+    TooNear,
+    Unwelcome,
+)
+
+
+@singledispatch
+def reason(cause: Cause) -> str:
+    """The cause in words; of any other cause those of its sharing family."""
+    return sharing.reason(cause)
+
+
+@reason.register
+def _(cause: NoTopologyLabel) -> str:
+    return f"{cause.constraint}: the node has no label {cause.key}"
+
+
+@reason.register
+def _(cause: SkewExceeded) -> str:
+    there = ", ".join(f"{domain} {count}" for domain, count in cause.counts)
+    return (
+        f"topology spread over {cause.key}: {_in(cause.key, cause.domain)} has {cause.count} of the pods with "
+        f"{_selected(cause.selector)}, the fewest is {cause.least}, so the skew would be {cause.skew} "
+        f"(maxSkew {cause.max_skew}; {there})"
+    )
+
+
+@reason.register
+def _(cause: TooFewDomains) -> str:
+    return f"{reason(cause.skew)}, for minDomains is {cause.min_domains} and there are {cause.domains}"
+
+
+@reason.register
+def _(cause: NotNear) -> str:
+    return f"pod affinity: {_in(cause.key, cause.domain)} has no pod with {_meant(cause.selector, cause.namespaces)}"
+
+
+@reason.register
+def _(cause: TooNear) -> str:
+    found = f"{_pods(cause.count)} with {_meant(cause.selector, cause.namespaces)}"
+    return f"pod anti-affinity: {_in(cause.key, cause.domain)} has {found}"
+
+
+@reason.register
+def _(cause: Unwelcome) -> str:
+    found = f"{_pods(cause.count)} whose anti-affinity keeps it off ({cause.workload})"
+    return f"anti-affinity of running pods: {_in(cause.key, cause.domain)} has {found}"
+
+
+@reason.register
+def _(cause: NeverMet) -> str:
+    return f"its {cause.constraint} contradicts itself or selects nothing, so no node can ever take it"
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
+def _in(key: str, domain: str) -> str:
+    return f"{key}={domain}"
+
+
+def _selected(selector: Requirements) -> str:
+    if selector.is_never:
+        return "no labels at all"
+    return str(selector) or "any labels"
+
+
+def _meant(selector: Requirements, namespaces: tuple[str, ...]) -> str:
+    where = f" in namespace {', '.join(namespaces)}" if namespaces else ""
+    return f"{_selected(selector)}{where}"

@@ -1,0 +1,187 @@
+"""What the pods of one shape ask of other pods, ready to be asked of any node at a constant cost.
+
+The rules are kube-scheduler's of 1.36 (pkg/scheduler/framework/plugins: podtopologyspread/filtering.go,
+interpodaffinity/filtering.go), in the order of its filters: spread, affinity, anti-affinity, others' anti-affinity.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kerf.engine.place.domains import Site
+from kerf.engine.place.tallies import Aversion, Company, Presence, Reach, Spread, Tally
+from kerf.model.causes import Cause, Name
+from kerf.model.plan import Stage
+from kerf.model.topology import (
+    AFFINITY,
+    SPREAD,
+    NotNear,
+    NoTopologyLabel,
+    SkewExceeded,
+    TooFewDomains,
+    TooNear,
+    TopologySpreadConstraint,
+    Unwelcome,
+)
+
+_SHOWN = 8
+"""Domains of which a refusal gives the counts."""
+
+
+class Check(ABC):
+    """One constraint; `stage` is where a refusal belongs."""
+
+    stage: ClassVar[Stage]
+    tally: Tally
+
+    @property
+    @abstractmethod
+    def keys(self) -> tuple[str, ...]:
+        """The topology keys whose domains decide."""
+
+    @abstractmethod
+    def allows(self, node: int, site: Site) -> bool:
+        """Whether one more pod of the shape may come to the node."""
+
+    @abstractmethod
+    def cause(self, node: int, site: Site) -> tuple[Cause, int]:
+        """Why not, and how far it is from that; only where it does not allow it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Even(Check):
+    """A spread constraint; `own` is 1 where the pod itself counts."""
+
+    tally: Spread
+    constraint: TopologySpreadConstraint
+    own: int
+    stage = Stage.TOPOLOGY
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """See Check."""
+        return (self.constraint.key,)
+
+    def _skew(self, value: str) -> int:
+        return self.tally.counts.get(value, 0) + self.own - self.tally.least(self.constraint.min_domains)
+
+    def allows(self, node: int, site: Site) -> bool:
+        """See Check."""
+        value = self.tally.values[node]
+        if value is None:
+            return site.will_have(self.constraint.key)
+        return self._skew(value) <= self.constraint.max_skew
+
+    def cause(self, node: int, site: Site) -> tuple[Cause, int]:
+        """See Check."""
+        key, value = Name(self.constraint.key), self.tally.values[node]
+        if value is None:
+            return NoTopologyLabel(Name(SPREAD), key), 1
+        asked, tally = self.constraint, self.tally
+        found = SkewExceeded(
+            key,
+            Name(value),
+            tally.reaches[0].selector,
+            tally.counts.get(value, 0),
+            tally.least(asked.min_domains),
+            asked.max_skew,
+            bool(self.own),
+            tuple((Name(domain), count) for domain, count in tally.extremes(_SHOWN)),
+        )
+        over = found.skew - asked.max_skew
+        if tally.domains < asked.min_domains:
+            return TooFewDomains(found, asked.min_domains, tally.domains), over
+        return found, over
+
+
+@dataclass(frozen=True, eq=False)
+class Together(Check):
+    """All affinity terms of a pod; `is_own` says that the pod satisfies them itself, so the first may come alone."""
+
+    tally: Company
+    is_own: bool
+    stage = Stage.AFFINITY
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """See Check."""
+        return self.tally.keys
+
+    def allows(self, node: int, site: Site) -> bool:
+        """See Check."""
+        is_there = True
+        for key, values in zip(self.tally.keys, self.tally.values, strict=True):
+            value = values[node]
+            if value is None:
+                if not site.will_have(key):
+                    return False
+            elif (key, value) not in self.tally.counts:
+                is_there = False
+        return is_there or (self.is_own and not self.tally.counts)
+
+    def cause(self, node: int, site: Site) -> tuple[Cause, int]:
+        """See Check."""
+        missing: list[Cause] = []
+        for key, values, reach in zip(self.tally.keys, self.tally.values, self.tally.reaches, strict=True):
+            value = values[node]
+            if value is None and not site.will_have(key):
+                return NoTopologyLabel(Name(AFFINITY), Name(key)), 2
+            if value is not None and (key, value) not in self.tally.counts:
+                missing.append(NotNear(Name(key), Name(value), reach.selector, _names(reach)))
+        return missing[0], 1
+
+
+@dataclass(frozen=True, eq=False)
+class Apart(Check):
+    """An anti-affinity term of the pod."""
+
+    tally: Presence
+    stage = Stage.AFFINITY
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """See Check."""
+        return (self.tally.key,)
+
+    def allows(self, node: int, site: Site) -> bool:
+        """See Check. A node without the label has nobody near."""
+        return self.tally.values[node] not in self.tally.counts
+
+    def cause(self, node: int, site: Site) -> tuple[Cause, int]:
+        """See Check."""
+        value, reach = self.tally.values[node] or "", self.tally.reaches[0]
+        count = self.tally.counts.get(value, 0)
+        return TooNear(Name(self.tally.key), Name(value), reach.selector, _names(reach), count), count
+
+
+@dataclass(frozen=True, eq=False)
+class Welcome(Check):
+    """An anti-affinity term of other pods that means this one."""
+
+    tally: Aversion
+    stage = Stage.AFFINITY
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """See Check."""
+        return (self.tally.key,)
+
+    def allows(self, node: int, site: Site) -> bool:
+        """See Check."""
+        return self.tally.values[node] not in self.tally.counts
+
+    def cause(self, node: int, site: Site) -> tuple[Cause, int]:
+        """See Check."""
+        value = self.tally.values[node] or ""
+        count = self.tally.counts.get(value, 0)
+        return Unwelcome(Name(self.tally.key), Name(value), Name(self.tally.workload), count), count
+
+
+def _names(reach: Reach) -> tuple[Name, ...]:
+    return () if reach.namespace_selector is not None else tuple(map(Name, sorted(reach.namespaces)))
+
+
+def openings(checks: Sequence[Check]) -> int:
+    """Grows with every change that may open a node which one of the checks refused."""
+    return sum(check.tally.openings for check in checks)

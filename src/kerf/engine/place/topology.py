@@ -1,0 +1,361 @@
+"""The ledger of a trial: how many pods are where, for every constraint that speaks of other pods.
+
+Nothing is counted until a shape asks. Then the pods of all nodes are put into classes that no selector can tell apart,
+once, and each constraint gets a tally, which is kept as pods come and go. So a check costs the terms of the pod, a
+placement the tallies that its pod is in.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar, cast
+
+from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
+from kerf.engine.place.domains import Domains, Rule, Site
+from kerf.engine.place.shapes import Shape, read_labels
+from kerf.engine.place.tallies import Aversion, Company, Likeness, Presence, Reach, Spread, Tally, averse_terms
+from kerf.model.causes import TargetName
+from kerf.model.plan import Misfit
+from kerf.model.pods import Pod, PodSpec
+from kerf.model.rejections import workload_of
+from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
+
+_T = TypeVar("_T", bound=Tally)
+Labels = Mapping[str, str]
+_Counts = dict[int, dict[int, int]]
+"""Pods by number of their class and number of the node."""
+
+
+class _Index:
+    """Things by labels that a pod must have one of: a pod finds those that may mean it."""
+
+    def __init__(self) -> None:
+        self._by_label: dict[tuple[str, str], list[int]] = {}
+        self._always: list[int] = []
+
+    def add(self, number: int, hooks: Iterable[tuple[str, str]]) -> None:
+        """Note it under each label; without any it may mean every pod."""
+        found = False
+        for hook in hooks:
+            self._by_label.setdefault(hook, []).append(number)
+            found = True
+        if not found:
+            self._always.append(number)
+
+    def copy(self) -> "_Index":
+        """The same; neither changes with the other."""
+        other = _Index()
+        other._by_label = {label: list(numbers) for label, numbers in self._by_label.items()}
+        other._always = list(self._always)
+        return other
+
+    def meeting(self, labels: Iterable[tuple[str, str]]) -> list[int]:
+        """Those that may mean a pod with such labels, in the order in which they were noted."""
+        return sorted({*self._always, *(each for label in labels for each in self._by_label.get(label, ()))})
+
+
+class _Classes:
+    """Pods by what topology can tell of them; `keys` are the labels that selectors read."""
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        self.keys = keys
+        self.all: list[Likeness] = []
+        self.workloads: list[str] = []
+        """What made the first pod of each class that keeps others off; empty for a class that does not."""
+        self._numbers: dict[Likeness, int] = {}
+        # The labels are kept beside what is read of them: an identity is free again once its object is gone.
+        self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
+        self._known: dict[tuple[object, ...], int] = {}
+
+    def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
+        """Those of the pod's labels that are read, sorted."""
+        held = self._read.get(id(pod.labels))
+        if held is None:
+            held = self._read[id(pod.labels)] = pod.labels, read_labels(pod.labels, self.keys)
+        return held[1]
+
+    def of(self, pod: Pod) -> int:
+        """The number of the pod's class."""
+        labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None
+        # Pods of one workload share what is read of their labels, or it is hashed; terms are slow to hash.
+        key = (pod.namespace, labels, id(pod.spec) if averse else 0, is_ending)
+        number = self._known.get(key)
+        if number is None:
+            like = Likeness(pod.namespace, labels, averse, is_ending)
+            number = self._numbers.setdefault(like, len(self.all))
+            if number == len(self.all):
+                self.all.append(like)
+                self.workloads.append("/".join(workload_of(pod)) if averse else "")
+            self._known[key] = number
+        return number
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Pods that came to a node (1) or left it (-1); without a pod the node was closed."""
+
+    node: int
+    pod: Pod | None
+    number: int
+
+
+class Ledger:
+    """Where pods are, for the checks of shapes.
+
+    `look` gives the nodes and the pods of each, once a shape asks; nodes go by their numbers there. `related` are the
+    specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], tuple[Sequence[Site], Sequence[Sequence[Pod]]]],
+        related: Iterable[PodSpec] = (),
+        namespaces: Mapping[str, Labels] | None = None,
+    ) -> None:
+        specs = tuple(related)
+        self._look, self._namespaces = look, namespaces or {}
+        self._is_averse = any(spec.pod_anti_affinity.required for spec in specs)
+        self._log: list[_Change] = []
+        self.version = 0
+        """Grows when checks that were made before may lack one."""
+        self._begin(frozenset[str]().union(*(spec.label_keys_read for spec in specs)))
+
+    def _begin(self, keys: frozenset[str]) -> None:
+        """With nothing counted yet."""
+        self._classes = _Classes(keys)
+        self._base: _Counts | None = None
+        self._delta: _Counts = {}
+        self._tallies: list[Tally] = []
+        self._by_question: dict[object, int] = {}
+        self._members: list[tuple[int, ...]] = []
+        self._tally_index, self._class_index, self._averse_index = _Index(), _Index(), _Index()
+        self._checks: dict[tuple[int, int], tuple[int, PodSpec, tuple[Check, ...]]] = {}
+        self.version += 1
+
+    @cached_property
+    def _seen(self) -> tuple[Domains, Sequence[Sequence[Pod]]]:
+        sites, held = self._look()
+        return Domains(sites), held
+
+    @property
+    def domains(self) -> Domains:
+        """The nodes and their domains."""
+        return self._seen[0]
+
+    # What shapes ask.
+
+    def checks(self, shape: Shape) -> tuple[Check, ...]:
+        """What pods of the shape ask of others; empty where nothing. Remembered until more pods keep others off."""
+        spec = shape.spec
+        if not spec.is_related and not self._is_averse:
+            return ()
+        if not spec.label_keys_read <= self._classes.keys:
+            # Of a template, say, that no pod was made from yet.
+            self._begin(self._classes.keys | spec.label_keys_read)
+        self._count()
+        number = self._number(shape.pod)
+        known = self._checks.get((number, id(spec)))
+        if known is None or known[0] != self.version:
+            made = tuple(self._made(spec, self._classes.all[number]))
+            known = self._checks[number, id(spec)] = self.version, spec, made
+        return known[2]
+
+    def concerns(self, shape: Shape) -> bool:
+        """Whether where the pods may run depends on other pods."""
+        return bool(self.checks(shape))
+
+    def allows(self, checks: Iterable[Check], node: int) -> bool:
+        """Whether all of them let one more pod onto the node. Cost: their number."""
+        site = self.domains.sites[node]
+        return all(check.allows(node, site) for check in checks)
+
+    def misfit(self, shape: Shape, node: int, target: TargetName) -> Misfit | None:
+        """Why the node refuses one more pod of the shape for the sake of others; None where it does not."""
+        site = self.domains.sites[node]
+        for check in self.checks(shape):
+            if not check.allows(node, site):
+                cause, shortfall = check.cause(node, site)
+                return Misfit(target, check.stage, cause, shortfall=shortfall)
+        return None
+
+    # What changes.
+
+    def come(self, node: int, pod: Pod) -> None:
+        """The pod is on the node from now on."""
+        self._change(_Change(node, pod, 1))
+
+    def leave(self, node: int, pod: Pod) -> None:
+        """The pod, which was there, has gone."""
+        self._change(_Change(node, pod, -1))
+
+    def close(self, node: int) -> None:
+        """The node, whose pods have left, is gone: its domain, if it had it alone, is none any more."""
+        self._change(_Change(node, None, 1))
+
+    def mark(self) -> int:
+        """A point to return to."""
+        return len(self._log)
+
+    def undo_to(self, mark: int) -> None:
+        """Take back every change since `mark`, the last one first."""
+        while len(self._log) > mark:
+            change = self._log.pop()
+            if self._base is not None:
+                self._apply(change, -1)
+
+    def copy(self) -> "Ledger":
+        """The same; neither changes with the other. Linear in what was placed and in the domains that have pods."""
+        # Classes may become more, and what is known of one stays true: both share them, and what was there at first.
+        other = object.__new__(Ledger)
+        other.__dict__.update(self.__dict__)
+        other._log, other._members = list(self._log), list(self._members)
+        other._delta = {number: dict(at) for number, at in self._delta.items()}
+        other._tallies, other._by_question = [tally.copy() for tally in self._tallies], dict(self._by_question)
+        other._tally_index, other._class_index = self._tally_index.copy(), self._class_index.copy()
+        other._averse_index = self._averse_index.copy()
+        # They hold the tallies of this one.
+        other._checks = {}
+        return other
+
+    def _change(self, change: _Change) -> None:
+        self._log.append(change)
+        if change.pod is not None and change.pod.spec.pod_anti_affinity.required:
+            self._is_averse = True
+        if self._base is not None:
+            self._apply(change, 1)
+
+    def _apply(self, change: _Change, sign: int) -> None:
+        if change.pod is None:
+            for tally in self._tallies:
+                if sign > 0:
+                    tally.close(change.node)
+                else:
+                    tally.reopen(change.node)
+            return
+        number, pods = self._number(change.pod), change.number * sign
+        at = self._delta.setdefault(number, {})
+        at[change.node] = at.get(change.node, 0) + pods
+        for each in self._members[number]:
+            self._tallies[each].add(change.node, pods)
+
+    # How it is counted.
+
+    def _count(self) -> None:
+        """Put the pods of all nodes into classes, once. Linear in pods."""
+        if self._base is not None:
+            return
+        base: _Counts = {}
+        for node, pods in enumerate(self._seen[1]):
+            for pod in pods:
+                if not pod.is_ended:
+                    at = base.setdefault(self._classes.of(pod), {})
+                    at[node] = at.get(node, 0) + 1
+        self._base = base
+        self._learn_classes()
+        for change in self._log:
+            self._apply(change, 1)
+
+    def _number(self, pod: Pod) -> int:
+        number = self._classes.of(pod)
+        if number >= len(self._members):
+            self._learn_classes()
+        return number
+
+    def _learn_classes(self) -> None:
+        """Find the tallies of classes that are new."""
+        for number in range(len(self._members), len(self._classes.all)):
+            like = self._classes.all[number]
+            self._class_index.add(number, like.labels)
+            met = (each for each in self._tally_index.meeting(like.labels) if self._is_in(like, self._tallies[each]))
+            self._members.append(tuple(met))
+            aversions = tuple(self._aversion(like, term, self._classes.workloads[number]) for term in like.averse)
+            self._members[number] += aversions
+            for each in aversions:
+                for node, pods in self._where(number):
+                    self._tallies[each].add(node, pods)
+
+    def _is_in(self, like: Likeness, tally: Tally) -> bool:
+        return tally.takes(like) and all(reach.means(like, self._namespaces) for reach in tally.reaches)
+
+    def _where(self, number: int) -> Iterable[tuple[int, int]]:
+        yield from (self._base or {}).get(number, {}).items()
+        yield from self._delta.get(number, {}).items()
+
+    def _aversion(self, like: Likeness, term: PodAffinityTerm, workload: str) -> int:
+        reach = Reach.of(term, like.namespace, like.held(), is_of_new=False)
+        question = ("aversion", term.key, reach)
+        if question not in self._by_question:
+            tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term, workload=workload)
+            self._averse_index.add(self._add(question, tally), reach.hooks)
+            self.version += 1
+        return self._by_question[question]
+
+    def _add(self, question: object, tally: Tally) -> int:
+        number = self._by_question[question] = len(self._tallies)
+        self._tallies.append(tally)
+        return number
+
+    def _tally(self, question: object, made: _T) -> _T:
+        """The tally of a question, counted when it is first asked. Cost then: the classes that it may mean."""
+        if question in self._by_question:
+            return cast(_T, self._tallies[self._by_question[question]])
+        number, hooks = self._add(question, made), made.reaches[0].hooks
+        self._tally_index.add(number, hooks)
+        for each in self._class_index.meeting(hooks) if hooks else range(len(self._members)):
+            if self._is_in(self._classes.all[each], made):
+                self._members[each] += (number,)
+                for node, pods in self._where(each):
+                    made.add(node, pods)
+        for change in self._log:
+            if change.pod is None:
+                made.close(change.node)
+        return made
+
+    def _made(self, spec: PodSpec, like: Likeness) -> Iterator[Check]:
+        """The checks of pods of the class, in the order of kube-scheduler's filters."""
+        labels = like.held()
+        keys = tuple(sorted({constraint.key for constraint in spec.required_spread}))
+        for constraint in spec.required_spread:
+            reach = Reach(constraint.selected(labels), frozenset((like.namespace,)))
+            tally = self._spread(constraint, _rule(constraint, spec, keys), reach)
+            yield Even(tally, constraint, int(reach.selector.unsatisfied_by(labels) is None))
+        if spec.pod_affinity.required:
+            yield self._together(spec.pod_affinity.required, like)
+        for term in spec.pod_anti_affinity.required:
+            reach = Reach.of(term, like.namespace, labels, is_of_new=True)
+            found = Presence(term.key, (reach,), self.domains.of(term.key))
+            yield Apart(self._tally(("presence", term.key, reach), found))
+        for number in self._averse_index.meeting(like.labels):
+            averse = self._tallies[number]
+            if isinstance(averse, Aversion) and averse.reaches[0].means(like, self._namespaces):
+                yield Welcome(averse)
+
+    def _spread(self, constraint: TopologySpreadConstraint, rule: Rule, reach: Reach) -> Spread:
+        question = ("spread", rule, constraint.key, reach)
+        return self._tally(question, Spread(self.domains, rule, constraint.key, reach))
+
+    def _together(self, terms: Sequence[PodAffinityTerm], like: Likeness) -> Together:
+        labels = like.held()
+        reaches = tuple(Reach.of(term, like.namespace, labels, is_of_new=True) for term in terms)
+        keys = tuple(term.key for term in terms)
+        company = Company(keys, reaches, tuple(map(self.domains.of, keys)))
+        is_own = all(reach.means(like, self._namespaces) for reach in reaches)
+        return Together(self._tally(("company", keys, reaches), company), is_own)
+
+
+def _rule(constraint: TopologySpreadConstraint, spec: PodSpec, keys: tuple[str, ...]) -> Rule:
+    is_choosy = constraint.honors_affinity and any(spec.own_alternatives)
+    alternatives = spec.own_alternatives if is_choosy else None
+    return Rule(keys, alternatives, spec.tolerations if constraint.honors_taints else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A node among all others, for a check of one pod more."""
+
+    ledger: Ledger
+    node: int
+
+    def misfit(self, shape: Shape, target: TargetName) -> Misfit | None:
+        """Why the node refuses a pod of the shape for the sake of others; None where it does not."""
+        return self.ledger.misfit(shape, self.node, target)

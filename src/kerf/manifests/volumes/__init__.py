@@ -1,0 +1,1 @@
+"""Claims, volumes, StorageClasses and CSINodes: how they are read from documents and from the API."""
