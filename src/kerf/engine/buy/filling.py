@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kerf.engine.buy.crowding import Crowd, most_alone
 from kerf.engine.place.fit import narrowed
-from kerf.engine.place.shapes import Shape, queue_order
+from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -109,16 +110,20 @@ class Filler:
             more = np.zeros((rows - len(self._held), len(self.shapes)), dtype=np.int64)
             self._held = np.concatenate([self._held, more])
             for number in self._known:
-                self._held[:, number] = self.holding.alone(self.shapes[number], self._kinds[number])
+                self._held[:, number] = self._alone(number)
         for number in numbers:
             if number not in self._kinds:
-                shape = self.shapes[number]
-                kind = self.holding.kind(shape)
-                self._held[:, number] = self.holding.alone(shape, kind)
+                kind = self.holding.kind(self.shapes[number])
                 self._kinds[number] = kind
+                self._held[:, number] = self._alone(number)
                 self.kinds.add(kind)
                 self._known.append(number)
         return self._held
+
+    def _alone(self, number: int) -> Amounts:
+        shape = self.shapes[number]
+        alone = self.holding.alone(shape, self._kinds[number])
+        return alone if shape.crowding is UNCROWDED else np.minimum(alone, most_alone(shape.crowding))
 
     def alone(self, number: int, offered: OfferedType) -> int:
         """How many pods of one shape an empty node of the type holds; 0 when none fits there."""
@@ -151,17 +156,18 @@ class Filler:
             amounts = tuple(shape.counted(target.uncounted).items())
             asks = self.holding.asks_devices(kind, shape, offered)
             is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives_new[0])
-            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain)
+            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain, shape.crowding)
         return self._recipes[key]
 
 
 class _Recipe(NamedTuple):
-    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else."""
+    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else but its company."""
 
     kind: int
     amounts: tuple[tuple[str, int], ...]
     asks_devices: bool
     is_plain: bool
+    crowding: Crowding
 
 
 class _Fill:
@@ -178,6 +184,7 @@ class _Fill:
         self._slices: list[tuple[tuple[Slice, ...], ...]] = [()] * len(filler.shapes)
         # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
         self._closed: dict[int, int] = {}
+        self._crowd = Crowd()
 
     def load(self) -> Load | None:
         """The node when it is full; None where it holds nothing that can be bought."""
@@ -189,6 +196,8 @@ class _Fill:
                     many = max(0, free.get(name, 0) // amount)
                     if not many:
                         break
+            if many and recipe.crowding is not UNCROWDED:
+                many = min(many, self._crowd.room(recipe.crowding))
             if not many:
                 continue
             if recipe.is_plain:
@@ -234,6 +243,8 @@ class _Fill:
 
     def _take(self, number: int, recipe: _Recipe, slices: list[tuple[Slice, ...]]) -> None:
         self._counts[number], self._slices[number] = len(slices), tuple(slices)
+        if recipe.crowding is not UNCROWDED:
+            self._crowd.add(recipe.crowding, len(slices))
         for name, amount in recipe.amounts:
             self._free[name] = self._free.get(name, 0) - amount * len(slices)
 

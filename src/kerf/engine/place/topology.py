@@ -164,6 +164,11 @@ class Ledger:
         """Whether where the pods may run depends on other pods."""
         return bool(self.checks(shape))
 
+    def counting(self, shape: Shape) -> tuple[Tally, ...]:
+        """The tallies that pods of the shape count in, of those that were asked for so far."""
+        self._count()
+        return tuple(self._tallies[number] for number in self._members[self._number(shape.pods[0])])
+
     def allows(self, checks: Iterable[Check], node: int) -> bool:
         """Whether all of them let one more pod onto the node. Cost: their number."""
         site = self.domains.sites[node]
@@ -215,6 +220,20 @@ class Ledger:
         other._averse_index = self._averse_index.copy()
         # They hold the tallies of this one.
         other._checks = {}
+        return other
+
+    def extended(self, sites: Sequence[Site]) -> "Ledger":
+        """The same with empty nodes more, whose numbers follow; neither changes with the other.
+
+        Cost: every constraint is counted anew when it is asked for again, and nodes are looked at once for each.
+        """
+        self._count()
+        other = self.copy()
+        known, held = self._seen
+        other.__dict__["_seen"] = Domains((*known.sites, *sites)), (*held, *(() for _ in sites))
+        other._tallies, other._by_question, other._members = [], {}, []
+        other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
+        other._learn_classes()
         return other
 
     def _change(self, change: _Change) -> None:
