@@ -162,6 +162,20 @@ class Unwelcome(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class NoRoomBeside(Cause):
+    """It must share a node with others, and no node that can be bought holds more than `held` such pods."""
+
+    selector: Requirements
+    namespaces: tuple[Name, ...]
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTurn(Cause):
+    """Pods that come before it leave its constraints on others unmet on every node that the plan has for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class NeverMet(Cause):
     """A constraint of the pod that nothing can meet: it contradicts itself, or selects nothing."""
 

@@ -141,6 +141,19 @@ class Filler:
             self._loads[key] = _Fill(self, row, clipped).load() if clipped.any() else None
         return self._loads[key]
 
+    def fill_first(
+        self, offered: OfferedType, first: Sequence[int] | Amounts, more: Sequence[int] | Amounts
+    ) -> Load | None:
+        """As many of the first pods as one node holds, then of the others; None when it holds none. Not remembered."""
+        row, wanted, others = self.holding.row(offered), np.asarray(first), np.asarray(more)
+        held = self.held(np.flatnonzero(wanted + others).tolist())[row]
+        wanted = np.minimum(wanted, held)
+        clipped = np.minimum(wanted + others, held)
+        if not wanted.any():
+            return None
+        before = self.order(row, wanted)
+        return _Fill(self, row, clipped, [*before, *(n for n in self.order(row, clipped) if n not in before)]).load()
+
     def order(self, row: int, wanted: Amounts) -> list[int]:
         """The wanted shapes in the order in which they are filled in: the largest first."""
         numbers = np.flatnonzero(wanted)
@@ -173,9 +186,9 @@ class _Recipe(NamedTuple):
 class _Fill:
     """One node of a type while it is filled. Pods that narrow nothing are arithmetic: a room is made for the end."""
 
-    def __init__(self, filler: Filler, row: int, wanted: Amounts) -> None:
+    def __init__(self, filler: Filler, row: int, wanted: Amounts, order: Sequence[int] | None = None) -> None:
         self._filler, self._wanted = filler, wanted.tolist()
-        self._order = filler.order(row, wanted)
+        self._order = filler.order(row, wanted) if order is None else order
         self._offered = filler.holding.types[row]
         self._free = dict(self._offered.room.free)
         self._state = filler.holding.start(row)

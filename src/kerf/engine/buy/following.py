@@ -17,10 +17,11 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
 from kerf.engine.place.turns import turns
 from kerf.engine.supply.offered import OfferedType
+from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import group_of
 from kerf.model.plan import PIN, REPLAY, RESERVE, Launch
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodSpec
 
 _MOST_TRIES, _FIT_TRIES = 10_000, 10
 """Looks at a node that going through all orders may take, and what a first look costs; beyond, slices are pinned."""
@@ -58,11 +59,24 @@ def with_follow(
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
     together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
+    # The scheduler would put them into any domain that is even just then: nodes come one by one.
+    known: dict[int, bool] = {}
+    placed = [i for i, node in enumerate(bought) if any(_goes_by_others(pod.spec, known) for pod in node.pods)]
+    marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     followed = (replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
     return tuple(
         _in_turns(launch, node) if launch.follow == PIN else launch
         for launch, node in zip(followed, bought, strict=True)
     )
+
+
+def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
+    """Whether the domain of the pods was planned for; `known` are the answers by the identity of specs."""
+    if id(spec) not in known:
+        away = any(term.key != HOSTNAME for term in spec.pod_anti_affinity.required)
+        is_spread = any(constraint.key != HOSTNAME for constraint in spec.required_spread)
+        known[id(spec)] = away or is_spread or bool(spec.pod_affinity.required)
+    return known[id(spec)]
 
 
 def _in_turns(launch: Launch, node: Bought) -> Launch:
