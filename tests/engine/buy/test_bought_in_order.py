@@ -120,15 +120,15 @@ def workloads(draw: st.DrawFn) -> list[Pod]:
     selector = Requirements([Requirement.of(ZONE, "In", zones)]) if zones else Requirements()
     first = a_pod("p", labels={"app": app}, cpu=draw(st.integers(1, 3)), **given_)
     first = replace(first, spec=replace(first.spec, node_selector=selector))
-    name = f"{app}{draw(st.integers(0, 10**6))}"
     times = draw(st.lists(st.integers(0, 3), min_size=1, max_size=5))
-    return [replace(first, name=f"{name}-{n}", created_s=float(at)) for n, at in enumerate(times)]
+    return [replace(first, name=f"{app}-{n}", created_s=float(at)) for n, at in enumerate(times)]
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Pod], list[Pod], dict[str, Any]]:
     """Pods that wait, pods that run, and what could be bought beside the nodes of the latter."""
-    waiting = [pod for pods in draw(st.lists(workloads(), min_size=1, max_size=4)) for pod in pods]
+    made = draw(st.lists(workloads(), min_size=1, max_size=4))
+    waiting = [replace(pod, name=f"{number}-{pod.name}") for number, pods in enumerate(made) for pod in pods]
     running, nodes = [], []
     for number, zone in enumerate(draw(st.lists(st.sampled_from(ZONES), max_size=3))):
         name = f"n{number}"
