@@ -132,7 +132,10 @@ class TooFewDomains(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NotNear(Cause):
-    """No pod that it must be with is in the domain; `namespaces` is empty where any will do."""
+    """No pod that it must be with is in the domain; `namespaces` is empty where any will do.
+
+    An empty `domain` is a node to be bought.
+    """
 
     key: Name
     domain: Name

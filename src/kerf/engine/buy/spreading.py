@@ -22,10 +22,11 @@ from kerf.engine.place.tallies import Tally
 from kerf.engine.place.topology import Ledger
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import HOSTNAME
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod
+from kerf.model.topology import NotNear
 
 _MOST_ROUNDS = 4
 """How often cells are given anew when others come into use than were thought of."""
@@ -351,6 +352,8 @@ class _Assignment:
             for check in self._ledger.checks(self._shapes[number]):
                 if not _is_of_one_node(check) and not check.allows(option.site, site):
                     cause, shortfall = check.cause(option.site, site)
+                    if isinstance(cause, NotNear) and cause.domain == site.name:
+                        cause = replace(cause, domain=Name(""))
                     found.append((shortfall, Kept(pods, check.stage, cause)))
                     break
         return min(found, key=lambda each: each[0])[1] if found else Kept(pods)

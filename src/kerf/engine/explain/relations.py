@@ -46,7 +46,8 @@ def _(cause: TooFewDomains) -> str:
 
 @reason.register
 def _(cause: NotNear) -> str:
-    return f"pod affinity: {_in(cause.key, cause.domain)} has no pod with {_meant(cause.selector, cause.namespaces)}"
+    where = _in(cause.key, cause.domain) if cause.domain else "a node to be bought"
+    return f"pod affinity: {where} has no pod with {_meant(cause.selector, cause.namespaces)}"
 
 
 @reason.register
