@@ -198,6 +198,7 @@ class _Fill:
         # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
         self._closed: dict[int, int] = {}
         self._crowd = Crowd()
+        self._narrowed: dict[int, tuple[Requirements, Requirements | None]] = {}
 
     def load(self) -> Load | None:
         """The node when it is full; None where it holds nothing that can be bought."""
@@ -232,8 +233,8 @@ class _Fill:
         shape, holding = self._filler.shapes[number], self._filler.holding
         requirements, ports = self._requirements, shape.spec.host_ports
         if shape.spec.alternatives_new[0]:
-            narrower = narrowed(self._offered.target, self._room(), shape)
-            if isinstance(narrower, Misfit) or self._offered.offering_for(narrower) is None:
+            narrower = self._narrower(shape, recipe.kind)
+            if narrower is None:
                 return
             requirements = narrower
         if ports:
@@ -249,6 +250,19 @@ class _Fill:
         if slices:
             self._requirements, self._ports = requirements, (*self._ports, *ports)
             self._take(number, recipe, slices)
+
+    def _narrower(self, shape: Shape, kind: int) -> Requirements | None:
+        """The requirements with those of the pods; None where they have none in common. Asked once for each kind."""
+        known = self._narrowed.get(kind)
+        if known is None or known[0] is not self._requirements:
+            narrower = narrowed(self._offered.target, self._room(), shape)
+            agreed = None if isinstance(narrower, Misfit) else narrower
+            if agreed is not None and self._offered.offering_for(agreed) is None:
+                agreed = None
+            if agreed == self._requirements:
+                agreed = self._requirements
+            known = self._narrowed[kind] = self._requirements, agreed
+        return known[1]
 
     def _is_closed_to_all(self) -> bool:
         """Whether the cards, as they are now, have refused every kind that is to be bought for."""
