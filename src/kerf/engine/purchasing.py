@@ -140,7 +140,7 @@ def _launch(order: _Order, found: _Attempt, purchase: Purchase, shapes: Sequence
 
 
 def _ceilings(found: _Attempt) -> dict[tuple[int, tuple[str | None, ...]], int]:
-    """How many pods got a node in each domain that had too few; none for shapes that go by nobody."""
+    """How many pods got a node in each domain that had too few; none for shapes that go by no others."""
     origins = found.plan.origins
     short = ((number, left) for number, left in found.short.items() if number in origins)
     return {origins[number]: len(found.plan.shapes[number]) - left for number, left in short}

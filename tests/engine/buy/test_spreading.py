@@ -74,7 +74,7 @@ def test_a_domain_for_which_nothing_can_be_bought_bounds_the_others() -> None:
     assert {SkewExceeded} == {type(each.cause) for each in plan.unplaced}
 
 
-def test_a_zone_that_is_sold_and_not_bought_bounds_nobody() -> None:
+def test_a_zone_that_is_sold_and_not_bought_bounds_no_other() -> None:
     """Two nodes are all that the limit allows: there are two zones then."""
     plan = made(webs(7, **spread()), types=[SMALL], pool={"limits": {"nodes": 2}})
 
@@ -153,7 +153,7 @@ def test_more_than_one_node_holds_are_refused() -> None:
 
 
 def test_pods_follow_others_that_are_bought_for() -> None:
-    """The zone of the database is chosen so that its clients can be there."""
+    """The zone of the database is one where its clients can be, too."""
     gpu = an_instance_type("other", cpu=4, price="0.1", zones=("zd",))
     pods = [*webs(1), *some(3, "client", cpu=9, **near())]
 

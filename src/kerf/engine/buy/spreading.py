@@ -29,7 +29,7 @@ from kerf.model.pods import Pod
 from kerf.model.topology import NotNear
 
 _MOST_ROUNDS = 4
-"""How often cells are given anew when others come into use than were thought of."""
+"""How often cells are given again when others come into use than were thought of."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def assigned(
         made = _Assignment(concerns, cells_there, options, known, used)
         if made.used == used:
             break
-        # A domain is one only where there is a node: what was thought of and not used bounds nobody.
+        # A domain is one only where there is a node: what was thought of and not used bounds no pod.
         used = made.used
     return made.result()
 
@@ -311,7 +311,7 @@ class _Assignment:
         crowding = crowdings(self._ledger, self._shapes)
         for number, shape in enumerate(self._shapes):
             if not self._options[number]:
-                # Nothing takes it, whoever is where; or it goes by nobody.
+                # Nothing takes it, whoever is where; or it goes by no other pod.
                 shapes.append(shape if crowding[number] is UNCROWDED else replace(shape, crowding=crowding[number]))
             for option in self._options[number]:
                 if option.pods:

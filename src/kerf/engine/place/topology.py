@@ -229,7 +229,7 @@ class Ledger:
     def extended(self, sites: Sequence[Site]) -> "Ledger":
         """The same with empty nodes more, whose numbers follow; neither changes with the other.
 
-        Cost: every constraint is counted anew when it is asked for again, and nodes are looked at once for each.
+        Cost: every constraint is counted again when it is asked for again, and nodes are looked at once for each.
         """
         self._count()
         other = self.copy()
