@@ -83,7 +83,7 @@ def _values(key: str, offered: OfferedType, offering: Offering) -> tuple[str | N
 
 
 def asking_for(spec: PodSpec, keys: Sequence[str], place: Place) -> PodSpec:
-    """The spec of pods that are to run there, whoever else does."""
+    """The spec of pods that are to run there, without what they ask of others."""
     wanted = Requirements(
         Requirement.of(key, "DoesNotExist") if value is None else Requirement.of(key, "In", (value,))
         for key, value in zip(keys, place, strict=True)

@@ -311,7 +311,7 @@ class _Assignment:
         crowding = crowdings(self._ledger, self._shapes)
         for number, shape in enumerate(self._shapes):
             if not self._options[number]:
-                # Nothing takes it, whoever is where; or it goes by no other pod.
+                # No type takes it, or it goes by no other pod.
                 shapes.append(shape if crowding[number] is UNCROWDED else replace(shape, crowding=crowding[number]))
             for option in self._options[number]:
                 if option.pods:
