@@ -7,8 +7,6 @@ from functools import partial
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
-from kerf.engine.buy.following import Coming
-from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, Options
 from kerf.engine.buy.packing import cheapest_nodes
@@ -26,13 +24,12 @@ from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places, find_places, place_idle, unbought
+from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
-from kerf.model.constraints import Taint
 from kerf.model.market import Market
-from kerf.model.nodeclaim import FOLLOW
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.snapshot import ClusterSnapshot
@@ -92,7 +89,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
         made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised)
         made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *unmounted, *early, *over_quota)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
-        made.refusals = (*made.turned_away, *_purchase(options, made), *none_bought)
+        made.refusals = (*made.turned_away, *purchase(options, made), *none_bought)
         return made
 
     made = bought(places, relabelled(places.left, trial, world))
@@ -112,37 +109,6 @@ def _most_cards(world: World, family: Family) -> int:
     offered = (*world.supply.available, *world.supply.unavailable)
     sizes = [len(each.room.devices) for each in offered if each.target.family.name == family.name]
     return max(sizes + [len(node.devices) for node in world.snapshot.nodes if node.family == family.name], default=0)
-
-
-def _purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
-    """Nodes for the pods that have found no place: first those for everybody, then those of each window alone."""
-    snapshot, supply = made.world.snapshot, made.world.supply
-    taints = {window.name: window.taint for window in snapshot.windows}
-    coming = _coming(made)
-    refusals: list[Refusal] = []
-    for window, left in ((None, made.places.left), *made.places.exclusive.items()):
-        offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
-        purchase = made.buy(left, offered_types, made.ledger)
-        more, nodes = launches_of(purchase, left, (made.world, made.ledger), options, coming, len(made.launches))
-        made.launches, made.bought = (*made.launches, *more), (*made.bought, *nodes)
-        made.notes = (*made.notes, *purchase.notes)
-        made.bought_for.update(pod.key for node in nodes for pod in node.pods)
-        refusals += made.left_over(left, purchase, made.trial, made.ledger)
-    return tuple(refusals)
-
-
-def _coming(made: Outcome) -> Coming:
-    """What is on its way: how its plans are followed, and which pods have their places there."""
-    nodes = [node for node in made.world.snapshot.nodes if node.claim is not None and not node.is_initialized]
-    names = {node.name for node in nodes}
-    keys = {key for key, placement in made.places.found.items() if placement.node in names}
-    pods = tuple(pod for pod in made.waiting.pods if pod.key in keys) if keys else ()
-    return Coming(frozenset(node.claim.annotations.get(FOLLOW, "") for node in nodes if node.claim), pods)
-
-
-def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:
-    """The same with a taint that keeps others off."""
-    return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in offered_types]
 
 
 def _idle(world: World, made: Outcome) -> tuple[Refusal, ...]:

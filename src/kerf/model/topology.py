@@ -132,7 +132,10 @@ class TooFewDomains(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NotNear(Cause):
-    """No pod that it must be with is in the domain; `namespaces` is empty where any will do."""
+    """No pod that it must be with is in the domain; `namespaces` is empty where any will do.
+
+    An empty `domain` is a node to be bought.
+    """
 
     key: Name
     domain: Name
@@ -159,6 +162,20 @@ class Unwelcome(Cause):
     domain: Name
     workload: Name
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoomBeside(Cause):
+    """It must share a node with others, and no node that can be bought holds more than `held` such pods."""
+
+    selector: Requirements
+    namespaces: tuple[Name, ...]
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTurn(Cause):
+    """Pods that come before it leave its constraints on others unmet on every node that the plan has for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kerf.engine.buy.crowding import Crowd, most_alone
 from kerf.engine.place.fit import narrowed
-from kerf.engine.place.shapes import Shape, queue_order
+from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -109,16 +110,20 @@ class Filler:
             more = np.zeros((rows - len(self._held), len(self.shapes)), dtype=np.int64)
             self._held = np.concatenate([self._held, more])
             for number in self._known:
-                self._held[:, number] = self.holding.alone(self.shapes[number], self._kinds[number])
+                self._held[:, number] = self._alone(number)
         for number in numbers:
             if number not in self._kinds:
-                shape = self.shapes[number]
-                kind = self.holding.kind(shape)
-                self._held[:, number] = self.holding.alone(shape, kind)
+                kind = self.holding.kind(self.shapes[number])
                 self._kinds[number] = kind
+                self._held[:, number] = self._alone(number)
                 self.kinds.add(kind)
                 self._known.append(number)
         return self._held
+
+    def _alone(self, number: int) -> Amounts:
+        shape = self.shapes[number]
+        alone = self.holding.alone(shape, self._kinds[number])
+        return alone if shape.crowding is UNCROWDED else np.minimum(alone, most_alone(shape.crowding))
 
     def alone(self, number: int, offered: OfferedType) -> int:
         """How many pods of one shape an empty node of the type holds; 0 when none fits there."""
@@ -136,6 +141,19 @@ class Filler:
             self._loads[key] = _Fill(self, row, clipped).load() if clipped.any() else None
         return self._loads[key]
 
+    def fill_first(
+        self, offered: OfferedType, first: Sequence[int] | Amounts, more: Sequence[int] | Amounts
+    ) -> Load | None:
+        """As many of the first pods as one node holds, then of the others; None when it holds none. Not remembered."""
+        row, wanted, others = self.holding.row(offered), np.asarray(first), np.asarray(more)
+        held = self.held(np.flatnonzero(wanted + others).tolist())[row]
+        wanted = np.minimum(wanted, held)
+        clipped = np.minimum(wanted + others, held)
+        if not wanted.any():
+            return None
+        before = self.order(row, wanted)
+        return _Fill(self, row, clipped, [*before, *(n for n in self.order(row, clipped) if n not in before)]).load()
+
     def order(self, row: int, wanted: Amounts) -> list[int]:
         """The wanted shapes in the order in which they are filled in: the largest first."""
         numbers = np.flatnonzero(wanted)
@@ -151,25 +169,26 @@ class Filler:
             amounts = tuple(shape.counted(target.uncounted).items())
             asks = self.holding.asks_devices(kind, shape, offered)
             is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives_new[0])
-            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain)
+            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain, shape.crowding)
         return self._recipes[key]
 
 
 class _Recipe(NamedTuple):
-    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else."""
+    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else but its company."""
 
     kind: int
     amounts: tuple[tuple[str, int], ...]
     asks_devices: bool
     is_plain: bool
+    crowding: Crowding
 
 
 class _Fill:
     """One node of a type while it is filled. Pods that narrow nothing are arithmetic: a room is made for the end."""
 
-    def __init__(self, filler: Filler, row: int, wanted: Amounts) -> None:
+    def __init__(self, filler: Filler, row: int, wanted: Amounts, order: Sequence[int] | None = None) -> None:
         self._filler, self._wanted = filler, wanted.tolist()
-        self._order = filler.order(row, wanted)
+        self._order = filler.order(row, wanted) if order is None else order
         self._offered = filler.holding.types[row]
         self._free = dict(self._offered.room.free)
         self._state = filler.holding.start(row)
@@ -178,6 +197,8 @@ class _Fill:
         self._slices: list[tuple[tuple[Slice, ...], ...]] = [()] * len(filler.shapes)
         # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
         self._closed: dict[int, int] = {}
+        self._crowd = Crowd()
+        self._narrowed: dict[int, tuple[Requirements, Requirements | None]] = {}
 
     def load(self) -> Load | None:
         """The node when it is full; None where it holds nothing that can be bought."""
@@ -189,6 +210,8 @@ class _Fill:
                     many = max(0, free.get(name, 0) // amount)
                     if not many:
                         break
+            if many and recipe.crowding is not UNCROWDED:
+                many = min(many, self._crowd.room(recipe.crowding))
             if not many:
                 continue
             if recipe.is_plain:
@@ -210,8 +233,8 @@ class _Fill:
         shape, holding = self._filler.shapes[number], self._filler.holding
         requirements, ports = self._requirements, shape.spec.host_ports
         if shape.spec.alternatives_new[0]:
-            narrower = narrowed(self._offered.target, self._room(), shape)
-            if isinstance(narrower, Misfit) or self._offered.offering_for(narrower) is None:
+            narrower = self._narrower(shape, recipe.kind)
+            if narrower is None:
                 return
             requirements = narrower
         if ports:
@@ -228,12 +251,27 @@ class _Fill:
             self._requirements, self._ports = requirements, (*self._ports, *ports)
             self._take(number, recipe, slices)
 
+    def _narrower(self, shape: Shape, kind: int) -> Requirements | None:
+        """The requirements with those of the pods; None where they have none in common. Asked once for each kind."""
+        known = self._narrowed.get(kind)
+        if known is None or known[0] is not self._requirements:
+            narrower = narrowed(self._offered.target, self._room(), shape)
+            agreed = None if isinstance(narrower, Misfit) else narrower
+            if agreed is not None and self._offered.offering_for(agreed) is None:
+                agreed = None
+            if agreed == self._requirements:
+                agreed = self._requirements
+            known = self._narrowed[kind] = self._requirements, agreed
+        return known[1]
+
     def _is_closed_to_all(self) -> bool:
         """Whether the cards, as they are now, have refused every kind that is to be bought for."""
         return all(self._closed.get(kind) == self._state for kind in self._filler.kinds)
 
     def _take(self, number: int, recipe: _Recipe, slices: list[tuple[Slice, ...]]) -> None:
         self._counts[number], self._slices[number] = len(slices), tuple(slices)
+        if recipe.crowding is not UNCROWDED:
+            self._crowd.add(recipe.crowding, len(slices))
         for name, amount in recipe.amounts:
             self._free[name] = self._free.get(name, 0) - amount * len(slices)
 

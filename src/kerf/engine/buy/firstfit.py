@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from kerf.engine.buy.crowding import Crowd
 from kerf.engine.buy.filling import Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.fit import fit
@@ -29,6 +30,12 @@ class _Open:
     options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]
     members: list[int] = field(default_factory=list)
     closed_to: set[int] = field(default_factory=set)
+    crowd: Crowd = field(default_factory=Crowd)
+
+    def take(self, number: int, shape: Shape) -> None:
+        """One more pod of the shape is on it."""
+        self.members.append(number)
+        self.crowd.add(shape.crowding, 1)
 
 
 def first_fit(
@@ -56,16 +63,17 @@ def _by_pool(offered_types: Sequence[OfferedType]) -> list[list[OfferedType]]:
 
 def _place(number: int, shape: Shape, opened: list[_Open], pools: list[list[OfferedType]], ledger: Ledger) -> bool:
     for node in sorted((n for n in opened if number not in n.closed_to), key=lambda n: len(n.members)):
-        options = _narrow(node.options, shape)
+        options = _narrow(node.options, shape) if node.crowd.room(shape.crowding) else []
         if options:
             node.options = options
-            node.members.append(number)
+            node.take(number, shape)
             return True
         node.closed_to.add(number)
     for pool in pools:
         options = _narrow([(c, c.room, ()) for c in pool if _within_limits(c, ledger)], shape)
         if options:
-            opened.append(_Open(options, [number]))
+            opened.append(_Open(options))
+            opened[-1].take(number, shape)
             _charge([offered for offered, _, _ in options], ledger)
             return True
     return False

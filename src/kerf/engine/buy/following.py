@@ -12,11 +12,12 @@ from kerf.engine.buy.filling import Load
 from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.shapes import Kinds, Shape
 from kerf.engine.place.turns import turns
+from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.plan import PIN, REPLAY, RESERVE, Launch
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodSpec
 from kerf.sharing.hami.pinning import without_pin
 
 
@@ -72,6 +73,10 @@ def with_follow(
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
     together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
+    # The scheduler would put them into any domain that is even just then: nodes come one by one.
+    known: dict[int, bool] = {}
+    placed = [i for i, node in enumerate(bought) if any(_goes_by_others(pod.spec, known) for pod in node.pods)]
+    marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
     followed = (replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
@@ -79,6 +84,15 @@ def with_follow(
         _in_turns(launch, node) if launch.follow == PIN else launch
         for launch, node in zip(followed, bought, strict=True)
     )
+
+
+def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
+    """Whether the domain of the pods was planned for; `known` are the answers by the identity of specs."""
+    if id(spec) not in known:
+        away = any(term.key != HOSTNAME for term in spec.pod_anti_affinity.required)
+        is_spread = any(constraint.key != HOSTNAME for constraint in spec.required_spread)
+        known[id(spec)] = away or is_spread or bool(spec.pod_affinity.required)
+    return known[id(spec)]
 
 
 def _in_turns(launch: Launch, node: Bought) -> Launch:

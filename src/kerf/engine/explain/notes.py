@@ -86,14 +86,11 @@ def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
 
 
 def _related_notes(pods: Sequence[Pod]) -> Iterator[str]:
-    """Which constraints on other pods the plan keeps on nodes that are there only, and which it does not keep."""
+    """Which wishes on other pods the plan does not keep; what is required it keeps, on nodes to be bought too."""
     specs = [pod.spec for pod in pods if pod.spec.has_relations]
     for name, stated in _RELATIONS.items():
         asked = list(map(stated, specs))
-        required = sum(is_required for is_required, _ in asked)
         wished = sum(is_wished and not is_required for is_required, is_wished in asked)
-        if required:
-            yield f"{counted(required, 'pod')} with {name}: this version plans new nodes as if it were not there"
         if wished:
             yield f"{counted(wished, 'pod')} with {name} as a preference: this version plans as if it were not there"
 

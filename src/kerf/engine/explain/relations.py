@@ -7,8 +7,10 @@ from kerf.model.causes import Cause
 from kerf.model.constraints import Requirements
 from kerf.model.topology import (
     NeverMet,
+    NoRoomBeside,
     NotNear,
     NoTopologyLabel,
+    OutOfTurn,
     SkewExceeded,
     TooFewDomains,
     TooNear,
@@ -44,7 +46,8 @@ def _(cause: TooFewDomains) -> str:
 
 @reason.register
 def _(cause: NotNear) -> str:
-    return f"pod affinity: {_in(cause.key, cause.domain)} has no pod with {_meant(cause.selector, cause.namespaces)}"
+    where = _in(cause.key, cause.domain) if cause.domain else "a node to be bought"
+    return f"pod affinity: {where} has no pod with {_meant(cause.selector, cause.namespaces)}"
 
 
 @reason.register
@@ -62,6 +65,20 @@ def _(cause: Unwelcome) -> str:
 @reason.register
 def _(cause: NeverMet) -> str:
     return f"its {cause.constraint} contradicts itself or selects nothing, so no node can ever take it"
+
+
+@reason.register
+def _(cause: NoRoomBeside) -> str:
+    meant = _meant(cause.selector, cause.namespaces)
+    return (
+        f"pod affinity: it must be on one node with a pod with {meant}, and no node that can be bought has room beside "
+        f"{_pods(cause.held)} of its kind"
+    )
+
+
+@reason.register
+def _(cause: OutOfTurn) -> str:
+    return "the pods before it leave no node to be bought where its constraints on other pods hold"
 
 
 def _pods(count: int) -> str:

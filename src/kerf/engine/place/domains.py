@@ -22,12 +22,17 @@ _FEW_NODES = 4
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A node. `unsettled` are labels that it will have with values that are still to be chosen."""
+    """A node. `unsettled` are labels that it will have with values that are still to be chosen.
+
+    `kinds` are set where it stands for all nodes that may be bought with these labels: what each kind of them promises
+    beside, and its taints.
+    """
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     unsettled: frozenset[str] = frozenset()
+    kinds: tuple[tuple[Requirements, tuple[Taint, ...]], ...] = ()
 
     def will_have(self, key: str) -> bool:
         """Whether it is in a domain of the key that is not known yet."""
@@ -61,9 +66,21 @@ class Rule:
         """Whether the node counts."""
         if any(key not in site.labels for key in self.keys):
             return False
+        if site.kinds:
+            return any(self._may_count(site, *kind) for kind in site.kinds)
         if self.tolerations is not None and untolerated(site.taints, self.tolerations) is not None:
             return False
         return self.alternatives is None or self._is_wanted(site)
+
+    def _may_count(self, site: Site, stated: Requirements, taints: tuple[Taint, ...]) -> bool:
+        """Whether a node to be may count: labels that are still open do not stand against it."""
+        if self.tolerations is not None and untolerated(taints, self.tolerations) is not None:
+            return False
+        fixed = Requirements.of_labels({key: value for key, value in site.labels.items() if key != HOSTNAME})
+        return self.alternatives is None or any(
+            wanted.undefined(stated) is None and wanted.conflict(stated) is None and wanted.conflict(fixed) is None
+            for wanted in self.alternatives
+        )
 
     def _is_wanted(self, site: Site) -> bool:
         # Requirements have new spellings of old labels.
@@ -129,7 +146,7 @@ class Domains:
             like = (
                 tuple(site.labels.get(key) for key in (*sorted(read), *sorted(spellings))),
                 site.taints if rule.tolerations is not None else (),
-                site.name if NODE_NAME in read else "",
+                site.name if NODE_NAME in read or site.kinds else "",
             )
             if like not in known:
                 known[like] = rule.counts(site)

@@ -34,21 +34,42 @@ _OF_RUNS = f"{Keeper.RUN}{VIRTUAL}"
 _DIGITS = re.compile(r"(\d+)")
 
 
+@dataclass(frozen=True, slots=True)
+class Crowding:
+    """How pods get on with others on one node to be bought.
+
+    `groups` are numbers of sets of pods that they are in. Where one of them is, a node has at most so many pods of each
+    group in `most`.
+    """
+
+    groups: tuple[int, ...] = ()
+    most: tuple[tuple[int, int], ...] = ()
+
+
+UNCROWDED = Crowding()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Shape(Large):
-    """Pods that are equal for every placement, in queue order; never empty."""
+    """Pods that are equal for every placement, in queue order; never empty.
+
+    `asked` counts in the place of their spec, where it is known in which domain they are to run, and `crowding` on a
+    node to be bought.
+    """
 
     pods: tuple[Pod, ...]
+    asked: PodSpec | None = None
+    crowding: Crowding = UNCROWDED
 
-    @property
+    @cached_property
     def pod(self) -> Pod:
         """One of them."""
-        return self.pods[0]
+        return self.pods[0] if self.asked is None else replace(self.pods[0], spec=self.asked)
 
     @property
     def spec(self) -> PodSpec:
         """What they ask of a node."""
-        return self.pods[0].spec
+        return self.pods[0].spec if self.asked is None else self.asked
 
     @cached_property
     def requests(self) -> Resources:

@@ -92,7 +92,7 @@ class _Classes:
 
 @dataclass(frozen=True)
 class _Change:
-    """Pods that came to a node (1) or left it (-1); without a pod the node was closed."""
+    """Pods that came to a node (1) or left it (-1); without a pod the node was closed (1) or opened again (-1)."""
 
     node: int
     pod: Pod | None
@@ -164,6 +164,11 @@ class Ledger:
         """Whether where the pods may run depends on other pods."""
         return bool(self.checks(shape))
 
+    def counting(self, shape: Shape) -> tuple[Tally, ...]:
+        """The tallies that pods of the shape count in, of those that were asked for so far."""
+        self._count()
+        return tuple(self._tallies[number] for number in self._members[self._number(shape.pods[0])])
+
     def allows(self, checks: Iterable[Check], node: int) -> bool:
         """Whether all of them let one more pod onto the node. Cost: their number."""
         site = self.domains.sites[node]
@@ -192,6 +197,10 @@ class Ledger:
         """The node, whose pods have left, is gone: its domain, if it had it alone, is none any more."""
         self._change(_Change(node, None, 1))
 
+    def reopen(self, node: int) -> None:
+        """A node that was closed is there again."""
+        self._change(_Change(node, None, -1))
+
     def mark(self) -> int:
         """A point to return to."""
         return len(self._log)
@@ -217,6 +226,20 @@ class Ledger:
         other._checks = {}
         return other
 
+    def extended(self, sites: Sequence[Site]) -> "Ledger":
+        """The same with empty nodes more, whose numbers follow; neither changes with the other.
+
+        Cost: every constraint is counted again when it is asked for again, and nodes are looked at once for each.
+        """
+        self._count()
+        other = self.copy()
+        known, held = self._seen
+        other.__dict__["_seen"] = Domains((*known.sites, *sites)), (*held, *(() for _ in sites))
+        other._tallies, other._by_question, other._members = [], {}, []
+        other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
+        other._learn_classes()
+        return other
+
     def _change(self, change: _Change) -> None:
         self._log.append(change)
         if change.pod is not None and change.pod.spec.pod_anti_affinity.required:
@@ -227,10 +250,7 @@ class Ledger:
     def _apply(self, change: _Change, sign: int) -> None:
         if change.pod is None:
             for tally in self._tallies:
-                if sign > 0:
-                    tally.close(change.node)
-                else:
-                    tally.reopen(change.node)
+                _shut(tally, change.node, is_shut=change.number * sign > 0)
             return
         number, pods = self._number(change.pod), change.number * sign
         at = self._delta.setdefault(number, {})
@@ -308,7 +328,7 @@ class Ledger:
                     made.add(node, pods)
         for change in self._log:
             if change.pod is None:
-                made.close(change.node)
+                _shut(made, change.node, is_shut=change.number > 0)
         return made
 
     def _made(self, spec: PodSpec, like: Likeness) -> Iterator[Check]:
@@ -341,6 +361,13 @@ class Ledger:
         company = Company(keys, reaches, tuple(map(self.domains.of, keys)))
         is_own = all(reach.means(like, self._namespaces) for reach in reaches)
         return Together(self._tally(("company", keys, reaches), company), is_own)
+
+
+def _shut(tally: Tally, node: int, *, is_shut: bool) -> None:
+    if is_shut:
+        tally.close(node)
+    else:
+        tally.reopen(node)
 
 
 def _rule(constraint: TopologySpreadConstraint, spec: PodSpec, keys: tuple[str, ...]) -> Rule:

@@ -1,0 +1,118 @@
+"""Where nodes to be bought can be: domains of several topology keys at once, and a stand-in for all nodes there.
+
+Pods that go by a zone, a capacity type or another label of pools are given such a cell before nodes are chosen, and are
+from then on pods that ask for it. So the search knows nothing of other pods, and equal pods become at most as many
+shapes as there are cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import numpy as np
+
+from kerf.engine.buy.filling import Load
+from kerf.engine.place.domains import Site, settled_site
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Amounts, Holding
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.constraints import (
+    ALIASES,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    ZONE,
+    Requirement,
+    Requirements,
+    Taint,
+)
+from kerf.model.instancetypes import Offering
+from kerf.model.pods import PodSpec
+from kerf.model.topology import NO_AFFINITY
+
+Place = tuple[str | None, ...]
+"""One value for each key; None where nodes have no such label."""
+NEW = "<new node"
+"""How the name of a stand-in begins: no node has such a name."""
+_DEAR = 1 << 62
+
+
+@dataclass(eq=False)
+class Cell:
+    """Nodes to be that have these labels: what sells them, by row of `holding`, and the least price of each."""
+
+    place: Place
+    prices: dict[int, int] = field(default_factory=dict)
+    kinds: dict[int, tuple[Requirements, tuple[Taint, ...]]] = field(default_factory=dict)
+
+    def site(self, keys: Sequence[str], number: int) -> Site:
+        """The stand-in for all of them."""
+        labels = {key: value for key, value in zip(keys, self.place, strict=True) if value is not None}
+        name = f"{NEW} {number}>"
+        return Site(name, {HOSTNAME: name, **labels}, kinds=tuple(self.kinds.values()))
+
+
+def cells(keys: Sequence[str], offered_types: Sequence[OfferedType], holding: Holding) -> tuple[Cell, ...]:
+    """All of them, in the order of their labels. Cost: types times offerings."""
+    found: dict[Place, Cell] = {}
+    rows = holding.rows(offered_types).tolist()
+    for row, offered in zip(rows, offered_types, strict=True):
+        for offering in offered.offerings:
+            for place in product(*(_values(key, offered, offering) for key in keys)):
+                cell = found.setdefault(place, Cell(place))
+                cell.prices[row] = min(offering.price_micro, cell.prices.get(row, offering.price_micro))
+                target = offered.target
+                cell.kinds.setdefault(row, (target.requirements, target.taints))
+    return tuple(found[place] for place in sorted(found, key=lambda place: tuple(value or "" for value in place)))
+
+
+def _values(key: str, offered: OfferedType, offering: Offering) -> tuple[str | None, ...]:
+    """What a node of the type may have for the label."""
+    key = ALIASES.get(key, key)
+    known = {
+        ZONE: offering.zone,
+        CAPACITY_TYPE: offering.capacity_type,
+        INSTANCE_TYPE: offered.kind.name,
+        NODE_POOL: offered.pool.name,
+    }
+    if key in known:
+        return (known[key],)
+    stated = offered.target.requirements.get(key)
+    return (None,) if stated is None or stated.complement or not stated.values else tuple(sorted(stated.values))
+
+
+def asking_for(spec: PodSpec, keys: Sequence[str], place: Place) -> PodSpec:
+    """The spec of pods that are to run there, without what they ask of others."""
+    wanted = Requirements(
+        Requirement.of(key, "DoesNotExist") if value is None else Requirement.of(key, "In", (value,))
+        for key, value in zip(keys, place, strict=True)
+    )
+    affinity = tuple(term.intersect(wanted) for term in spec.affinity) if spec.affinity else (wanted,)
+    return replace(spec, affinity=affinity, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+
+
+def price_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Holding) -> int | None:
+    """What one of the pods costs on the best type for it; None where no type takes it.
+
+    `cell_prices` are by row, for those of `rows` that are sold there.
+    """
+    held = holding.alone(shape, holding.kind(shape))[rows]
+    found = np.where(held > 0, cell_prices // np.maximum(held, 1), _DEAR).min(initial=_DEAR)
+    return int(found) if found < _DEAR else None
+
+
+def site_of(load: Load, name: str) -> Site:
+    """A node that was bought, with the labels that it is planned with."""
+    offered, offering = load.offered, load.offering
+    stated = offered.target.requirements.intersect(load.room.requirements).intersect(offered.pool.requirements)
+    labels = {
+        **stated.labels(),
+        ZONE: offering.zone,
+        CAPACITY_TYPE: offering.capacity_type,
+        INSTANCE_TYPE: offered.kind.name,
+        NODE_POOL: offered.pool.name,
+        HOSTNAME: name,
+    }
+    old = {old: labels[new] for old, new in ALIASES.items() if new in labels}
+    return settled_site(name, {**old, **labels}, offered.target.taints)

@@ -1,0 +1,58 @@
+"""Whether the pods of bought nodes can be bound there in queue order, with every constraint on other pods asked again.
+
+What decides cells and loads simplifies: this does not. Each node is one of its own, with the labels that it is planned
+with, and all of them are there from the start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerf.engine.buy.cells import site_of
+from kerf.engine.buy.following import Bought
+from kerf.engine.buy.spreading import Kept
+from kerf.engine.place.domains import Site
+from kerf.engine.place.shapes import Shape, queue_order
+from kerf.engine.place.topology import Ledger
+from kerf.model.pods import Pod
+from kerf.model.topology import OutOfTurn
+
+
+@dataclass(frozen=True)
+class Proof:
+    """`ledger` has the nodes and those of their pods that can be bound; `wrong` are the others, by key."""
+
+    ledger: Ledger
+    sites: tuple[Site, ...]
+    wrong: dict[str, Kept]
+
+
+def proven(bought: Sequence[Bought], ledger: Ledger, first: int) -> Proof:
+    """Bind the pods pass after pass, as the scheduler tries again those that it has refused; `first` numbers the nodes.
+
+    Cost: nodes and pods, and for each pod the checks of it.
+    """
+    sites = tuple(site_of(node.load, f"launch-{first + number}") for number, node in enumerate(bought))
+    after, at = ledger.extended(sites), len(ledger.domains.sites)
+    waiting = [(pod, at + number) for number, node in enumerate(bought) for pod in node.pods]
+    waiting.sort(key=lambda each: queue_order(each[0]))
+    while waiting:
+        left = [each for each in waiting if not _binds(*each, after)]
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    return Proof(after, sites, {pod.key: _why(pod, node, after) for pod, node in waiting})
+
+
+def _binds(pod: Pod, node: int, ledger: Ledger) -> bool:
+    if not ledger.allows(ledger.checks(Shape((pod,))), node):
+        return False
+    ledger.come(node, pod)
+    return True
+
+
+def _why(pod: Pod, node: int, ledger: Ledger) -> Kept:
+    site = ledger.domains.sites[node]
+    for check in ledger.checks(Shape((pod,))):
+        if not check.allows(node, site):
+            return Kept((pod,), check.stage, OutOfTurn())
+    raise AssertionError(f"{pod.key} is refused by no check")

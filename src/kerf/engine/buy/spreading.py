@@ -1,0 +1,374 @@
+"""In which domain each pod is to run that goes by others, decided before any node is chosen.
+
+Pods are taken one by one in queue order, as kube-scheduler takes them, and each gets the cell that its constraints
+allow just now: of several the one with the fewest pods that its spread counts, then the one where most of those can
+follow that must be with it, then the cheapest. A pod that no cell allows waits until another has got its own, for
+affinity may make it wait for company. So the order in which cells are given is one in which the scheduler can bind.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from kerf.engine.buy.cells import Cell, Place, asking_for, cells, price_in
+from kerf.engine.buy.crowding import crowdings
+from kerf.engine.buy.limits import Ledger as Limits
+from kerf.engine.place.checks import Check, Even, Together, openings
+from kerf.engine.place.domains import Site
+from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
+from kerf.engine.place.tallies import Tally
+from kerf.engine.place.topology import Ledger
+from kerf.engine.supply.holding import Holding
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.causes import Cause, Name
+from kerf.model.constraints import HOSTNAME
+from kerf.model.plan import Stage
+from kerf.model.pods import Pod
+from kerf.model.topology import NotNear
+
+_MOST_ROUNDS = 4
+"""How often cells are given again when others come into use than were thought of."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an earlier attempt has shown: see `assigned`.
+
+    `out` are keys of pods that are not to be bought for. `ceilings` say how many pods of a shape, by its number, a
+    place takes at most: nodes could be bought for so many there. `there` are the places of all nodes that were bought.
+    """
+
+    out: frozenset[str] = frozenset()
+    ceilings: Mapping[tuple[int, Place], int] = field(default_factory=dict)
+    there: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Pods that have no cell, and why: a constraint on other pods stands against each. None: too few can be bought."""
+
+    pods: tuple[Pod, ...]
+    stage: Stage = Stage.LIMITS
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True)
+class Company:
+    """Numbers of shapes whose pods must share nodes: those that seek others, and others that they may be with."""
+
+    seekers: tuple[int, ...]
+    anchors: tuple[int, ...]
+    check: Together
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Shapes to buy for, each in one cell where other pods matter to it, and pods that have none.
+
+    `origins` are, by number, the numbers that the shapes had and their places. `are_bound` says that some go by others.
+    """
+
+    shapes: tuple[Shape, ...]
+    kept: tuple[Kept, ...] = ()
+    origins: Mapping[int, tuple[int, Place]] = field(default_factory=dict)
+    companies: tuple[Company, ...] = ()
+    are_bound: bool = False
+
+
+@dataclass(eq=False)
+class _Option:
+    """A cell for pods of one shape: the number of its stand-in, the shape that it makes of them, what one costs."""
+
+    site: int
+    place: Place
+    shape: Shape
+    price: int
+    ceiling: int | None
+    follow: int = 0
+    pods: list[Pod] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        return self.ceiling is not None and len(self.pods) >= self.ceiling
+
+
+class Concerns:
+    """Which of the shapes go by other pods, or are counted by one that does; each is asked before any is answered."""
+
+    def __init__(self, ledger: Ledger, shapes: Sequence[Shape]) -> None:
+        self.ledger, self.shapes = ledger, shapes
+        for shape in shapes:
+            # Terms that keep others off are known once a shape with them was asked for.
+            ledger.checks(shape)
+        self.checks = [ledger.checks(shape) for shape in shapes]
+        self._used: dict[int, Tally] = {id(check.tally): check.tally for each in self.checks for check in each}
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no shape goes by other pods."""
+        return not self._used
+
+    @cached_property
+    def counted(self) -> list[tuple[Tally, ...]]:
+        """By shape the tallies that it counts in, of those that some shape goes by."""
+        found = (self.ledger.counting(shape) for shape in self.shapes)
+        return [tuple(tally for tally in tallies if id(tally) in self._used) for tallies in found]
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The labels that say in which cell a node is: all that some shape goes by, but names of nodes."""
+        return tuple(sorted({key for each in self.checks for check in each for key in check.keys} - {HOSTNAME}))
+
+    def keys_of(self, number: int) -> tuple[str, ...]:
+        """The labels of which a value must be known for pods of the shape."""
+        asked = [check.keys for check in self.checks[number]]
+        asked += [keys_by for tally in self.counted[number] for keys_by in self._keys_by[id(tally)]]
+        if any(HOSTNAME in keys for keys in self._company(number)):
+            # Those that share a node must be known to be in one cell.
+            return self.keys
+        return tuple(sorted({key for keys in asked for key in keys} - {HOSTNAME}))
+
+    def _company(self, number: int) -> Iterator[tuple[str, ...]]:
+        """The keys of affinity terms of the shape, and of others that mean it."""
+        mine = {id(tally) for tally in self.counted[number]}
+        for at, checks in enumerate(self.checks):
+            for check in checks:
+                if isinstance(check, Together) and (at == number or id(check.tally) in mine):
+                    yield check.keys
+
+    @cached_property
+    def _keys_by(self) -> dict[int, list[tuple[str, ...]]]:
+        found: dict[int, list[tuple[str, ...]]] = {}
+        for checks in self.checks:
+            for check in checks:
+                found.setdefault(id(check.tally), []).append(check.keys)
+        return found
+
+    def is_bound(self, number: int) -> bool:
+        """Whether it matters in which cell pods of the shape are, or beside whom."""
+        return bool(self.checks[number] or self.counted[number])
+
+
+def assigned(
+    shapes: Sequence[Shape],
+    offered_types: Sequence[OfferedType],
+    ledger: Ledger,
+    limits: Limits,
+    holding: Holding,
+    known: Known,
+) -> Assigned:
+    """The shapes with their cells. `ledger` has all nodes there are, and those bought before; it stays as it is.
+
+    Cost: nothing more where no shape goes by others; else pods that do times cells.
+    """
+    concerns = Concerns(ledger, shapes)
+    if concerns.are_none:
+        return Assigned(tuple(shapes))
+    able = [offered for offered in offered_types if limits.room_for(offered) != 0]
+    cells_there = cells(concerns.keys, able, holding)
+    options = _Options(concerns, cells_there, holding, known)
+    used = options.expected | options.there
+    for _ in range(_MOST_ROUNDS):
+        made = _Assignment(concerns, cells_there, options, known, used)
+        if made.used == used:
+            break
+        # A domain is one only where there is a node: what was thought of and not used bounds no pod.
+        used = made.used
+    return made.result()
+
+
+class _Options:
+    """Which cells the pods of each shape can have; the same in every round."""
+
+    def __init__(self, concerns: Concerns, held: Sequence[Cell], holding: Holding, known: Known) -> None:
+        self._concerns, self._cells, self._holding, self._known = concerns, held, holding, known
+        self._first = len(concerns.ledger.domains.sites)
+        self._arrays = [
+            (np.fromiter(cell.prices.keys(), dtype=np.int64), np.fromiter(cell.prices.values(), dtype=np.int64))
+            for cell in held
+        ]
+        self._found = [self._of(number) for number in range(len(concerns.shapes))]
+        self._count_followers()
+
+    def _of(self, number: int) -> list[_Option]:
+        """The cells in which a node for pods of the shape can be bought; one for all that it does not tell apart."""
+        if not self._concerns.is_bound(number):
+            return []
+        shape, keys = self._concerns.shapes[number], self._concerns.keys_of(number)
+        at = [self._concerns.keys.index(key) for key in keys]
+        found: dict[Place, _Option] = {}
+        for cell_number, cell in enumerate(self._cells):
+            place = tuple(cell.place[index] for index in at)
+            before = found.get(place)
+            made = before.shape if before is not None else Shape(shape.pods, asking_for(shape.spec, keys, place))
+            rows, prices = self._arrays[cell_number]
+            price = price_in(prices, made, rows, self._holding)
+            if price is None or (before is not None and before.price <= price):
+                continue
+            site = before.site if before is not None else self._first + cell_number
+            found[place] = _Option(site, place, made, price, self._known.ceilings.get((number, place)))
+        return list(found.values())
+
+    def _count_followers(self) -> None:
+        """Count for each option the shapes that must be with its pods and can be."""
+        checks = self._concerns.checks
+        for number, counted in enumerate(self._concerns.counted):
+            mine = {id(tally) for tally in counted}
+            for other, found in enumerate(checks):
+                if other != number and any(isinstance(c, Together) and id(c.tally) in mine for c in found):
+                    there = {option.site for option in self._found[other]}
+                    for option in self._found[number]:
+                        option.follow += option.site in there
+
+    @property
+    def expected(self) -> frozenset[int]:
+        """The cells in which some pods that are to be spread may be."""
+        spread = (number for number, checks in enumerate(self._concerns.checks) if any(map(_is_even, checks)))
+        return frozenset(option.site for number in spread for option in self._found[number])
+
+    @property
+    def there(self) -> frozenset[int]:
+        """The cells in which nodes were bought before."""
+        keys = self._concerns.keys
+        places = {tuple(site.labels.get(key) for key in keys) for site in self._known.there}
+        return frozenset(self._first + number for number, cell in enumerate(self._cells) if cell.place in places)
+
+    def fresh(self) -> list[list[_Option]]:
+        """By shape its options, without pods."""
+        return [[replace(option, pods=[]) for option in options] for options in self._found]
+
+
+class _Assignment:
+    """One round: every pod is given a cell. `used` are the cells that are domains from the start; others come to be."""
+
+    def __init__(
+        self, before: Concerns, held: Sequence[Cell], options: _Options, known: Known, used: frozenset[int]
+    ) -> None:
+        self._shapes, self._options = before.shapes, options.fresh()
+        first = len(before.ledger.domains.sites)
+        self._ledger = before.ledger.extended([cell.site(before.keys, at) for at, cell in enumerate(held)])
+        self._closed = {first + at for at in range(len(held))} - used
+        for site in sorted(self._closed):
+            self._ledger.close(site)
+        for shape in before.shapes:
+            # Terms that keep others off are known once a shape with them was asked for.
+            self._ledger.checks(shape)
+        self._waiting = sorted(
+            (
+                (pod, number)
+                for number, shape in enumerate(self._shapes)
+                if self._options[number]
+                for pod in shape.pods
+                if pod.key not in known.out
+            ),
+            key=lambda each: queue_order(each[0]),
+        )
+        self._give_all()
+        self.used = frozenset(option.site for found in self._options for option in found if option.pods)
+
+    def _give_all(self) -> None:
+        """Pass after pass, as the scheduler tries again those that it has refused."""
+        shut: dict[int, int] = {}
+        while self._waiting:
+            left = [each for each in self._waiting if not self._give(*each, shut)]
+            if len(left) == len(self._waiting):
+                break
+            self._waiting = left
+
+    def _give(self, pod: Pod, number: int, shut: dict[int, int]) -> bool:
+        """Give the pod a cell; `shut` says of shapes that none took what may open one."""
+        checks = self._ledger.checks(self._shapes[number])
+        opened = openings(checks)
+        if shut.get(number) == opened:
+            return False
+        asked = [check for check in checks if not _is_of_one_node(check)]
+        best: tuple[tuple[int, int, int], _Option] | None = None
+        for option in self._options[number]:
+            if not option.is_full and self._ledger.allows(asked, option.site):
+                key = (_crowd(asked, option.site), -option.follow, option.price)
+                if best is None or key < best[0]:
+                    best = key, option
+        if best is None:
+            shut[number] = opened
+            return False
+        self._put(pod, best[1])
+        return True
+
+    def _put(self, pod: Pod, option: _Option) -> None:
+        if option.site in self._closed:
+            self._closed.discard(option.site)
+            self._ledger.reopen(option.site)
+        option.pods.append(pod)
+        self._ledger.come(option.site, pod)
+
+    def result(self) -> Assigned:
+        """The shapes in their cells."""
+        shapes: list[Shape] = []
+        origins: dict[int, tuple[int, Place]] = {}
+        numbers: dict[int, list[int]] = {}
+        crowding = crowdings(self._ledger, self._shapes)
+        for number, shape in enumerate(self._shapes):
+            if not self._options[number]:
+                # No type takes it, or it goes by no other pod.
+                shapes.append(shape if crowding[number] is UNCROWDED else replace(shape, crowding=crowding[number]))
+            for option in self._options[number]:
+                if option.pods:
+                    origins[len(shapes)] = number, option.place
+                    numbers.setdefault(number, []).append(len(shapes))
+                    pods = tuple(sorted(option.pods, key=queue_order))
+                    shapes.append(Shape(pods, option.shape.asked, crowding[number]))
+        left: dict[int, list[Pod]] = {}
+        for pod, number in self._waiting:
+            left.setdefault(number, []).append(pod)
+        kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
+        return Assigned(tuple(shapes), kept, origins, tuple(self._companies(numbers)), are_bound=True)
+
+    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> Iterator[Company]:
+        """Pods that must share nodes, in queue order of the first that ask for it."""
+        found: dict[int, tuple[Together, list[int]]] = {}
+        for number in numbers:
+            for check in self._ledger.checks(self._shapes[number]):
+                if isinstance(check, Together) and HOSTNAME in check.keys:
+                    found.setdefault(id(check.tally), (check, []))[1].append(number)
+        for check, seekers in found.values():
+            counted = {n for n in numbers if any(tally is check.tally for tally in self._counting(n))}
+            anchors = sorted(counted.difference(seekers))
+            yield Company(
+                tuple(made for number in seekers for made in numbers[number]),
+                tuple(made for number in anchors for made in numbers[number]),
+                check,
+            )
+
+    def _counting(self, number: int) -> tuple[Tally, ...]:
+        return self._ledger.counting(self._shapes[number])
+
+    def _kept(self, number: int, pods: tuple[Pod, ...]) -> Kept:
+        """Why no cell takes the pods: what the nearest lacks."""
+        found: list[tuple[int, Kept]] = []
+        for option in self._options[number]:
+            site = self._ledger.domains.sites[option.site]
+            for check in self._ledger.checks(self._shapes[number]):
+                if not _is_of_one_node(check) and not check.allows(option.site, site):
+                    cause, shortfall = check.cause(option.site, site)
+                    if isinstance(cause, NotNear) and cause.domain == site.name:
+                        cause = replace(cause, domain=Name(""))
+                    found.append((shortfall, Kept(pods, check.stage, cause)))
+                    break
+        return min(found, key=lambda each: each[0])[1] if found else Kept(pods)
+
+
+def _is_even(check: Check) -> bool:
+    return isinstance(check, Even)
+
+
+def _is_of_one_node(check: Check) -> bool:
+    """Whether the load decides it, and not the cell; of company that must share a node the cell decides first."""
+    return check.keys == (HOSTNAME,) and not isinstance(check, Together)
+
+
+def _crowd(checks: Sequence[Check], site: int) -> int:
+    """Pods that the spread constraints count there."""
+    counts = (check.tally.counts.get(check.tally.values[site] or "", 0) for check in checks if isinstance(check, Even))
+    return sum(counts)

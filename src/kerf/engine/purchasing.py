@@ -1,0 +1,171 @@
+"""Nodes for pods that have found no place, where other pods say in which domains and beside whom they may run.
+
+Domains are decided first, then nodes that must be shared, then the rest; last it is proven that all pods can be bound
+there in queue order. What does not hold is tried again a few times with what the attempt has shown: how many nodes a
+domain had for the pods, and which pods came in each other's way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kerf.engine.buy.company import rest, shared_nodes
+from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.following import Bought, Coming
+from kerf.engine.buy.launching import launches_of
+from kerf.engine.buy.limits import Ledger as Limits
+from kerf.engine.buy.options import Options
+from kerf.engine.buy.proving import Proof, proven
+from kerf.engine.buy.spreading import Assigned, Kept, Known, assigned
+from kerf.engine.decision import Refusal
+from kerf.engine.outcome import Outcome
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.topology import Ledger
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.causes import Cause
+from kerf.model.constraints import Taint
+from kerf.model.nodeclaim import FOLLOW
+from kerf.model.plan import Launch
+
+_MOST_ATTEMPTS = 4
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What is to be bought: shapes, on types, by which options, after what was bought before."""
+
+    made: Outcome
+    shapes: tuple[Shape, ...]
+    offered_types: Sequence[OfferedType]
+    options: Options
+    coming: Coming
+    ledger: Ledger
+
+
+@dataclass
+class _Attempt:
+    """What comes of one: nodes, the limits then, and pods that are left of `shapes`, by their numbers."""
+
+    plan: Assigned
+    limits: Limits
+    launches: tuple[Launch, ...] = ()
+    bought: tuple[Bought, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    left: list[int] = field(default_factory=list)
+    notes: tuple[Cause, ...] = ()
+    short: dict[int, int] = field(default_factory=dict)
+    """By number in the plan's shapes how many pods got no node."""
+    proof: Proof | None = None
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sort key, the best first: pods without a place, price."""
+        wrong = len(self.proof.wrong) if self.proof is not None else 0
+        unserved = sum(self.left) + sum(len(each.pods) for each in self.kept if each.cause is not None) + wrong
+        return unserved, sum(launch.price_micro for launch in self.launches)
+
+
+def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
+    """Nodes for the pods that have found no place: first those for everybody, then those of each window alone."""
+    snapshot, supply = made.world.snapshot, made.world.supply
+    taints = {window.name: window.taint for window in snapshot.windows}
+    coming = _coming(made)
+    refusals: list[Refusal] = []
+    ledger = made.trial.ledger
+    for window, left in ((None, made.places.left), *made.places.exclusive.items()):
+        offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
+        found = _bought(_Order(made, left, offered_types, options, coming, ledger))
+        made.launches, made.bought = (*made.launches, *found.launches), (*made.bought, *found.bought)
+        made.ledger, made.notes = found.limits, (*made.notes, *found.notes)
+        made.bought_for.update(pod.key for node in found.bought for pod in node.pods)
+        refusals += made.left_over(found.shapes, Purchase(left=found.left), made.trial, made.ledger)
+        refusals += (Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
+        ledger = found.proof.ledger if found.proof is not None else ledger
+    return tuple(refusals)
+
+
+def _coming(made: Outcome) -> Coming:
+    """What is on its way: how its plans are followed, and which pods have their places there."""
+    nodes = [node for node in made.world.snapshot.nodes if node.claim is not None and not node.is_initialized]
+    names = {node.name for node in nodes}
+    keys = {key for key, placement in made.places.found.items() if placement.node in names}
+    pods = tuple(pod for pod in made.waiting.pods if pod.key in keys) if keys else ()
+    return Coming(frozenset(node.claim.annotations.get(FOLLOW, "") for node in nodes if node.claim), pods)
+
+
+def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:
+    """The same with a taint that keeps others off."""
+    return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in offered_types]
+
+
+def _bought(order: _Order) -> _Attempt:
+    """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned."""
+    known, wrong = Known(), dict[str, Kept]()
+    best: _Attempt | None = None
+    for _ in range(_MOST_ATTEMPTS):
+        found = _attempt(order, known)
+        if not found.plan.are_bound:
+            return found
+        found.kept = (*found.kept, *wrong.values())
+        proof = found.proof = proven(found.bought, order.ledger, len(order.made.launches))
+        if best is None or found.rank < best.rank:
+            best = found
+        ceilings = _ceilings(found)
+        if not proof.wrong and not ceilings:
+            break
+        wrong |= proof.wrong
+        known = Known(frozenset(wrong), {**known.ceilings, **ceilings}, proof.sites)
+    assert best is not None
+    return _without_wrong(best)
+
+
+def _attempt(order: _Order, known: Known) -> _Attempt:
+    made, limits = order.made, order.made.ledger.copy()
+    plan = assigned(order.shapes, order.offered_types, order.ledger, limits, made.world.holding, known)
+    found = _Attempt(plan, limits, kept=plan.kept)
+    numbers: tuple[int, ...] = tuple(range(len(plan.shapes)))
+    others = plan.shapes
+    if plan.companies:
+        shared = shared_nodes(plan.companies, plan.shapes, order.offered_types, limits, made.world.holding)
+        _launch(order, found, shared.purchase, plan.shapes)
+        found.kept += tuple(shared.kept)
+        numbers, taken = rest(plan.shapes, shared.purchase)
+        left, pods = shared.purchase.left, {n: plan.shapes[n].pods[int(taken[n]) :] for n in numbers}
+        others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
+    purchase = made.buy(others, order.offered_types, limits)
+    _launch(order, found, purchase, others)
+    found.short = {number: left for number, left in zip(numbers, purchase.left, strict=True) if left}
+    unserved = [each.pods for each in plan.kept if each.cause is None]
+    found.shapes = (*others, *map(Shape, unserved))
+    found.left, found.notes = [*purchase.left, *map(len, unserved)], purchase.notes
+    return found
+
+
+def _launch(order: _Order, found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
+    first = len(order.made.launches) + len(found.launches)
+    more, nodes = launches_of(purchase, shapes, (order.made.world, found.limits), order.options, order.coming, first)
+    found.launches, found.bought = (*found.launches, *more), (*found.bought, *nodes)
+
+
+def _ceilings(found: _Attempt) -> dict[tuple[int, tuple[str | None, ...]], int]:
+    """How many pods got a node in each domain that had too few; none for shapes that go by no others."""
+    origins = found.plan.origins
+    short = ((number, left) for number, left in found.short.items() if number in origins)
+    return {origins[number]: len(found.plan.shapes[number]) - left for number, left in short}
+
+
+def _without_wrong(found: _Attempt) -> _Attempt:
+    """The same without pods that cannot be bound where they are planned, and nodes that had no other."""
+    wrong = found.proof.wrong if found.proof is not None else {}
+    if not wrong:
+        return found
+    launches, bought = [], []
+    for launch, node in zip(found.launches, found.bought, strict=True):
+        pods = tuple(pod for pod in node.pods if pod.key not in wrong)
+        if pods:
+            placed = tuple(each for each in launch.pods if each.pod not in wrong)
+            launches.append(replace(launch, pods=placed))
+            bought.append(Bought(node.load, pods))
+    found.launches, found.bought = tuple(launches), tuple(bought)
+    found.kept = (*found.kept, *(each for key, each in wrong.items()))
+    return found

@@ -1,0 +1,181 @@
+"""Nodes for pods that go by other pods: one rule of domains and of company a test."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kerf.engine.buy.options import COST, FIRST_FIT
+from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
+from kerf.model.instancetypes import ON_DEMAND, SPOT
+from kerf.model.plan import RESERVE, Plan
+from kerf.model.pods import RUNNING, Pod
+from kerf.model.topology import NoRoomBeside, NotNear, SkewExceeded, TooNear
+from kerf.testing.builders import a_node, a_pod, a_pool, an_instance_type
+from tests.engine.place.test_topology import away, near, spread
+from tests.engine.worlds import bought, only_unplaced, planned, refused, some
+
+ZONES = ("za", "zb", "zc")
+SMALL = an_instance_type("small", cpu=4, price="0.2", zones=ZONES)
+LARGE = an_instance_type("large", cpu=16, price="0.8", zones=ZONES)
+both_strategies = pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
+
+
+def webs(count: int, name: str = "web", **given: Any) -> list[Pod]:
+    """So many pods of one core with the label app=web."""
+    return some(count, name, **{"labels": {"app": "web"}, "cpu": 1, **given})
+
+
+def made(pods: list[Pod], strategy: str = COST, **given: Any) -> Plan:
+    """The plan with a small and a large type in three zones."""
+    pools = [a_pool(**given.pop("pool", {}))]
+    return planned(pods, pools, given.pop("types", [SMALL, LARGE]), strategy, **given)
+
+
+def by_zone(plan: Plan) -> dict[str, int]:
+    """New pods of each zone."""
+    found = Counter[str]()
+    for launch in plan.launches:
+        found[launch.offering.zone] += len(launch.pods)
+    return dict(found)
+
+
+def running(name: str, zone: str) -> dict[str, Any]:
+    """A full node of a zone and a web pod there."""
+    node = a_node(name, labels={ZONE: zone}, allocatable={"cpu": "100m"})
+    return {"nodes": [node], "pods": [a_pod("old", labels={"app": "web"}, node_name=name, phase=RUNNING)]}
+
+
+@both_strategies
+def test_pods_are_spread_over_all_zones_for_sale(strategy: str) -> None:
+    """Seven with maxSkew 1: three, two and two; each node names its zone, and is kept for its pods."""
+    plan = made(webs(7, **spread()), strategy)
+
+    assert [2, 2, 3] == sorted(by_zone(plan).values())
+    for launch in plan.launches:
+        assert {launch.offering.zone} == launch.requirements[ZONE].values
+        assert RESERVE == launch.follow
+
+
+def test_pods_that_run_count() -> None:
+    """One is in zone a: the next two go to the others."""
+    there = running("n", "za")
+
+    assert {"zb": 1, "zc": 1} == by_zone(made([*webs(2, **spread()), *there["pods"]], nodes=there["nodes"]))
+
+
+def test_a_domain_for_which_nothing_can_be_bought_bounds_the_others() -> None:
+    """Zone d has a full node and no type: with none there, each other zone takes one."""
+    nodes = [a_node("n", labels={ZONE: "zd"}, allocatable={"cpu": "100m"})]
+
+    plan = made(webs(5, **spread()), nodes=nodes)
+
+    assert {"za": 1, "zb": 1, "zc": 1} == by_zone(plan)
+    assert {SkewExceeded} == {type(each.cause) for each in plan.unplaced}
+
+
+def test_a_zone_that_is_sold_and_not_bought_bounds_no_other() -> None:
+    """Two nodes are all that the limit allows: there are two zones then."""
+    plan = made(webs(7, **spread()), types=[SMALL], pool={"limits": {"nodes": 2}})
+
+    assert [3, 4] == sorted(by_zone(plan).values())
+    assert [] == refused(plan)
+
+
+def test_fewer_domains_than_asked_hold_maxskew_each() -> None:
+    """MinDomains 4 of three zones: the fewest counts as 0."""
+    plan = made(webs(5, **spread(min_domains=4)))
+
+    assert {"za": 1, "zb": 1, "zc": 1} == by_zone(plan)
+
+
+def test_pods_are_spread_over_capacity_types() -> None:
+    """Any key that pools offer is a domain."""
+    kind = an_instance_type("small", cpu=4, capacity_types=(SPOT, ON_DEMAND))
+
+    plan = made(webs(4, **spread(CAPACITY_TYPE)), types=[kind], pool={"capacity_types": ()})
+
+    assert [(ON_DEMAND, 2), (SPOT, 2)] == sorted((x.offering.capacity_type, len(x.pods)) for x in plan.launches)
+
+
+@both_strategies
+def test_spread_over_nodes_puts_maxskew_on_each(strategy: str) -> None:
+    """Five with maxSkew 2 are three nodes."""
+    assert [1, 2, 2] == sorted(pods for _, pods in bought(made(webs(5, **spread(HOSTNAME, 2)), strategy)))
+
+
+@both_strategies
+def test_pods_that_keep_each_other_off_have_a_node_each(strategy: str) -> None:
+    """And the pods of others ride along."""
+    plan = made([*webs(3, **away()), *some(3, "other", cpu=1)], strategy)
+
+    assert 3 == len(plan.launches)
+    assert all(1 == sum("web" in placed.pod for placed in launch.pods) for launch in plan.launches)
+
+
+@both_strategies
+def test_anti_affinity_holds_in_both_directions(strategy: str) -> None:
+    """A web pod does not come where a pod is that keeps it off, nor the other way round."""
+    plan = made([*webs(2), *some(2, "alone", cpu=1, **away())], strategy)
+
+    for launch in plan.launches:
+        assert 1 == len({placed.pod.split("-")[0] for placed in launch.pods})
+
+
+def test_anti_affinity_over_zones_takes_one_zone_each() -> None:
+    """The fourth of three zones has no place."""
+    plan = made(webs(4, **away(ZONE)))
+
+    assert {"za": 1, "zb": 1, "zc": 1} == by_zone(plan)
+    assert isinstance(only_unplaced(plan).cause, TooNear)
+
+
+@both_strategies
+def test_pods_that_must_share_a_zone_do(strategy: str) -> None:
+    """As many nodes as they need, of one zone."""
+    plan = made(webs(30, **near()), strategy)
+
+    assert [30] == list(by_zone(plan).values())
+
+
+@both_strategies
+def test_pods_that_must_share_a_node_get_the_one_that_holds_them(strategy: str) -> None:
+    """Ten of one core: sixteen cores, though four are cheaper a core."""
+    assert [("large", 10)] == bought(made(webs(10, **near(HOSTNAME)), strategy))
+
+
+def test_more_than_one_node_holds_are_refused() -> None:
+    """The scheduler puts no second one of them anywhere else."""
+    plan = made(webs(17, **near(HOSTNAME)))
+
+    assert [("large", 16)] == bought(plan)
+    assert isinstance(only_unplaced(plan).cause, NoRoomBeside)
+
+
+def test_pods_follow_others_that_are_bought_for() -> None:
+    """The zone of the database is one where its clients can be, too."""
+    gpu = an_instance_type("other", cpu=4, price="0.1", zones=("zd",))
+    pods = [*webs(1), *some(3, "client", cpu=9, **near())]
+
+    plan = made(pods, types=[LARGE, gpu])
+
+    assert [4] == list(by_zone(plan).values())
+
+
+def test_pods_that_wait_for_each_other_are_told_so() -> None:
+    """Neither can be first."""
+    other = Requirements.of_labels({"app": "other"})
+    pods = [*webs(1, **near(selector=other)), a_pod("p", labels={"app": "other"}, cpu=1, **near())]
+
+    plan = made(pods)
+
+    assert () == plan.launches
+    assert {NotNear} == {type(each.cause) for each in plan.unplaced}
+
+
+def test_a_pod_that_others_count_names_its_zone_too() -> None:
+    """It has no constraint of its own, but where it is decides for those that have."""
+    plan = made([*webs(1, "plain"), *webs(3, **spread())], types=[SMALL])
+
+    assert all(1 == len(launch.requirements[ZONE].values) for launch in plan.launches)
+    assert [1, 1, 2] == sorted(by_zone(plan).values())
