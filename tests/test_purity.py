@@ -15,6 +15,7 @@ import kerf
 ROOMS = ("errors.py", "model", "sharing", "engine", "state")
 MAY_IMPORT = frozenset(
     {
+        "abc",
         "base64",
         "bisect",
         "collections",
@@ -35,6 +36,7 @@ MAY_IMPORT = frozenset(
         "operator",
         "re",
         "struct",
+        "types",
         "typing",
         "unicodedata",
         "weakref",

@@ -15,11 +15,11 @@ from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.options import Options
 from kerf.engine.buy.proving import Proof, proven
-from kerf.engine.buy.spreading import Assigned, Kept, Known, assigned
+from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.topology import Ledger
+from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause
 from kerf.model.constraints import Taint
@@ -38,7 +38,7 @@ class _Order:
     offered_types: Sequence[OfferedType]
     options: Options
     coming: Coming
-    ledger: Ledger
+    ledger: TopologyLedger
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Attempt:
     limits: Limits
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[Unassigned, ...] = ()
     shapes: tuple[Shape, ...] = ()
     left: list[int] = field(default_factory=list)
     notes: tuple[Cause, ...] = ()
@@ -100,7 +100,7 @@ def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[Offere
 
 def _bought(order: _Order) -> _Attempt:
     """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned."""
-    known, wrong = Known(), dict[str, Kept]()
+    known, wrong = Known(), dict[str, Unassigned]()
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
         found = _attempt(order, known)

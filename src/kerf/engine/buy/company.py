@@ -12,7 +12,7 @@ import numpy as np
 
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.spreading import Company, Kept
+from kerf.engine.buy.spreading import Colocated, Unassigned
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -27,11 +27,11 @@ class Shared:
     """The nodes, what is left of the shapes for others to buy for, and the pods that found no room beside others."""
 
     purchase: Purchase
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[Unassigned] = field(default_factory=list)
 
 
 def shared_nodes(
-    companies: Sequence[Company],
+    companies: Sequence[Colocated],
     shapes: Sequence[Shape],
     offered_types: Sequence[OfferedType],
     ledger: Ledger,
@@ -57,7 +57,7 @@ def shared_nodes(
 
 
 def _next(
-    company: Company, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
+    company: Colocated, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> Load | None:
     """The node that holds most of the pods, then that of the heaviest pool, then the cheapest."""
     first = np.zeros(len(left), dtype=np.int64)
@@ -83,7 +83,7 @@ def _next(
     return None if best is None else best[1]
 
 
-def _keep(company: Company, shapes: Sequence[Shape], found: Shared) -> None:
+def _keep(company: Colocated, shapes: Sequence[Shape], found: Shared) -> None:
     """Refuse the pods that are left: no other node may have them."""
     held = sum(len(shapes[n]) - found.purchase.left[n] for n in company.seekers)
     if not held:
@@ -95,7 +95,7 @@ def _keep(company: Company, shapes: Sequence[Shape], found: Shared) -> None:
         left, shape = found.purchase.left[number], shapes[number]
         if left:
             cause = NoRoomBeside(reach.selector, names, held)
-            found.kept.append(Kept(shape.pods[len(shape) - left :], Stage.AFFINITY, cause))
+            found.kept.append(Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause))
             found.purchase.left[number] = 0
 
 

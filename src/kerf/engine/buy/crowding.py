@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from kerf.engine.place.checks import Apart, Check, Even, Welcome
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape
 from kerf.engine.place.tallies import Tally
-from kerf.engine.place.topology import Ledger
+from kerf.engine.place.topology import TopologyLedger
 from kerf.model.constraints import HOSTNAME
 
 _ANY_NUMBER = 1 << 62
 
 
-class Crowd:
+class Headcount:
     """The pods of one node by group, and how many of each its pods allow."""
 
     __slots__ = ("_allowed", "_counts")
@@ -49,10 +49,10 @@ class Crowd:
 
 def most_alone(crowding: Crowding) -> int:
     """How many such pods an empty node may have."""
-    return Crowd().room(crowding)
+    return Headcount().room(crowding)
 
 
-def crowdings(ledger: Ledger, shapes: Sequence[Shape]) -> tuple[Crowding, ...]:
+def crowdings(ledger: TopologyLedger, shapes: Sequence[Shape]) -> tuple[Crowding, ...]:
     """Those of the shapes, in their order. The ledger must have been asked for the checks of all of them."""
     limits = [_limits(ledger.checks(shape)) for shape in shapes]
     numbers: dict[int, int] = {}

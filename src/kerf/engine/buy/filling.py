@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kerf.engine.buy.crowding import Crowd, most_alone
+from kerf.engine.buy.crowding import Headcount, most_alone
 from kerf.engine.place.fit import narrowed
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
@@ -197,7 +197,7 @@ class _Fill:
         self._slices: list[tuple[tuple[Slice, ...], ...]] = [()] * len(filler.shapes)
         # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
         self._closed: dict[int, int] = {}
-        self._crowd = Crowd()
+        self._crowd = Headcount()
         self._narrowed: dict[int, tuple[Requirements, Requirements | None]] = {}
 
     def load(self) -> Load | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from kerf.engine.buy.crowding import Crowd
+from kerf.engine.buy.crowding import Headcount
 from kerf.engine.buy.filling import Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.fit import fit
@@ -30,7 +30,7 @@ class _Open:
     options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]
     members: list[int] = field(default_factory=list)
     closed_to: set[int] = field(default_factory=set)
-    crowd: Crowd = field(default_factory=Crowd)
+    crowd: Headcount = field(default_factory=Headcount)
 
     def take(self, number: int, shape: Shape) -> None:
         """One more pod of the shape is on it."""

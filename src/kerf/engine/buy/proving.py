@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from kerf.engine.buy.cells import site_of
 from kerf.engine.buy.following import Bought
-from kerf.engine.buy.spreading import Kept
+from kerf.engine.buy.spreading import Unassigned
 from kerf.engine.place.domains import Site
 from kerf.engine.place.shapes import Shape, queue_order
-from kerf.engine.place.topology import Ledger
+from kerf.engine.place.topology import TopologyLedger
 from kerf.model.pods import Pod
 from kerf.model.topology import OutOfTurn
 
@@ -21,12 +21,12 @@ from kerf.model.topology import OutOfTurn
 class Proof:
     """`ledger` has the nodes and those of their pods that can be bound; `wrong` are the others, by key."""
 
-    ledger: Ledger
+    ledger: TopologyLedger
     sites: tuple[Site, ...]
-    wrong: dict[str, Kept]
+    wrong: dict[str, Unassigned]
 
 
-def proven(bought: Sequence[Bought], ledger: Ledger, first: int) -> Proof:
+def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proof:
     """Bind the pods pass after pass, as the scheduler tries again those that it has refused; `first` numbers the nodes.
 
     Cost: nodes and pods, and for each pod the checks of it.
@@ -43,16 +43,16 @@ def proven(bought: Sequence[Bought], ledger: Ledger, first: int) -> Proof:
     return Proof(after, sites, {pod.key: _why(pod, node, after) for pod, node in waiting})
 
 
-def _binds(pod: Pod, node: int, ledger: Ledger) -> bool:
+def _binds(pod: Pod, node: int, ledger: TopologyLedger) -> bool:
     if not ledger.allows(ledger.checks(Shape((pod,))), node):
         return False
     ledger.come(node, pod)
     return True
 
 
-def _why(pod: Pod, node: int, ledger: Ledger) -> Kept:
+def _why(pod: Pod, node: int, ledger: TopologyLedger) -> Unassigned:
     site = ledger.domains.sites[node]
     for check in ledger.checks(Shape((pod,))):
         if not check.allows(node, site):
-            return Kept((pod,), check.stage, OutOfTurn())
+            return Unassigned((pod,), check.stage, OutOfTurn())
     raise AssertionError(f"{pod.key} is refused by no check")

@@ -19,7 +19,7 @@ from kerf.engine.place.checks import Check, Even, Together, openings
 from kerf.engine.place.domains import Site
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
 from kerf.engine.place.tallies import Tally
-from kerf.engine.place.topology import Ledger
+from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name
@@ -46,7 +46,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Unassigned:
     """Pods that have no cell, and why: a constraint on other pods stands against each. None: too few can be bought."""
 
     pods: tuple[Pod, ...]
@@ -55,7 +55,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Company:
+class Colocated:
     """Numbers of shapes whose pods must share nodes: those that seek others, and others that they may be with."""
 
     seekers: tuple[int, ...]
@@ -71,9 +71,9 @@ class Assigned:
     """
 
     shapes: tuple[Shape, ...]
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[Unassigned, ...] = ()
     origins: Mapping[int, tuple[int, Place]] = field(default_factory=dict)
-    companies: tuple[Company, ...] = ()
+    companies: tuple[Colocated, ...] = ()
     are_bound: bool = False
 
 
@@ -97,7 +97,7 @@ class _Option:
 class Concerns:
     """Which of the shapes go by other pods, or are counted by one that does; each is asked before any is answered."""
 
-    def __init__(self, ledger: Ledger, shapes: Sequence[Shape]) -> None:
+    def __init__(self, ledger: TopologyLedger, shapes: Sequence[Shape]) -> None:
         self.ledger, self.shapes = ledger, shapes
         for shape in shapes:
             # Terms that keep others off are known once a shape with them was asked for.
@@ -154,7 +154,7 @@ class Concerns:
 def assigned(
     shapes: Sequence[Shape],
     offered_types: Sequence[OfferedType],
-    ledger: Ledger,
+    ledger: TopologyLedger,
     limits: Limits,
     holding: Holding,
     known: Known,
@@ -325,7 +325,7 @@ class _Assignment:
         kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
         return Assigned(tuple(shapes), kept, origins, tuple(self._companies(numbers)), are_bound=True)
 
-    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> Iterator[Company]:
+    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> Iterator[Colocated]:
         """Pods that must share nodes, in queue order of the first that ask for it."""
         found: dict[int, tuple[Together, list[int]]] = {}
         for number in numbers:
@@ -335,7 +335,7 @@ class _Assignment:
         for check, seekers in found.values():
             counted = {n for n in numbers if any(tally is check.tally for tally in self._counting(n))}
             anchors = sorted(counted.difference(seekers))
-            yield Company(
+            yield Colocated(
                 tuple(made for number in seekers for made in numbers[number]),
                 tuple(made for number in anchors for made in numbers[number]),
                 check,
@@ -344,9 +344,9 @@ class _Assignment:
     def _counting(self, number: int) -> tuple[Tally, ...]:
         return self._ledger.counting(self._shapes[number])
 
-    def _kept(self, number: int, pods: tuple[Pod, ...]) -> Kept:
+    def _kept(self, number: int, pods: tuple[Pod, ...]) -> Unassigned:
         """Why no cell takes the pods: what the nearest lacks."""
-        found: list[tuple[int, Kept]] = []
+        found: list[tuple[int, Unassigned]] = []
         for option in self._options[number]:
             site = self._ledger.domains.sites[option.site]
             for check in self._ledger.checks(self._shapes[number]):
@@ -354,9 +354,9 @@ class _Assignment:
                     cause, shortfall = check.cause(option.site, site)
                     if isinstance(cause, NotNear) and cause.domain == site.name:
                         cause = replace(cause, domain=Name(""))
-                    found.append((shortfall, Kept(pods, check.stage, cause)))
+                    found.append((shortfall, Unassigned(pods, check.stage, cause)))
                     break
-        return min(found, key=lambda each: each[0])[1] if found else Kept(pods)
+        return min(found, key=lambda each: each[0])[1] if found else Unassigned(pods)
 
 
 def _is_even(check: Check) -> bool:

@@ -51,7 +51,7 @@ def coming_site(name: str, stated: Requirements, taints: tuple[Taint, ...]) -> S
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class NodeRule:
     """Which nodes count for a spread constraint (kubernetes podtopologyspread, `calPreFilterState`).
 
     A node counts that has all `keys`, whose labels satisfy one of `alternatives`, and whose taints `tolerations`
@@ -97,8 +97,8 @@ class Domains:
         self._values: dict[str, tuple[str | None, ...]] = {}
         self._places: dict[str, tuple[int, ...]] = {}
         self._fine: dict[str, bool] = {}
-        self._counting: dict[Rule, tuple[bool, ...]] = {}
-        self._sizes: dict[tuple[Rule, str], Counter[str]] = {}
+        self._counting: dict[NodeRule, tuple[bool, ...]] = {}
+        self._sizes: dict[tuple[NodeRule, str], Counter[str]] = {}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -130,13 +130,13 @@ class Domains:
             self._places[key] = tuple(numbers.setdefault(each, len(numbers)) for each in apart)
         return self._places[key]
 
-    def counting(self, rule: Rule) -> tuple[bool, ...]:
+    def counting(self, rule: NodeRule) -> tuple[bool, ...]:
         """By number of a node whether it counts. Linear in nodes, once a rule."""
         if rule not in self._counting:
             self._counting[rule] = self._worked_out(rule)
         return self._counting[rule]
 
-    def _worked_out(self, rule: Rule) -> tuple[bool, ...]:
+    def _worked_out(self, rule: NodeRule) -> tuple[bool, ...]:
         read = set(rule.keys).union(*(rule.alternatives or ()))
         spellings = {old for old, new in ALIASES.items() if new in read}
         known: dict[object, bool] = {}
@@ -153,7 +153,7 @@ class Domains:
             found.append(known[like])
         return tuple(found)
 
-    def sizes(self, rule: Rule, key: str) -> Counter[str]:
+    def sizes(self, rule: NodeRule, key: str) -> Counter[str]:
         """How many nodes that count each domain of the key has; the caller copies before it changes it."""
         if (rule, key) not in self._sizes:
             pairs: Iterable[tuple[str | None, bool]] = zip(self.of(key), self.counting(rule), strict=True)

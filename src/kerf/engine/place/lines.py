@@ -15,7 +15,7 @@ from typing import Protocol
 from kerf.engine.place.checks import Check, openings
 from kerf.engine.place.fit import Placed
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.topology import Ledger
+from kerf.engine.place.topology import TopologyLedger
 
 _Choice = tuple[float, int]
 """The scheduler's order (least first), and the number of a node."""
@@ -23,10 +23,10 @@ _FIRST: _Choice = (float("-inf"), -1)
 """The place of a cell whose best node is still to be found."""
 
 
-class Nodes(Protocol):
+class TrialNodes(Protocol):
     """What a line asks of the nodes of a trial."""
 
-    ledger: Ledger
+    ledger: TopologyLedger
 
     def mark(self) -> int:
         """A point in time."""
@@ -64,7 +64,7 @@ class Line:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: TrialNodes,
         shape: Shape,
         candidates: Sequence[int],
         taken: Callable[[int], Placed | None],

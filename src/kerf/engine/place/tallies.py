@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kerf.engine.place.domains import Domains, Rule
+from kerf.engine.place.domains import Domains, NodeRule
 from kerf.model.constraints import Requirements
 from kerf.model.pods import Pod
 from kerf.model.topology import PodAffinityTerm
@@ -181,7 +181,7 @@ class Company(Tally):
 class Spread(Tally):
     """How evenly pods are spread over the domains of the nodes that count. The fewest is known without a search."""
 
-    def __init__(self, domains: Domains, rule: Rule, key: str, reach: Reach) -> None:
+    def __init__(self, domains: Domains, rule: NodeRule, key: str, reach: Reach) -> None:
         self.key, self.rule, self.reaches, self.openings = key, rule, (reach,), 0
         self.values, self._counting = domains.of(key), domains.counting(rule)
         self._sizes, self._owns_sizes = domains.sizes(rule, key), False

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
-from kerf.engine.place.domains import Domains, Rule, Site
+from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.shapes import Shape, read_labels
 from kerf.engine.place.tallies import Aversion, Company, Likeness, Presence, Reach, Spread, Tally, averse_terms
 from kerf.model.causes import TargetName
@@ -99,7 +99,7 @@ class _Change:
     number: int
 
 
-class Ledger:
+class TopologyLedger:
     """Where pods are, for the checks of shapes.
 
     `look` gives the nodes and the pods of each, once a shape asks; nodes go by their numbers there. `related` are the
@@ -212,10 +212,10 @@ class Ledger:
             if self._base is not None:
                 self._apply(change, -1)
 
-    def copy(self) -> "Ledger":
+    def copy(self) -> "TopologyLedger":
         """The same; neither changes with the other. Linear in what was placed and in the domains that have pods."""
         # Classes may become more, and what is known of one stays true: both share them, and what was there at first.
-        other = object.__new__(Ledger)
+        other = object.__new__(TopologyLedger)
         other.__dict__.update(self.__dict__)
         other._log, other._members = list(self._log), list(self._members)
         other._delta = {number: dict(at) for number, at in self._delta.items()}
@@ -226,7 +226,7 @@ class Ledger:
         other._checks = {}
         return other
 
-    def extended(self, sites: Sequence[Site]) -> "Ledger":
+    def extended(self, sites: Sequence[Site]) -> "TopologyLedger":
         """The same with empty nodes more, whose numbers follow; neither changes with the other.
 
         Cost: every constraint is counted again when it is asked for again, and nodes are looked at once for each.
@@ -350,7 +350,7 @@ class Ledger:
             if isinstance(averse, Aversion) and averse.reaches[0].means(like, self._namespaces):
                 yield Welcome(averse)
 
-    def _spread(self, constraint: TopologySpreadConstraint, rule: Rule, reach: Reach) -> Spread:
+    def _spread(self, constraint: TopologySpreadConstraint, rule: NodeRule, reach: Reach) -> Spread:
         question = ("spread", rule, constraint.key, reach)
         return self._tally(question, Spread(self.domains, rule, constraint.key, reach))
 
@@ -370,17 +370,17 @@ def _shut(tally: Tally, node: int, *, is_shut: bool) -> None:
         tally.reopen(node)
 
 
-def _rule(constraint: TopologySpreadConstraint, spec: PodSpec, keys: tuple[str, ...]) -> Rule:
+def _rule(constraint: TopologySpreadConstraint, spec: PodSpec, keys: tuple[str, ...]) -> NodeRule:
     is_choosy = constraint.honors_affinity and any(spec.own_alternatives)
     alternatives = spec.own_alternatives if is_choosy else None
-    return Rule(keys, alternatives, spec.tolerations if constraint.honors_taints else None)
+    return NodeRule(keys, alternatives, spec.tolerations if constraint.honors_taints else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
     """A node among all others, for a check of one pod more."""
 
-    ledger: Ledger
+    ledger: TopologyLedger
     node: int
 
     def misfit(self, shape: Shape, target: TargetName) -> Misfit | None:

@@ -28,7 +28,7 @@ from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
-from kerf.engine.place.topology import Around, Ledger
+from kerf.engine.place.topology import Around, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
@@ -435,7 +435,7 @@ def _with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
     return replace(spot, target=replace(spot.target, volume_limits=limits), room=room)
 
 
-def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot) -> Ledger:
+def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot) -> TopologyLedger:
     """Nodes of the trial by their numbers there, then the others that there are."""
 
     def look() -> tuple[list[Site], list[Sequence[Pod]]]:
@@ -445,7 +445,7 @@ def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot) -> Ledger:
         sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
         return sites, [node.pods for node in (*(spot.cluster_node for spot in spots), *others)]
 
-    return Ledger(look, snapshot.related, snapshot.namespaces)
+    return TopologyLedger(look, snapshot.related, snapshot.namespaces)
 
 
 def _site(spot: NodeRoom) -> Site:
