@@ -162,7 +162,7 @@ def test_pods_follow_others_that_are_bought_for() -> None:
     assert [4] == list(by_zone(plan).values())
 
 
-def test_pods_that_wait_for_each_other_are_told_so() -> None:
+def test_pods_that_wait_for_each_other_are_refused_for_it() -> None:
     """Neither can be first."""
     other = Requirements.of_labels({"app": "other"})
     pods = [*webs(1, **near(selector=other)), a_pod("p", labels={"app": "other"}, cpu=1, **near())]

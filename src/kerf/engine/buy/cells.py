@@ -35,7 +35,7 @@ Place = tuple[str | None, ...]
 """One value for each key; None where nodes have no such label."""
 NEW = "<new node"
 """How the name of a stand-in begins: no node has such a name."""
-_DEAR = 1 << 62
+_NO_PRICE = 1 << 62
 
 
 @dataclass(eq=False)
@@ -98,8 +98,8 @@ def price_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Holding
     `cell_prices` are by row, for those of `rows` that are sold there.
     """
     held = holding.alone(shape, holding.kind(shape))[rows]
-    found = np.where(held > 0, cell_prices // np.maximum(held, 1), _DEAR).min(initial=_DEAR)
-    return int(found) if found < _DEAR else None
+    found = np.where(held > 0, cell_prices // np.maximum(held, 1), _NO_PRICE).min(initial=_NO_PRICE)
+    return int(found) if found < _NO_PRICE else None
 
 
 def site_of(load: Load, name: str) -> Site:
