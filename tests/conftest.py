@@ -9,6 +9,11 @@ import time
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is the machine's affair, and no verdict on the code.
+settings.register_profile("kerf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kerf")
 
 LEFT_OUT = "control plane tier left out"
 """How the reason of such a skip begins; `tests/controlplane/conftest.py` raises it."""

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.buy.options import Options
@@ -279,7 +279,6 @@ def test_nothing_is_bought_for_pods_that_kueue_holds() -> None:
     assert {"held by Kueue, which has not admitted it: kueue.x-k8s.io/admission"} == reasons(made)
 
 
-@settings(deadline=None)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3)), max_size=5),
     singles=st.integers(0, 3),

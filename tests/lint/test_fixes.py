@@ -108,7 +108,7 @@ def test_what_stands_in_limits_and_requests_is_said_once_and_corrected_in_both()
     assert pod.replace("4Gi", '"4096"') == mended(pod)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(disturbed())
 def test_fixes_come_to_an_end_and_lose_nothing(text: str) -> None:
     """Of any manifest: as many objects as before, as many documents that can be read, and nothing left to mend."""

@@ -157,7 +157,7 @@ def test_a_type_whose_price_is_not_known_is_sold() -> None:
     assert ["KL012"] == codes(found)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(disturbed())
 def test_nothing_that_is_put_anywhere_makes_a_rule_fail(text: str) -> None:
     """Any value of a manifest may be any other value."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kerf.model.constraints import OPERATORS, Requirement, Requirements, Taint, Toleration, untolerated
 
 VALUES = ("x", "y", "z", "0", "3", "7", "-1", "3.5")
-lawful = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+lawful = settings(max_examples=300, derandomize=True, database=None)
 
 
 @st.composite

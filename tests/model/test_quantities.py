@@ -81,7 +81,7 @@ def test_text_outside_the_grammar_is_no_quantity(text: str) -> None:
         quantity(text)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@settings(max_examples=400, derandomize=True, database=None)
 @given(NUMBERS, st.sampled_from(sorted(FACTORS)), st.booleans())
 def test_every_suffix_means_its_factor(number: str, suffix: str, milli: bool) -> None:
     """Against exact fractions: the number times its factor, rounded away from zero."""
@@ -90,7 +90,7 @@ def test_every_suffix_means_its_factor(number: str, suffix: str, milli: bool) ->
     assert ceil(abs(exact)) * (-1 if exact < 0 else 1) == quantity(number + suffix, milli=milli)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200, derandomize=True, database=None)
 @given(st.sampled_from(["cpu", "memory", "pods", "hugepages-2Mi", "nvidia.com/gpu"]), st.integers(-(2**70), 2**70))
 def test_an_amount_survives_its_text(resource: str, amount: int) -> None:
     """What is written can be read again, without loss."""

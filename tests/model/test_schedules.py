@@ -136,7 +136,7 @@ def test_overlaps_are_found_however_many_years_they_take(schedule: str, zone: st
     assert overlaps == (first_overlap(schedule, zone, days * 86_400) is not None)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     times=st.tuples(
         st.sampled_from(["0", "*/20", "5,50", "30"]),

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.cli.plan.json import plan_object
@@ -95,7 +95,6 @@ def by_the_exact_rule(world: World) -> set[str]:
     return {gang.name.name for gang in taken}
 
 
-@settings(deadline=None)
 @given(CASES)
 def test_the_same_groups_get_in_as_by_the_exact_rule(case: Case) -> None:
     """One pass over what is left finds what a whole try for each group would, and each is whole."""
@@ -108,7 +107,6 @@ def test_the_same_groups_get_in_as_by_the_exact_rule(case: Case) -> None:
     assert by_the_exact_rule(world) == names
 
 
-@settings(deadline=None)
 @given(CASES, st.integers(0, 9))
 def test_the_order_of_the_input_does_not_matter(case: Case, seed: int) -> None:
     """Pods come in any order from the API; the bytes of the plan are the same."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerf.catalog.gpus import shape_of
@@ -64,7 +64,7 @@ TAINTS: list[Object] = [
 PROMISES = re.compile(
     r"add a|allow |drop |write |.* is (the smallest|a) .* limit|.* is the least cap|.* let the pod ask"
 )
-QUICK = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60, derandomize=True)
 LONG = settings(QUICK, max_examples=1_000)
 Draw = Callable[..., Any]
 

@@ -25,7 +25,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("0*/*.yaml"))
 TEXTS = [path.read_text() for path in EXAMPLES]
 OBJECTS: list[Any] = [value for text in TEXTS for value in yaml.safe_load_all(text)]
 
-often = settings(max_examples=350, deadline=None, derandomize=True, database=None)
+often = settings(max_examples=350, derandomize=True, database=None)
 """Some 1,000 mutations in all, the same in every run."""
 
 JUNK = st.one_of(

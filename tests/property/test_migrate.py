@@ -18,7 +18,7 @@ from kerf.manifests.read import parse
 from kerf.manifests.schema import Path
 from tests.property.test_manifests import JUNK, paths_of
 
-often = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+often = settings(max_examples=200, derandomize=True, database=None)
 
 TEXTS = st.sampled_from(["a", "b-1", "on", "1", "a/b", "", "x" * 64, "nvidia.com/gpu", "é"])
 KEYS = st.sampled_from(

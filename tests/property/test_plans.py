@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerf.engine.buy.options import COST, FIRST_FIT, Options
@@ -23,7 +23,7 @@ from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, a
 ZONES = ("us-east-1a", "us-east-1b")
 TAINT = Taint("dedicated")
 HAMI_SLOTS = 10
-BOUNDED = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = settings(max_examples=50, derandomize=True)
 Draw = Callable[..., Any]
 
 

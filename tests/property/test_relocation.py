@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerf.engine.disruption.candidates import Candidate, candidates
@@ -25,7 +25,7 @@ from kerf.testing.builders import NOON_S, a_pod
 from tests.engine.disruption.clusters import MARKET, free_pool, on, ours
 from tests.engine.worlds import a_hami_node, port_spec
 
-BOUNDED = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = settings(max_examples=300, derandomize=True)
 NAMES = ("n0", "n1", "n2", "n3", "n4", "n5")
 NAMESPACES = st.sampled_from(["default", "team"])
 Moved = dict[str, tuple[NodePlacement, ...] | None]

@@ -106,7 +106,7 @@ def fresh(held: dict[tuple[str, str], Watched]) -> ClusterState:
     return state
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, database=None)
+@settings(max_examples=250, derandomize=True, database=None)
 @given(EVENTS)
 def test_a_state_equals_a_fresh_one_with_the_same_objects(given_: list[Any]) -> None:
     """Whatever has come and gone before, and whenever somebody has looked meanwhile."""

@@ -73,7 +73,7 @@ def cheapest(wanted: Mapping[str, int]) -> tuple[int, int]:
     return best(tuple(wanted[name] for name in names))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb"]), min_size=12, max_size=12).map(Counter))
 def test_twelve_pods_get_the_cheapest_configurations(wanted: Counter[str]) -> None:
     """Price and number of nodes equal to a brute force that shares no code with the chooser."""

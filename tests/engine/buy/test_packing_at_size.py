@@ -70,7 +70,7 @@ def test_a_hundred_thousand_pods_are_placed(asked: Mapping[str, Any], types: Seq
 AMOUNTS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 6)), min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(AMOUNTS, st.lists(st.sampled_from([M5, M5_2X, ODD]), min_size=1, max_size=3, unique=True))
 def test_every_order_gives_what_plain_recursion_gives(
     amounts: Sequence[tuple[int, int]], types: Sequence[InstanceType]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerf.engine.place.fit import Placed, fit
@@ -25,7 +25,7 @@ from kerf.sharing.hami.records import PAIR_SCORES
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_snapshot, an_instance_type
 from tests.engine.worlds import HAMI
 
-BOUNDED = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = settings(max_examples=400, derandomize=True)
 NAMES = ("n0", "n1", "n2", "n3", "n4", "n5")
 STATES = ((0, 0, 0), (20000, 0, 1), (4000, 0, 1), (4000, 100, 1), (22888, 100, 10))
 """MiB, cores and slots in use of a card."""

@@ -132,6 +132,12 @@ def test_a_starting_node_need_not_be_ready() -> None:
     assert not is_usable(ClusterNode(a_node(), replace(starting, deleted_s=NOON_S)))
 
 
+@pytest.mark.parametrize(("reached", "usable"), [((LAUNCHED,), True), ((LAUNCHED, REGISTERED, INITIALIZED), False)])
+def test_a_claim_without_a_node_takes_pods_only_while_the_node_is_to_come(reached: Any, usable: bool) -> None:
+    """After Initialized its Node has been there, and is gone."""
+    assert usable == is_usable(ClusterNode(None, a_claim(reached=reached)))
+
+
 def test_a_node_with_unreadable_cards_takes_nothing() -> None:
     """Nobody knows what is free there."""
     problem = Unreadable(Quoted("hami.io/node-nvidia-register: expected a JSON list"))

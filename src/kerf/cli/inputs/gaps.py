@@ -91,7 +91,7 @@ def _no_nodes_of_claims(decoded: Decoded, place: str) -> str:
         return ""
     return (
         f"the {place} has no Node of {_of(claims, 'NodeClaim')} with the condition Initialized: they count at their "
-        "prices and against limits, no pod is planned for their cards, and others may be planned where some run already"
+        "prices and against limits, and no pod is planned for them"
     )
 
 

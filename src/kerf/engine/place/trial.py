@@ -384,7 +384,8 @@ def is_usable(node: ClusterNode) -> bool:
         return False
     held = node.node
     if held is None:
-        return True
+        # A claim that was initialised had a Node once: that Node is gone, and the claim follows it.
+        return not node.is_initialized
     if held.is_unschedulable and CORDONED_BY_KERF not in held.annotations:
         return False
     if any(taint.key == DISRUPTED_TAINT.key for taint in held.taints):
