@@ -28,7 +28,7 @@ def hami(name: str, cpu: str, group: str) -> tuple[Node, NodeClaim]:
 
 def moves(nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str) -> list[tuple[str, str]] | None:
     """Pod and destination for each pod of the node."""
-    state = ClusterState()
+    state = ClusterState(assume_node_classes=True)
     for value in (free_pool(), *(each for pair in nodes for each in pair), *pods):
         state.apply(Upserted(value))
     snapshot = state.snapshot(NOON_S)
@@ -83,6 +83,19 @@ def test_a_move_that_breaks_a_spread_is_none() -> None:
     assert [("default/one", "b")] == moves([zones["a"], zones["b"]], pods, "a")
     assert [("default/one", "c")] == moves(list(zones.values()), pods, "a")
     assert moves(list(zones.values()), [*pods, on("c", "full", cpu=4)], "a") is None
+
+
+def test_a_zone_where_nodes_are_for_sale_stays_a_domain_without_its_last_node() -> None:
+    """With its replica moved the next one would be given a node there again; no node is for sale in zone 1."""
+    spread = TopologySpreadConstraint(ZONE, 1, Requirements.of_labels({"app": "web"}))
+    even: dict[str, Any] = {"labels": {"app": "web"}, "spread": (spread,)}
+    pods = [on("a", "one", cpu=1, **even), on("b", "two", cpu=1, **even)]
+
+    def last_of(zone: str) -> list[tuple[Node, NodeClaim]]:
+        return [ours("a", labels={ZONE: zone}), ours("b", labels={ZONE: "2"})]
+
+    assert moves(last_of("us-east-1a"), pods, "a") is None
+    assert [("default/one", "b")] == moves(last_of("1"), pods, "a")
 
 
 def test_room_that_a_pod_leaves_is_found() -> None:

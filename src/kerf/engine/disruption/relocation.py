@@ -34,7 +34,7 @@ class Relocation:
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
         # Pods on the others count for spread and affinity.
         leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes}
-        self._trial = Trial(snapshot, world.market, leaving, world.volumes)
+        self._trial = Trial(snapshot, world.market, leaving, world.volumes, lambda: world.supply.domains)
         self._readings = Readings.of(snapshot)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
         # A group that is not there, or makes no sense, needs no room.
@@ -156,7 +156,7 @@ def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
     if not planned:
         return True
     others = frozenset(node.name for node in snapshot.nodes) - planned.keys()
-    trial = Trial(snapshot, present.market, others, present.volumes)
+    trial = Trial(snapshot, present.market, others, present.volumes, lambda: present.supply.domains)
     for leaving in sorted(homes):
         node = snapshot.node(leaving)
         if node is not None:

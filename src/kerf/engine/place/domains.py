@@ -16,6 +16,9 @@ from kerf.model.constraints import (
     untolerated,
 )
 
+Lasting = Mapping[str, frozenset[str]]
+"""Domains by topology key."""
+
 _FEW_NODES = 4
 """Nodes of a domain, on average, with which going by domains still saves something."""
 
@@ -90,10 +93,13 @@ class NodeRule:
 
 
 class Domains:
-    """The domains of some nodes by topology key, each key looked at when it is first asked for."""
+    """The domains of some nodes by topology key, each key looked at when it is first asked for.
 
-    def __init__(self, sites: Sequence[Site]) -> None:
-        self.sites = tuple(sites)
+    `lasting` are by key those that stay domains when their last node goes, because others can be bought there.
+    """
+
+    def __init__(self, sites: Sequence[Site], lasting: Lasting) -> None:
+        self.sites, self.lasting = tuple(sites), lasting
         self._values: dict[str, tuple[str | None, ...]] = {}
         self._places: dict[str, tuple[int, ...]] = {}
         self._fine: dict[str, bool] = {}

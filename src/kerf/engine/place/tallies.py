@@ -185,6 +185,7 @@ class Spread(Tally):
         self.key, self.rule, self.reaches, self.openings = key, rule, (reach,), 0
         self.values, self._counting = domains.of(key), domains.counting(rule)
         self._sizes, self._owns_sizes = domains.sizes(rule, key), False
+        self._lasting = domains.lasting.get(key, frozenset[str]())
         self.counts: dict[str, int] = {}
         self._levels: Counter[int] = Counter({0: len(self._sizes)})
         self._least = 0
@@ -248,7 +249,7 @@ class Spread(Tally):
 
     def _resize(self, node: int, nodes: int) -> None:
         value = self.values[node]
-        if value is None or not self._counting[node]:
+        if value is None or not self._counting[node] or value in self._lasting:
             return
         if not self._owns_sizes:
             self._sizes, self._owns_sizes = self._sizes.copy(), True

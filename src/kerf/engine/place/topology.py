@@ -102,13 +102,13 @@ class _Change:
 class TopologyLedger:
     """Where pods are, for the checks of shapes.
 
-    `look` gives the nodes and the pods of each, once a shape asks; nodes go by their numbers there. `related` are the
-    specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
+    `look` gives the nodes with their domains and the pods of each, once a shape asks; nodes go by their numbers there.
+    `related` are the specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
     """
 
     def __init__(
         self,
-        look: Callable[[], tuple[Sequence[Site], Sequence[Sequence[Pod]]]],
+        look: Callable[[], tuple[Domains, Sequence[Sequence[Pod]]]],
         related: Iterable[PodSpec] = (),
         namespaces: Mapping[str, Labels] | None = None,
     ) -> None:
@@ -134,8 +134,7 @@ class TopologyLedger:
 
     @cached_property
     def _seen(self) -> tuple[Domains, Sequence[Sequence[Pod]]]:
-        sites, held = self._look()
-        return Domains(sites), held
+        return self._look()
 
     @property
     def domains(self) -> Domains:
@@ -234,7 +233,7 @@ class TopologyLedger:
         self._count()
         other = self.copy()
         known, held = self._seen
-        other.__dict__["_seen"] = Domains((*known.sites, *sites)), (*held, *(() for _ in sites))
+        other.__dict__["_seen"] = Domains((*known.sites, *sites), known.lasting), (*held, *(() for _ in sites))
         other._tallies, other._by_question, other._members = [], {}, []
         other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
         other._learn_classes()

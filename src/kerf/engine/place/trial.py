@@ -22,7 +22,7 @@ from kerf.engine.place.devices import (
     speaks_for_equal_cards,
     with_parts,
 )
-from kerf.engine.place.domains import Site, coming_site, settled_site
+from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
@@ -62,7 +62,7 @@ class Trial:
     """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed.
 
     Nodes that can take none, and those named in `without`, count with their pods in the `ledger`: kube-scheduler counts
-    them too.
+    them too. `lasting` gives by key the domains that stay when their last node is thought away.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Trial:
         market: Market,
         without: frozenset[str] = frozenset(),
         volumes: Volumes | None = None,
+        lasting: Callable[[], Lasting] = dict,
     ) -> None:
         families = families_of(snapshot)
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
@@ -79,7 +80,7 @@ class Trial:
         self.spots = tuple(_with_volumes(_spot(node, snapshot, market, families), volumes) for node in usable)
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
-        self.ledger = _ledger(self.spots, snapshot)
+        self.ledger = _ledger(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
         self._first_of_kind: npt.NDArray[np.int64] | None = None
@@ -436,15 +437,15 @@ def _with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
     return replace(spot, target=replace(spot.target, volume_limits=limits), room=room)
 
 
-def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot) -> TopologyLedger:
+def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot, lasting: Callable[[], Lasting]) -> TopologyLedger:
     """Nodes of the trial by their numbers there, then the others that there are."""
 
-    def look() -> tuple[list[Site], list[Sequence[Pod]]]:
+    def look() -> tuple[Domains, list[Sequence[Pod]]]:
         usable = {spot.cluster_node.name for spot in spots}
         others = [node for node in snapshot.nodes if node.node is not None and node.name not in usable]
         sites = [_site(spot) for spot in spots]
         sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
-        return sites, [node.pods for node in (*(spot.cluster_node for spot in spots), *others)]
+        return Domains(sites, lasting()), [node.pods for node in (*(spot.cluster_node for spot in spots), *others)]
 
     return TopologyLedger(look, snapshot.related, snapshot.namespaces)
 

@@ -184,6 +184,15 @@ class Supply(Large):
             found.setdefault(offered.pool.name, []).append(offered)
         return {name: tuple(held) for name, held in found.items()}
 
+    @cached_property
+    def domains(self) -> dict[str, frozenset[str]]:
+        """Zones and capacity types, by the keys of their labels, of which nodes can be had now."""
+        sold = [offering for offered in self.available for offering in offered.offerings]
+        return {
+            ZONE: frozenset(offering.zone for offering in sold),
+            CAPACITY_TYPE: frozenset(offering.capacity_type for offering in sold),
+        }
+
     def type_in(self, pool: str, name: str) -> InstanceType | None:
         """A type as NodeOverlays correct it for a pool, also where it cannot be had now; None where it is not offered.
 
