@@ -25,6 +25,9 @@ FAST := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplan
 # What fails there is run once more; a test that passes then is named at the end.
 CONTROL := $(BIN)/python tools/second_try.py -n 3 --dist loadscope --no-loadscope-reorder --durations=40 tests/controlplane
 
+# Of the control plane tier what counts pods by the hundred: beside other clusters, waits would end in vain.
+ALONE := $(BIN)/python -m pytest -m alone --durations=40 tests/controlplane
+
 # The fast tier. What it leaves out, and what shows the same in it, is in CONTRIBUTING.md.
 test: $(STAMP)
 	@$(FAST) -m "not long" --tier "fast tier"
@@ -45,7 +48,8 @@ gate: $(STAMP)
 # Everything: every crash of the exhaustive runs, and whatever else is long.
 test-all: $(STAMP)
 	@$(FAST) --tier "all but the control plane"
-	@$(CONTROL) --tier "control plane tier"
+	@$(CONTROL) -m "not alone" --tier "control plane tier"
+	@$(ALONE) --tier "control plane, one test at a time"
 
 check: $(STAMP)
 	$(BIN)/ruff check .

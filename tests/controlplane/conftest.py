@@ -82,15 +82,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCluster
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, the many short files last; before all what is long and needs no neighbour."""
+    """What takes longest comes first, the many short files last."""
     mine = [item for item in items if Path(__file__).parent in item.path.parents]
     order = {name: number for number, name in enumerate((*FIRST, *APART))}
-    mine.sort(key=lambda item: (not _is_long_alone(item), order.get(item.path.name, len(order))))
+    mine.sort(key=lambda item: order.get(item.path.name, len(order)))
     items[:] = [*(item for item in items if item not in set(mine)), *mine]
-
-
-def _is_long_alone(item: pytest.Item) -> bool:
-    return item.path.name in APART and item.get_closest_marker("long") is not None
 
 
 @pytest.fixture(scope="session")

@@ -130,6 +130,7 @@ def test_without_following_no_pod_is_led(shared: Cluster) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.parametrize("count", [200, 1000])
 def test_many_pods_at_once_are_bound_where_they_were_planned(plain: Cluster, count: int) -> None:
     """Nodes that fill exactly open by the hundred while every pod waits: none goes elsewhere, no node is added."""
@@ -167,6 +168,7 @@ BURSTS = [*EVEN, *((kind, count, UNEVEN) for kind, count, _ in EVEN), ("slices",
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("kind", "count", "latencies"),
     [pytest.param(*each, id=f"{each[0]}-{each[1]}-{'un' * (each[2] is UNEVEN)}even") for each in BURSTS],

@@ -12,12 +12,11 @@ from tests.scenarios.test_mixes import played
 from tools.controlplane.server import Binaries
 
 TOGETHER = 20
+LATER = (pytest.mark.long, pytest.mark.alone)
 PODS = "/api/v1/namespaces/default/pods"
 
 
-@pytest.mark.parametrize(
-    "first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(TOGETHER, 200, TOGETHER))]
-)
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=LATER) for n in range(TOGETHER, 200, TOGETHER))])
 def test_mixes_are_placed_as_they_were_planned(binaries: Binaries, tmp_path: Path, first: int) -> None:
     """Twenty at a time, each on a pool of its own and in one of four orders: no more launches than the simulator's.
 
