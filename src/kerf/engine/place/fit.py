@@ -22,6 +22,7 @@ from kerf.model.constraints import (
     CAPACITY_TYPE,
     HOSTNAME,
     NODE_NAME,
+    NODE_POOL,
     WELL_KNOWN,
     ZONE,
     Requirement,
@@ -125,7 +126,8 @@ def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
     if asked.key == NODE_NAME and not target.is_open:
         held = Requirement.of(NODE_NAME, "In", (target.name.name,))
     cause = LabelMismatch(asked, held, owner)
-    return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=1)
+    # A pod that names its pool wants to know why that pool refuses it, not that the others are others.
+    return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=2 if asked.key == NODE_POOL else 1)
 
 
 def admits(target: Target, shape: Shape) -> bool:
