@@ -65,7 +65,9 @@ def _planned(read: ReadInput, strategy: str) -> Iterator[str]:
 
 def _pods_by_node(plan: Plan) -> Iterator[str]:
     """Who is together: for each launch its pods, and for each node that is there those that it gets."""
-    held = {f"{each.name}, {each.offering.instance_type}": [placed.pod for placed in each.pods] for each in plan.launches}
+    held = {
+        f"{each.name}, {each.offering.instance_type}": [placed.pod for placed in each.pods] for each in plan.launches
+    }
     for placed in plan.placements:
         held.setdefault(placed.node, []).append(placed.pod.pod)
     yield from ("", "NODE GETS PODS")
