@@ -34,6 +34,13 @@ def test_a_behaviour_is_as_it_was(behaviour: Path) -> None:
     assert golden.read_text(encoding="utf-8") == printed
 
 
+def test_the_page_of_behaviours_names_every_file() -> None:
+    """Once, in the table of `docs/concepts/karpenters-behaviours.md`."""
+    page = (HERE.parents[1] / "docs/concepts/karpenters-behaviours.md").read_text(encoding="utf-8")
+
+    assert [] == [path.stem for path in BEHAVIOURS if page.count(f"`{path.stem}`") != 1]
+
+
 def shown(behaviour: Path) -> Iterator[str]:
     """The lines of the golden file."""
     options = _options(behaviour)
