@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kerf.engine.decision import Refusal
 from kerf.engine.place.devices import demand_of, rightful_family
 from kerf.engine.place.shapes import Shape
-from kerf.model.causes import Gated, InvalidPod, Name, Quoted
+from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
 from kerf.model.topology import AFFINITY, NeverMet
@@ -49,6 +49,8 @@ def _refusal(shape: Shape, families: tuple[Family, ...], known: frozenset[str]) 
     if gates:
         by_kueue = any(gate in KUEUE_GATES for gate in gates)
         return Refusal(shape.pods, Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue))
+    if shape.spec.not_planned:
+        return Refusal(shape.pods, Stage.DEVICES, NotPlannedFor(tuple(map(Name, shape.spec.not_planned))))
     unsupported = unsupported_by(shape.pod, known)
     if unsupported is not None:
         return Refusal(shape.pods, Stage.DEVICES, unsupported)

@@ -87,6 +87,13 @@ class HostPortTaken(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class NotPlannedFor(Cause):
+    """The pod has constraints that this version does not plan for, so any node could be the wrong one."""
+
+    constraints: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceShortage:
     """One resource that is short, in its base unit: what a pod needs, what is free, what is lacking."""
 

@@ -1,7 +1,7 @@
 """The cluster at one moment, and the events that change it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.model.causes import Cause
@@ -87,6 +87,23 @@ class DaemonSet:
     name: str
     pod: Pod
     programs: tuple[PluginContainer, ...] = field(default=(), repr=False)
+
+    def as_running(self, live: Pod) -> "DaemonSet":
+        """The same with what one of its pods really asks for; itself where that is what the template says.
+
+        Where the pod may run is still the template's: the controller pins each pod to its node.
+        """
+        template, spec = self.pod.spec, live.spec
+        if template.requests == spec.requests and template.host_ports == spec.host_ports:
+            return self
+        asking = replace(
+            template,
+            containers=spec.containers,
+            init_containers=spec.init_containers,
+            overhead=spec.overhead,
+            pod_requests=spec.pod_requests,
+        )
+        return replace(self, pod=replace(self.pod, spec=asking))
 
 
 Watched = (
@@ -186,6 +203,12 @@ class ClusterNode(Large):
         and each of them asks."""
         return _related(self.pods)
 
+    @cached_property
+    def daemons(self) -> tuple[Pod, ...]:
+        """The pods of DaemonSets here; kept as `related` is."""
+        owned = (pod for pod in self.pods if pod.owner is not None and pod.owner.kind == "DaemonSet")
+        return tuple(pod for pod in owned if not pod.is_ended)
+
     @property
     def is_registered(self) -> bool:
         """Whether the node bears labels and taints as its claim promises: it does once it is adopted."""
@@ -252,6 +275,19 @@ class ClusterSnapshot(Large):
         found = {id(spec): spec for node in self.nodes for spec in node.related}
         found.update((id(spec), spec) for spec in _related(self.pending))
         return tuple(found.values())
+
+    @cached_property
+    def daemon_sets_as_running(self) -> tuple[DaemonSet, ...]:
+        """The DaemonSets as their newest pods: a LimitRange or a webhook may have given these more than the template.
+
+        As Karpenter (`getDaemonSetPods`). Equal pods give equal values, however many come. Linear in nodes.
+        """
+        newest: dict[tuple[str, str], Pod] = {}
+        for pod in (pod for node in self.nodes for pod in node.daemons):
+            key = pod.namespace, pod.owner.name if pod.owner is not None else ""
+            newest[key] = max(newest.get(key, pod), pod, key=lambda each: (each.created_s, each.name))
+        found = ((each, newest.get((each.namespace, each.name))) for each in self.daemon_sets)
+        return tuple(each if pod is None else each.as_running(pod) for each, pod in found)
 
     def pool(self, name: str) -> NodePool | None:
         """The pool of that name; None when there is none."""

@@ -63,6 +63,11 @@ def test_a_slice_moves_to_the_fullest_card() -> None:
     assert [("default/c", "x")] == moves(nodes, pods, "c")
 
 
+def test_a_pod_with_resource_claims_stays() -> None:
+    """Which node has its devices is not known here."""
+    assert moves([ours("a"), ours("b")], [on("a", "x", cpu=1, not_planned=("resourceClaims",))], "a") is None
+
+
 def test_a_move_that_breaks_anti_affinity_is_none() -> None:
     """Of two replicas that stay apart the one on `a` may go to `c`, and not to `b`, where the other is."""
     term = PodAffinityTerm(HOSTNAME, Requirements.of_labels({"app": "web"}))

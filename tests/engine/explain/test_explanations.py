@@ -10,11 +10,24 @@ from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
+from kerf.model.constraints import ZONE, Taint
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
 from kerf.model.plan import Misfit, Plan, Stage, Unplaced
 from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
-from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, a_slice, only_unplaced, planned, some
+from tests.engine.worlds import (
+    G5,
+    G5_2X,
+    G5_12X,
+    M5,
+    a_daemon_set,
+    a_hami_pool,
+    a_slice,
+    only_unplaced,
+    planned,
+    port_spec,
+    some,
+)
 from tests.patches import Object, patched
 
 TYPE, ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
@@ -209,6 +222,53 @@ def test_no_hint_names_a_label_that_no_pool_may_set(key: str) -> None:
     unplaced = plan_of([a_pool_manifest("m5.xlarge"), a_workload(nodeSelector={key: "x"})], a_market(M5)).unplaced[0]
 
     assert (None, f"no node of NodePool blue has the label {key}") == (unplaced.patch, unplaced.hint.partition(",")[0])
+
+
+def test_the_pool_that_a_pod_names_gives_the_reason() -> None:
+    """That the others have other names is true, and no help."""
+    pools = [a_pool("other"), a_pool("wanted")]
+    pod = a_pod(selector={"karpenter.sh/nodepool": "wanted", "team": "a"})
+
+    assert (
+        "the pod asks team In [a], NodePool wanted has no label team"
+        == only_unplaced(planned([pod], pools, [M5])).reason
+    )
+
+
+def test_a_closed_pool_is_no_near_miss_of_a_pod_that_it_would_not_take() -> None:
+    """Neither by its labels nor by its taints: when it opens, the pod waits on."""
+    closed = (a_pool("a", invalid="x", labels={"team": "b"}), a_pool("b", invalid="x", taints=(Taint("dedicated"),)))
+    unplaced = only_unplaced(
+        planned([a_pod(cpu=9, selector={"team": "a"})], [*closed, a_pool("c", labels={"team": "a"})], [M5])
+    )
+
+    assert {"a": Stage.REQUIREMENTS, "b": Stage.TAINTS, "c": Stage.RESOURCES} == {
+        misfit.target.node_pool: misfit.stage for misfit in unplaced.misfits
+    }
+    assert "Insufficient cpu" in unplaced.reason
+
+
+def test_a_port_that_a_daemon_set_has_needs_no_larger_type() -> None:
+    """On no node of the pool is it free."""
+    daemon_sets = (a_daemon_set(spec=port_spec(9100)),)
+    unplaced = only_unplaced(planned([a_pod(spec=port_spec(9100))], [a_pool()], [M5], daemon_sets=daemon_sets))
+
+    assert "a DaemonSet has the port on nodes of NodePool pool: ask for another port or NodePool" == unplaced.hint
+
+
+def test_a_zone_that_no_node_has_is_named() -> None:
+    """The pool's nodes have the label; it is the value that none has."""
+    unplaced = only_unplaced(planned([a_pod(selector={ZONE: "mars"})], [a_pool()], [M5]))
+
+    assert "no node of NodePool pool has topology.kubernetes.io/zone In [mars]" == unplaced.hint
+
+
+def test_resource_claims_are_refused() -> None:
+    """Nothing is bought for a pod whose devices are not planned for."""
+    decided = planned([a_pod("a", cpu=1, not_planned=("resourceClaims",)), a_pod("b", cpu=1)], [a_pool()], [M5])
+
+    assert [1] == [len(launch.pods) for launch in decided.launches]
+    assert "the pod has resourceClaims, which this version does not plan for" == only_unplaced(decided).reason
 
 
 def test_a_pod_and_a_pool_are_changed_together() -> None:

@@ -11,8 +11,20 @@ from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.market import BackOff, SoldOut
 from kerf.model.nodepool import NodePool
-from kerf.model.snapshot import NodeClass
-from kerf.testing.builders import AWS_CLASS, NOON_S, a_market, a_pool, an_instance_type, cards, resources
+from kerf.model.pods import FAILED, RUNNING, Owner
+from kerf.model.snapshot import ClusterNode, NodeClass
+from kerf.testing.builders import (
+    AWS_CLASS,
+    NOON_S,
+    a_market,
+    a_node,
+    a_pod,
+    a_pool,
+    a_snapshot,
+    an_instance_type,
+    cards,
+    resources,
+)
 from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, supply_of
 
 GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
@@ -203,6 +215,30 @@ def test_daemons_are_taken_off_an_empty_node() -> None:
 
     assert resources(cpu="3500m", memory="15Gi", pods=56) == offered.room.free
     assert [9100] == [port.port for port in offered.room.ports]
+
+
+def test_a_daemon_set_counts_as_its_newest_pod_that_runs() -> None:
+    """What a LimitRange or a webhook has added counts; a pod that has ended, or is older, says nothing."""
+    owner = Owner("DaemonSet", "agent")
+    older, newest, ended = (
+        a_pod(name, cpu=cpu, owner=owner, node_name="node", created_s=created_s, phase=phase)
+        for name, cpu, created_s, phase in (("x", 3, 1, RUNNING), ("b", 2, 2, RUNNING), ("c", 1, 3, FAILED))
+    )
+    held = ClusterNode(a_node(), None, (ended, newest, older))
+
+    offered = offer(a_pool(), M5, daemon_sets=(a_daemon_set(cpu="500m"),), nodes=(held,))
+
+    assert 2000 == offered.room.free["cpu"]
+
+
+def test_more_pods_of_a_daemon_set_make_no_other_supply() -> None:
+    """What is for sale is kept by its value, and each node brings a newer pod."""
+    agents = [a_pod(name, cpu=1, owner=Owner("DaemonSet", "agent"), node_name=name, created_s=1) for name in "ab"]
+    nodes = [ClusterNode(a_node(pod.name), None, (pod,)) for pod in agents]
+
+    one, two = (a_snapshot(nodes=some, daemon_sets=(a_daemon_set(cpu=2),)) for some in (nodes[:1], nodes))
+
+    assert one.daemon_sets_as_running == two.daemon_sets_as_running
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ class Relocation:
         """The places of its pods by name of the pod; None when some would find no place."""
         if self._unmovable and not self._unmovable.isdisjoint(map(workload_of, candidate.pods)):
             return None
+        if any(pod.spec.not_planned for pod in candidate.pods):
+            return None
         closed = self._numbers.get(candidate.node.name, -1)
         if closed in self._landed:
             return None

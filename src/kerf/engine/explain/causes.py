@@ -93,6 +93,11 @@ def _(cause: causes.HostPortTaken) -> str:
 
 
 @words.register
+def _(cause: causes.NotPlannedFor) -> str:
+    return f"the pod has {', '.join(cause.constraints)}, which this version does not plan for"
+
+
+@words.register
 def _(cause: causes.Insufficient) -> str:
     return f"Insufficient {cause.worst.resource}"
 

@@ -16,7 +16,7 @@ from kerf.engine.supply.allowed import excluding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
-from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.constraints import INSTANCE_TYPE, untolerated
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Stage
@@ -64,7 +64,9 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
     supply, where = evidence.world.supply, TargetName(TargetKind.NODE_POOL, Name(pool.name))
     problem = dict(supply.pool_problems).get(pool.name)
     if problem is not None:
-        return [Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))]
+        # Were it open, it would still not be for every pod.
+        closed = Misfit(where, Stage.OFFERINGS, causes.PoolClosed(Name(pool.name), problem))
+        return [_kept_out(pool, shape, where) or closed]
     offered_types = supply.by_pool.get(pool.name, ())
     unavailable = [c for c in supply.unavailable if c.pool.name == pool.name]
     if asks_cards(shape, supply.families) and any(each.kind.devices for each in (*offered_types, *unavailable)):
@@ -74,6 +76,19 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
     if not found:
         return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence))]
     return [misfit for misfit in found if misfit is not None]
+
+
+def _kept_out(pool: NodePool, shape: Shape, where: TargetName) -> Misfit | None:
+    """What the template of a pool without types says against the pods; None where it would let them in."""
+    taint = untolerated(tuple(pool.taints), shape.spec.tolerations)
+    if taint is not None:
+        return Misfit(where, Stage.TAINTS, causes.UntoleratedTaint(taint), shortfall=1)
+    held = pool.template_requirements()
+    clashes = [alternative.conflict(held) for alternative in shape.spec.alternatives_new]
+    if clashes[0] is None or not all(clashes):
+        return None
+    asked = clashes[0][0]
+    return Misfit(where, Stage.REQUIREMENTS, causes.LabelMismatch(asked, held.get(asked.key), where), shortfall=2)
 
 
 def _furthest(

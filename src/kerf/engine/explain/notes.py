@@ -54,9 +54,6 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             f"{counted(len(silent), 'pod')} {'asks' if len(silent) == 1 else 'ask'} for nothing ({some(whose)}): "
             "a node takes them until its pod limit, however busy it is; give them cpu and memory requests"
         )
-    for constraint in sorted({name for pod in pending for name in pod.spec.not_planned}):
-        number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
-        found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
     found += assumed_notes(pending, snapshot)
     found.extend(_related_notes(pending))
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)

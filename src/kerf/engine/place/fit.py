@@ -22,6 +22,7 @@ from kerf.model.constraints import (
     CAPACITY_TYPE,
     HOSTNAME,
     NODE_NAME,
+    NODE_POOL,
     WELL_KNOWN,
     ZONE,
     Requirement,
@@ -106,26 +107,29 @@ def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
     if not target.is_open:
         held = {**target.labels, NODE_NAME: target.name.name} if NODE_NAME in asked else target.labels
         missing = asked.unsatisfied_by(held)
-        return None if missing is None else _requirement_misfit(target, missing)
+        return None if missing is None else _requirement_misfit(target, missing, asked)
     # A node to be gets a name that no pod can ask for yet; buying for such a pod would never end.
     for name in _NAMES:
         named = asked.get(name)
         if named is not None and not named.complement:
-            return _requirement_misfit(target, named)
+            return _requirement_misfit(target, named, asked)
     undefined = asked.undefined(target.requirements, WELL_KNOWN)
     if undefined is not None:
-        return _requirement_misfit(target, undefined)
+        return _requirement_misfit(target, undefined, asked)
     conflict = asked.conflict(target.requirements) or asked.conflict(room.requirements)
-    return None if conflict is None else _requirement_misfit(target, conflict[0])
+    return None if conflict is None else _requirement_misfit(target, conflict[0], asked)
 
 
-def _requirement_misfit(target: Target, asked: Requirement) -> Misfit:
+def _requirement_misfit(target: Target, asked: Requirement, all_asked: Requirements) -> Misfit:
     owner = TargetName(TargetKind.NODE_POOL, Name(target.pool)) if target.is_open and target.pool else target.name
     held = target.requirements.get(asked.key)
     if asked.key == NODE_NAME and not target.is_open:
         held = Requirement.of(NODE_NAME, "In", (target.name.name,))
     cause = LabelMismatch(asked, held, owner)
-    return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=1)
+    # A pod that names its pool wants to know why that pool refuses it, not what the others lack.
+    pools = all_asked.get(NODE_POOL)
+    is_another = pools is not None and not pools.has(target.pool)
+    return Misfit(target.name, Stage.REQUIREMENTS, cause, shortfall=2 if is_another else 1)
 
 
 def admits(target: Target, shape: Shape) -> bool:

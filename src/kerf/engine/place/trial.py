@@ -423,7 +423,7 @@ def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families
             free = free - pod.spec.requests.without(target.uncounted)
             ports.extend(pod.spec.host_ports)
     if not node.is_initialized:
-        for daemon in _missing_daemons(node, target, snapshot.daemon_sets):
+        for daemon in _missing_daemons(node, target, snapshot.daemon_sets_as_running):
             free = free - daemon.pod.spec.requests.without(target.uncounted)
     return NodeRoom(node, target, Room(free, devices, tuple(ports)))
 
@@ -460,7 +460,7 @@ def _site(spot: NodeRoom) -> Site:
 def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
     """Pods of DaemonSets on the node, and those that belong on it and are not there, or not in the input."""
     target = _spot(node, snapshot, market, families_of(snapshot)).target
-    missing = _missing_daemons(node, target, snapshot.daemon_sets)
+    missing = _missing_daemons(node, target, snapshot.daemon_sets_as_running)
     return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
 
 

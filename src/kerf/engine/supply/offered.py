@@ -261,7 +261,7 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     rest = (
         families,
         snapshot.overlays,
-        snapshot.daemon_sets,
+        snapshot.daemon_sets_as_running,
         snapshot.config_maps,
         snapshot.quotas,
         snapshot.node_classes,
@@ -278,7 +278,7 @@ def supply(snapshot: ClusterSnapshot, market: Market) -> Supply:
     terms = Terms(
         snapshot.node_pools,
         snapshot.overlays,
-        snapshot.daemon_sets,
+        snapshot.daemon_sets_as_running,
         snapshot.quotas,
         snapshot.node_classes,
         snapshot.assume_node_classes,

@@ -123,6 +123,11 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
             return allow_place(pool, asked)
         case causes.ForeignFamily():
             return select_family(pool, shape, situation)
+        case causes.HostPortTaken():
+            # Nothing else runs on a node to be bought.
+            return Advice(
+                f"a DaemonSet has the port on nodes of NodePool {pool.name}: ask for another port or NodePool"
+            )
     if misfit.stage not in (Stage.DEVICES, Stage.RESOURCES):
         return Advice()
     return (

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, expressions_of
 from kerf.engine.place.shapes import Shape
 from kerf.model.constraints import (
+    HOSTNAME,
     NO_EXECUTE,
     WELL_KNOWN,
     Requirement,
@@ -47,6 +48,8 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
     held = pool.template_requirements().get(key)
     if held is None:
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
+        if asked is not None and key in WELL_KNOWN and key != HOSTNAME:
+            return Advice(f"no node of NodePool {pool.name} has {asked}")
         if asked is None or asked.complement or not asked.values or key in WELL_KNOWN:
             return Advice(f"no node of NodePool {pool.name} has the label {key}")
         if is_reserved(key):
