@@ -130,7 +130,9 @@ class DisruptionController:
 
         def placements() -> tuple[NodePlacement, ...]:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
-            return decide(coming, Options(self._settings.strategy, with_bound=False)).placements
+            return decide(
+                coming, Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
+            ).placements
 
         work = partial(first_command, world, found, placements)
         command, held = await self._ports.deciding.run(work)

@@ -31,7 +31,7 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.buy.options import COST, STRATEGIES, Options
+from kerf.engine.buy.options import COST, POLICIES, RESPECT, STRATEGIES, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -55,6 +55,13 @@ FOLLOWING = ("auto", "reserve", "pin", "off")
 @click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
+@click.option(
+    "--preference-policy",
+    type=click.Choice(POLICIES),
+    default=RESPECT,
+    show_default=True,
+    help="Whether a node is bought with what pods prefer, as long as it can be had.",
+)
 @click.option(
     "--calendar",
     "calendar_s",
@@ -113,11 +120,12 @@ def plan(**flags: Any) -> int:
 
 def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
     """As the flags say; of a replay the dump says what they leave open."""
-    taken = {} if dump is None else {"strategy": dump.strategy, "follow": dump.follow}
+    names = ("strategy", "follow", "preference_policy")
+    taken = {} if dump is None else {name: getattr(dump, name) for name in names}
     context = click.get_current_context()
     is_open = {name for name in taken if context.get_parameter_source(name) == ParameterSource.DEFAULT}
-    asked = {name: taken[name] if name in is_open else flags[name] for name in ("strategy", "follow")}
-    return Options(asked["strategy"], asked["follow"], with_bound=False)
+    asked = {name: taken[name] if name in is_open else flags[name] for name in names}
+    return Options(asked["strategy"], asked["follow"], with_bound=False, preferences=asked["preference_policy"])
 
 
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
