@@ -109,7 +109,9 @@ def test_an_ignored_constraint_is_noted() -> None:
 def test_a_preference_that_is_dropped_is_named(asked: dict[str, Any], expected: str) -> None:
     """With whose it is; what it says comes from the pod."""
     pods = [a_pod("p", cpu=1, **asked), a_pod("db", labels={"app": "db"}, node_name="n", phase=RUNNING)]
-    nodes = [a_node("n", labels={ZONE: "us-east-1a" if "pod_anti_affinity" in asked else "far"}, allocatable={"cpu": "1m"})]
+    nodes = [
+        a_node("n", labels={ZONE: "us-east-1a" if "pod_anti_affinity" in asked else "far"}, allocatable={"cpu": "1m"})
+    ]
 
     notes = planned(pods, [a_pool()], [M5], nodes=nodes).notes
 

@@ -31,7 +31,7 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.buy.options import COST, POLICIES, RESPECT, STRATEGIES, Options
+from kerf.engine.buy.options import COST, IGNORE, POLICIES, RESPECT, STRATEGIES, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -105,7 +105,7 @@ def plan(**flags: Any) -> int:
         watch.lap("plan_s")
         decision = bounded(decision)
         watch.lap("bound_s")
-        made = with_deletions(explained(decision), read, whole)
+        made = with_deletions(explained(decision), read, whole, options.preferences)
         made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
     watch.lap("plan_s")
     emit(
@@ -171,22 +171,24 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
-def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None) -> Plan:
+def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, preferences: str = RESPECT) -> Plan:
     """The plan with what the controller would take away beside it.
 
     `whole` is the input with all pods that wait, where the plan was made for some of them: the others have a right to
     room, too.
     """
     everything = whole or read
-    snapshot = everything.snapshot
+    snapshot, world = everything.snapshot, everything.world
+    if preferences == IGNORE:
+        world = World(snapshot, everything.market, ignores_preferences=True)
 
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == read.snapshot.pending:
             return made.placements
-        others = decide(everything.world, Options(made.strategy, with_bound=False))
+        others = decide(world, Options(made.strategy, with_bound=False, preferences=preferences))
         return (*made.placements, *others.placements)
 
-    command, _ = first_command(everything.world, candidates(snapshot)[0], placements)
+    command, _ = first_command(world, candidates(snapshot)[0], placements)
     if command is None:
         return made
     first = command_explained(command)

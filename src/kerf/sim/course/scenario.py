@@ -7,7 +7,7 @@ The objects are put into an order of their own, so that the order of files and d
 
 import os
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import StringIO
 from typing import Any
@@ -94,7 +94,7 @@ class Scenario:
     timeline: tuple[Step, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True)
