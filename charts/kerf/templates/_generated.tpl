@@ -7,6 +7,9 @@
 {{- with .Values.settings.follow }}
 - --follow={{ . }}
 {{- end }}
+{{- with .Values.settings.preferencePolicy }}
+- --preference-policy={{ . }}
+{{- end }}
 {{- with .Values.settings.batchIdleDuration }}
 - --batch-idle={{ . }}
 {{- end }}

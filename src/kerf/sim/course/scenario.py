@@ -13,7 +13,7 @@ from io import StringIO
 from typing import Any
 
 from kerf.catalog.select import load_market, provider_of
-from kerf.config import Settings
+from kerf.config import Settings, settings_of
 from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
@@ -129,7 +129,8 @@ class _Inline:
 
 def _settings(raw: Json) -> Settings:
     """The settings of the controllers, of which a scenario may state a few."""
-    return Settings(preference_policy=raw.get("preferencePolicy") or Settings().preference_policy)
+    stated = {"preference_policy": raw.get("preferencePolicy"), "default_spread": raw.get("defaultSpread")}
+    return settings_of({name: text for name, text in stated.items() if text})
 
 
 def read_scenario(path: str) -> Scenario:

@@ -243,7 +243,7 @@ SCENARIO = Record(
                 "duration": DURATION,
                 "seed": WHOLE,
                 "cloud": Record(_CLOUD),
-                "settings": Record({"preferencePolicy": one_of(*PREFERENCES)}),
+                "settings": Record({"preferencePolicy": one_of(*PREFERENCES), "defaultSpread": FILLED}),
                 "objects": ListOf(ANYTHING),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),
