@@ -10,6 +10,9 @@
 {{- with .Values.settings.preferencePolicy }}
 - --preference-policy={{ . }}
 {{- end }}
+{{- with .Values.settings.defaultSpread }}
+- --default-spread={{ . }}
+{{- end }}
 {{- with .Values.settings.batchIdleDuration }}
 - --batch-idle={{ . }}
 {{- end }}
