@@ -21,7 +21,12 @@ TOKEN = "/api/v1/namespaces/kerf-system/serviceaccounts/kerf-decisions/token"
 PROXY = "/api/v1/namespaces/kerf-system/pods/kerf-0:8080/proxy/debug/decisions"
 SOLD_OUT = {"instanceType": "g5.xlarge", "zone": "us-east-1a", "capacityType": "on-demand", "reason": "sold out"}
 LEADER = {
-    "settings": {"strategy": "first-fit", "follow": "pin", "pluginNamespaces": ["gpus"]},
+    "settings": {
+        "strategy": "first-fit",
+        "follow": "pin",
+        "preferencePolicy": "Ignore",
+        "pluginNamespaces": ["gpus"],
+    },
     "catalogue": {"name": "aws", "region": "us-east-1"},
     "market": {
         "soldOut": [{**SOLD_OUT, "until": "2026-01-05T12:03:00.5Z"}],

@@ -7,6 +7,12 @@
 {{- with .Values.settings.follow }}
 - --follow={{ . }}
 {{- end }}
+{{- with .Values.settings.preferencePolicy }}
+- --preference-policy={{ . }}
+{{- end }}
+{{- with .Values.settings.defaultSpread }}
+- --default-spread={{ . }}
+{{- end }}
 {{- with .Values.settings.batchIdleDuration }}
 - --batch-idle={{ . }}
 {{- end }}

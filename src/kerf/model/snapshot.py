@@ -16,6 +16,7 @@ from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
+from kerf.model.preferences import Wish
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -288,6 +289,13 @@ class ClusterSnapshot(Large):
             newest[key] = max(newest.get(key, pod), pod, key=lambda each: (each.created_s, each.name))
         found = ((each, newest.get((each.namespace, each.name))) for each in self.daemon_sets)
         return tuple(each if pod is None else each.as_running(pod) for each, pod in found)
+
+    @cached_property
+    def related_preferences(self) -> tuple[Wish, ...]:
+        """What waiting pods prefer of where others are, once a spec. Linear in the pods that wait."""
+        found = {id(pod.spec): pod.spec for pod in self.pending if pod.spec.has_relations}
+        wished = (spec.related_preferences for spec in found.values())
+        return tuple(wish for wish in wished if wish.is_related)
 
     def pool(self, name: str) -> NodePool | None:
         """The pool of that name; None when there is none."""

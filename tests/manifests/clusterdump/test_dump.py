@@ -167,6 +167,7 @@ def test_a_header_is_read_as_it_was_written() -> None:
         is_full=True,
         strategy="first-fit",
         follow="pin",
+        preference_policy="Ignore",
         plugin_namespaces=("gpus", "team"),
         catalogue=CatalogueSource("aws", "eu-central-1", "{}", "sha256:0", ("prices of yesterday",)),
         sold_out=(SoldOut(OfferingKey("g5.xlarge", "a", "spot"), 1_800_000_060.5, "no"),),

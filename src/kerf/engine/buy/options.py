@@ -2,17 +2,28 @@
 
 from dataclasses import dataclass
 
+from kerf.model.defaultspread import DefaultSpread
+
 COST, FIRST_FIT = "cost", "first-fit"
 STRATEGIES = (COST, FIRST_FIT)
+AUTO = "auto"
+RESPECT, IGNORE = "Respect", "Ignore"
+POLICIES = (RESPECT, IGNORE)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to plan. `follow` is `auto`, or forces `reserve`, `pin` or `off` on every launch."""
+    """How to plan. `follow` is `auto`, or forces `reserve`, `pin` or `off` on every launch.
+
+    `preferences` is Karpenter's PREFERENCE_POLICY: what pods prefer is required of a node as long as it can be had
+    (`Respect`), or is left out (`Ignore`). `default_spread` are the constraints that the scheduler gives pods.
+    """
 
     strategy: str = COST
-    follow: str = "auto"
+    follow: str = AUTO
     with_bound: bool = True
+    preferences: str = RESPECT
+    default_spread: DefaultSpread = ()
 
 
 DEFAULT = Options()

@@ -145,7 +145,7 @@ class Apart(Check):
         return (self.tally.key,)
 
     def allows(self, node: int, site: Site) -> bool:
-        """See Check. A node without the label has nobody near."""
+        """See Check. A node without the label has no pod near."""
         return self.tally.values[node] not in self.tally.counts
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
