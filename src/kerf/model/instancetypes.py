@@ -19,14 +19,16 @@ MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfferingKey:
-    """What a cloud sells out, one at a time."""
+    """What a cloud sells out, one at a time; `reservation` is empty for what is not of one."""
 
     instance_type: str
     zone: str
     capacity_type: str
+    reservation: str = ""
 
     def __str__(self) -> str:
-        return f"{self.instance_type} {self.capacity_type} in {self.zone}"
+        of = f" by {self.reservation}" if self.reservation else ""
+        return f"{self.instance_type} {self.capacity_type}{of} in {self.zone}"
 
 
 def offerings_text(keys: Iterable[OfferingKey]) -> str:
@@ -45,6 +47,8 @@ class Offering:
     """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price nobody quoted.
 
     `is_final` marks one that no NodeOverlay changes: what a scenario says that something costs from now on.
+    `reservation` is the id of the one that it is bought by, and `most` how many instances that has, running ones among
+    them; None where they are not counted. One id may be that of several offerings, which then share its instances.
     """
 
     zone: str
@@ -53,6 +57,8 @@ class Offering:
     is_available: bool = True
     is_estimate: bool = False
     is_final: bool = False
+    reservation: str = ""
+    most: int | None = None
 
 
 @dataclass(frozen=True)

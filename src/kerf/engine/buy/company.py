@@ -59,7 +59,7 @@ def shared_nodes(
 def _next(
     company: Company, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> Load | None:
-    """The node that holds most of the pods, then that of the heaviest pool, then the cheapest."""
+    """The node that holds most of the pods, then that of the heaviest pool, then a reserved one, then the cheapest."""
     first = np.zeros(len(left), dtype=np.int64)
     anchor = next((number for number in company.anchors if left[number]), None)
     if company.anchors and anchor is None:
@@ -69,7 +69,7 @@ def _next(
     seekers = np.zeros(len(left), dtype=np.int64)
     for number in company.seekers:
         seekers[number] = left[number]
-    best: tuple[tuple[int, int, int, str, str], Load] | None = None
+    best: tuple[tuple[int, int, bool, int, str, str], Load] | None = None
     for offered in offered_types:
         load = filler.fill_first(offered, *((seekers, first) if anchor is None else (first, seekers)))
         if load is None or ledger.room_for(offered, load.charge) == 0:
@@ -77,7 +77,8 @@ def _next(
         held = sum(load.counts[number] for number in company.seekers)
         if held:
             price = load.offering.price_micro
-            key = (-held, -offered.pool.weight, price, offered.pool.name, offered.kind.name)
+            names = offered.pool.name, offered.kind.name
+            key = (-held, -offered.pool.weight, not offered.reservation, price, *names)
             if best is None or key < best[0]:
                 best = key, load
     return None if best is None else best[1]

@@ -70,13 +70,22 @@ def _place(number: int, shape: Shape, opened: list[_Open], pools: list[list[Offe
             return True
         node.closed_to.add(number)
     for pool in pools:
-        options = _narrow([(c, c.room, ()) for c in pool if _within_limits(c, ledger)], shape)
+        allowed = [(c, c.room, ()) for c in pool if _within_limits(c, ledger)]
+        options = _reserved(_narrow(allowed, shape))
         if options:
             opened.append(_Open(options))
             opened[-1].take(number, shape)
             _charge([offered for offered, _, _ in options], ledger)
             return True
     return False
+
+
+def _reserved(
+    options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]],
+) -> list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]:
+    """Those of the first reservation where there is one: an open node keeps it, as in Karpenter's strict mode."""
+    name = next((offered.reservation for offered, _, _ in options if offered.reservation), "")
+    return [option for option in options if option[0].reservation == name]
 
 
 def _narrow(

@@ -3,7 +3,7 @@
 The pods of a shape are dealt out in queue order, so that the same pods come on the same nodes for the same snapshot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, Purchase, charge, named
@@ -15,7 +15,8 @@ from kerf.engine.supply.caps import leaks, within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, Requirement, Requirements
+from kerf.model.instancetypes import Offering
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
 
@@ -71,14 +72,7 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         offered.pool.template_requirements()
         .intersect(load.room.requirements)
         .intersect(within_cap(offered, offering))
-        .intersect(
-            Requirements(
-                [
-                    Requirement.of(INSTANCE_TYPE, "In", (offered.kind.name, *alternatives)),
-                    Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
-                ]
-            )
-        )
+        .intersect(bought_as(offering, (offered.kind.name, *alternatives)))
     )
     kubelet = offered.target.family.kubelet_capacity(load.room.devices)
     held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
@@ -99,6 +93,17 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         taints=tuple(taint for taint in offered.target.taints if taint not in offered.pool.taints),
         cause=Needed(load, tuple(shapes), supply),
     )
+
+
+def bought_as(offering: Offering, types: Iterable[str]) -> Requirements:
+    """What a claim asks for that is to become one of these types: its capacity type, and its reservation."""
+    asked = [
+        Requirement.of(INSTANCE_TYPE, "In", types),
+        Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
+    ]
+    if offering.reservation:
+        asked.append(Requirement.of(RESERVATION, "In", (offering.reservation,)))
+    return Requirements(asked)
 
 
 def _uncounted(offered: OfferedType) -> frozenset[str]:
@@ -132,7 +137,7 @@ def _alternatives(
     used = chosen.room.free - load.room.free
     names: list[str] = []
     for other in supply.by_pool[chosen.pool.name]:
-        if other.pool.chosen_labels != chosen.pool.chosen_labels:
+        if other.pool.chosen_labels != chosen.pool.chosen_labels or other.reservation != chosen.reservation:
             continue
         if (
             other.kind.name == chosen.kind.name

@@ -6,7 +6,8 @@ costs alone on its best type. Several such searches run (all types together, eac
 limits bind, Karpenter's own, so that we are never worse, and every order where pods are few) and the best is kept:
 fewest pods left, then cheapest, then fewest nodes.
 
-Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
+Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs. Among pools
+of one weight reservations come first: their instances are paid for, used or not.
 """
 
 import heapq
@@ -136,10 +137,12 @@ def _by_tier(
     filler: Filler, offered_types: Sequence[OfferedType], pods: Sequence[int], ledger: Ledger, buy: BuyInTier
 ) -> Purchase:
     purchase, ledger = Purchase(left=list(pods)), ledger.copy()
-    for weight in sorted({c.pool.weight for c in offered_types}, reverse=True):
+    tiers: dict[tuple[int, bool], list[OfferedType]] = {}
+    for offered in offered_types:
+        tiers.setdefault((-offered.pool.weight, not offered.reservation), []).append(offered)
+    for _, tier in sorted(tiers.items(), key=lambda each: each[0]):
         if not any(purchase.left):
             break
-        tier = [c for c in offered_types if c.pool.weight == weight]
         bought = buy(filler, tier, purchase.left, ledger)
         _charge(bought, ledger)
         purchase.loads.extend(bought.loads)
@@ -356,7 +359,7 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
     for offered in offered_types:
         if offered.price_micro >= load.offering.price_micro:
             break
-        if offered.pool.name != load.offered.pool.name:
+        if offered.pool.name != load.offered.pool.name or offered.reservation != load.offered.reservation:
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
@@ -386,7 +389,8 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
         charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
         score = (*(offered.room.free.get(name, 0) for name in names), *charged, *(-o.price_micro for o in sold))
         layout = filler.holding.layout(filler.holding.row(offered))
-        groups.setdefault((offered.pool.name, layout, takes.tobytes(), zones), []).append((offered, score))
+        key = (offered.pool.name, offered.reservation, layout, takes.tobytes(), zones)
+        groups.setdefault(key, []).append((offered, score))
     return sorted((c for held in groups.values() for c in _front(held)), key=lambda c: c.order)
 
 

@@ -151,6 +151,11 @@ def _(cause: causes.OfferingsSoldOut) -> str:
 
 
 @words.register
+def _(cause: causes.ReservationUsedUp) -> str:
+    return f"reservation {cause.reservation} of {cause.instance_type} has no instance left"
+
+
+@words.register
 def _(cause: causes.OverPriceCap) -> str:
     per_gpu = " per GPU" if cause.per_gpu else ""
     return f"price {money_text(cause.price_micro)}{per_gpu} > cap {money_text(cause.cap_micro)}"

@@ -73,7 +73,10 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
     found = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
     if not found:
         return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence))]
-    return [misfit for misfit in found if misfit is not None]
+    refused = [misfit for misfit in found if misfit is not None]
+    # Of a type whose reservation the pods asked for, that is the answer, and not that they ask for no other offering.
+    used_up = {each.target for each in refused if isinstance(each.cause, causes.ReservationUsedUp)}
+    return [each for each in refused if each.target not in used_up or isinstance(each.cause, causes.ReservationUsedUp)]
 
 
 def _furthest(
@@ -103,6 +106,9 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
     if exceeded:
         cause = _limit(exceeded[0], offered, evidence)
         return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
+    if evidence.after.is_used_up(offered):
+        used_up = causes.ReservationUsedUp(Name(offered.kind.name), Name(offered.reservation))
+        return Misfit(name, Stage.OFFERINGS, used_up, shortfall=price)
     if offered.refused is not None:
         dear = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
         return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)

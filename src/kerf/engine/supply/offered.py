@@ -4,7 +4,7 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
@@ -36,6 +36,7 @@ from kerf.model.causes import (
 )
 from kerf.model.constraints import (
     CAPACITY_TYPE,
+    RESERVATION,
     ZONE,
     Requirement,
     Requirements,
@@ -46,7 +47,7 @@ from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
-from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
+from kerf.model.quantities import COST_PER_HOUR, NODES, RESERVED_PREFIX, Resources
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
 from kerf.sharing.announced import replicas_announced
 from kerf.sharing.family import Family
@@ -64,7 +65,8 @@ class OfferedType:
     `offerings` are those that can be had now, in launch order: reserved, spot, on-demand, each by price, then zone.
     `sold_out` are the capacity types it would otherwise come in, and `over_price_cap` the offerings that a price
     cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
-    launch charges against the pool's limits, at the price of its cheapest offering.
+    launch charges against the pool's limits, at the price of its cheapest offering. What a reservation sells of a type
+    is an offered type of its own.
     """
 
     target: Target
@@ -88,6 +90,11 @@ class OfferedType:
         """Of the first offering; 0 when there is none."""
         return self.offerings[0].price_micro if self.offerings else 0
 
+    @property
+    def reservation(self) -> str:
+        """The id of the reservation that all its offerings are of; empty for none."""
+        return self.offerings[0].reservation if self.offerings else ""
+
     @cached_property
     def layout(self) -> tuple[object, ...]:
         """What decides how devices take pods; those with equal ones take the same pods."""
@@ -105,7 +112,7 @@ class OfferedType:
 
     def key_of(self, offering: Offering) -> OfferingKey:
         """The name of one of its offerings."""
-        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type)
+        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type, offering.reservation)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -312,7 +319,12 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
     notes.extend(OfPool(Name(pool.name), each) for each in useless)
     return _Part(
         None,
-        tuple(_offer(variant, kind, supply) for kind, among in offers for variant in among),
+        tuple(
+            each
+            for kind, among in offers
+            for variant in among
+            for each in _by_reservation(_offer(variant, kind, supply))
+        ),
         tuple((pool.name, each) for each in wrong),
         tuple(notes),
         () if offers else unsatisfiable(pool, supply.market.types),
@@ -425,6 +437,33 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType
         sold.sold_out,
         sold.over_price_cap,
     )
+
+
+def _by_reservation(offered: OfferedType) -> Iterator[OfferedType]:
+    """The type once for each reservation, and once for what is sold without one; as it is where there is none.
+
+    A purchase takes reservations first and counts them, so it must know which one a node is of.
+    """
+    ids = dict.fromkeys(offering.reservation for offering in offered.offerings)
+    if not any(ids):
+        yield offered
+        return
+    for name in ids:
+        offerings = tuple(offering for offering in offered.offerings if offering.reservation == name)
+        target, counted = offered.target, offered.capacity
+        if name:
+            wanted = Requirement.of(RESERVATION, "In", (name,))
+            counted = counted + {RESERVED_PREFIX + name: 1}
+        else:
+            # What is bought otherwise has no such label, whatever its pool asks for.
+            wanted = Requirement.of(RESERVATION, "DoesNotExist")
+        target = replace(
+            target,
+            requirements=target.requirements.intersect(Requirements([wanted])),
+            sold=tuple((o.zone, o.capacity_type) for o in offerings),
+        )
+        counted = counted.replaced(_cost(offered.pool, offerings))
+        yield replace(offered, target=target, offerings=offerings, capacity=counted)
 
 
 def _cards(

@@ -144,6 +144,8 @@ def _on_offerings(pool: NodePool, misfit: Misfit, shape: Shape, situation: Situa
             misspelt = next(unknown, None)
             if misspelt is not None:
                 return spell_right(pool, misspelt)
+        case causes.ReservationUsedUp(reservation=name):
+            return Advice(f"enlarge reservation {name}, or let pod and NodePool {pool.name} use other capacity types")
         case causes.OfferingsSoldOut() | causes.BacksOff():
             return Advice(_wait(pool))
         case causes.NoOfferingLeft() if _is_some_gone(misfit, situation):
