@@ -124,12 +124,12 @@ def test_a_stock_out_is_not_announced(sky: Sky) -> None:
 
 
 def test_a_reservation_is_sold_out_once_all_its_instances_are_taken(sky: Sky) -> None:
-    """One instance: the second launch is refused, with the name of the reservation."""
+    """One instance: the second launch is refused."""
     offering = Offering("us-east-1a", RESERVED, 0, reservation="cr-1", most=1)
     sky.cloud = FakeCloud([an_instance_type("g5.xlarge", capacity_types=(RESERVED,), offerings=(offering,))], sky.clock)
     sky.done(sky.cloud.create(claim("a", "uid-a", types=("g5.xlarge",), capacity_types=(RESERVED,))))
 
-    with pytest.raises(InsufficientCapacity, match="reserved by cr-1"):
+    with pytest.raises(InsufficientCapacity, match="xlarge reserved in us-east-1a"):
         sky.done(sky.cloud.create(claim("b", "uid-b", types=("g5.xlarge",), capacity_types=(RESERVED,))))
 
 

@@ -11,7 +11,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, Options
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
-from kerf.engine.decision import Decision, Refusal
+from kerf.engine.decision import Buy, Decision, Refusal
 from kerf.engine.eligible import refused_early
 from kerf.engine.freed import freed, served
 from kerf.engine.gangs import gangs, whole
@@ -81,7 +81,9 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
-    buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
+    buy: Buy = partial(first_fit, relaxes=options.relaxes)
+    if options.strategy == COST:
+        buy = partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes)
 
     def bought(places: Places, changed: Relabelling) -> Outcome:
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}

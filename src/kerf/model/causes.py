@@ -187,6 +187,16 @@ class ReservationUsedUp(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class MinValuesUnmet(Cause):
+    """The types of the pool that hold the pod, and that its limits allow, have too few values of a label."""
+
+    pool: Name
+    label: Name
+    wanted: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
 class OverPriceCap(Cause):
     """A price above a cap of the pool, both in micro-units per hour; `per_gpu`: of one physical card."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kerf.engine.buy.filling import Filler, Load, Purchase
+from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.spreading import Company, Kept
 from kerf.engine.place.shapes import Shape
@@ -39,7 +40,7 @@ def shared_nodes(
 ) -> Shared:
     """Nodes for pods that must share them; charges `ledger`. Cost: nodes times types."""
     found = Shared(Purchase(left=[len(shape) for shape in shapes]))
-    filler = Filler(shapes, holding)
+    filler = Filler(shapes, holding, keeps_choice=any(map(asks, offered_types)))
     apart = {number for company in companies for number in (*company.seekers, *company.anchors)}
     for company in companies:
         while (load := _next(company, filler, offered_types, found.purchase.left, ledger)) is not None:

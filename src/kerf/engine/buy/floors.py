@@ -78,7 +78,8 @@ def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -
         offering=offered.key_of(offering),
         price_micro=offering.price_micro,
         pods=(),
-        requirements=required.intersect(bought_as(offering, (offered.kind.name,))),
+        # One type is named, and the API refuses a claim that asks for more values than it names.
+        requirements=required.without_min_values().intersect(bought_as(offering, (offered.kind.name,))),
         requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
         devices=offered.kind.devices,
         charge=charge(offered, offering, within_cap(offered, offering)),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.decision import Evidence
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.fit import fit, nearest
@@ -114,7 +115,24 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
         return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)
     if offered.offering_for(result.room.requirements) is None:
         return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
+    too_few = {} if evidence.relaxes else _too_few(offered, shape, evidence)
+    for key, found in too_few.items():
+        wanted = offered.pool.min_values[key]
+        unmet = causes.MinValuesUnmet(Name(offered.pool.name), Name(key), wanted, found)
+        return Misfit(name, Stage.OFFERINGS, unmet, shortfall=wanted - found)
     return None
+
+
+def _too_few(offered: OfferedType, shape: Shape, evidence: Evidence) -> dict[str, int]:
+    """By label how many values the types have that hold a pod and that limits allow, where they are too few."""
+    if not asks(offered):
+        return {}
+    held = [
+        each.kind
+        for each in evidence.world.supply.by_pool[offered.pool.name]
+        if not evidence.after.exceeded_by(each) and not isinstance(fit(each.target, each.room, shape), Misfit)
+    ]
+    return lacking(offered.pool, held)
 
 
 def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:
