@@ -181,6 +181,21 @@ def spread(nodes: int = 5_000, pods: int = 10_000, shapes: int = 200) -> Figures
     yield "spread_hosts_growth", growth(placing, with_hosts, nodes // 2)
 
 
+def preferences(pods: int = 4_000, types: int = 400) -> Figures:
+    """A plan for pods of Karpenter's own benchmark: one preference that all can have, one that none but the first can,
+    and one that costs each of them a node of its own."""
+    market = clusters.many_types(types)
+
+    def decided(snapshot: ClusterSnapshot) -> None:
+        made = decide(World(snapshot, market), _OPTIONS)
+        held = {launch.offering.zone for launch in made.launches}
+        assert len(snapshot.pending) == len(made.launches), f"{len(made.launches)} launches"
+        assert held == {clusters.PREFERRED_ZONE}, f"in {held}"
+
+    yield f"preferences_{pods}_s", seconds(decided, clusters.preferring(pods))
+    yield "preferences_growth", growth(decided, clusters.preferring, pods // 2)
+
+
 SETS: dict[str, Callable[..., Figures]] = {
     "budget": budget,
     "waiting": waiting,
@@ -189,6 +204,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "refused": refused,
     "refused-gpu": refused_gpu,
     "spread": spread,
+    "preferences": preferences,
 }
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "refused": partial(apart, "bench_decisions", "refused", 300),
         "refused-gpu": partial(apart, "bench_decisions", "refused-gpu", 300),
         "spread": partial(apart, "bench_decisions", "spread", 300),
+        "preferences": partial(apart, "bench_decisions", "preferences", 120),
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
         "live-surroundings": partial(apart, "bench_live", "surroundings"),

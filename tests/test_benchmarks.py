@@ -50,6 +50,7 @@ def test_a_figure_is_held_to_its_range(value: float, most: float | None, said: s
         ("refused", (2, 4)),
         ("refused-gpu", (2, 4)),
         ("spread", (60, 30, 5)),
+        ("preferences", (20, 20)),
     ],
 )
 def test_each_decision_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -> None:

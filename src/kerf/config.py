@@ -18,6 +18,7 @@ DURATION = "a duration such as 1m30s or 500ms"
 NAMESPACES = "names of namespaces, separated by commas"
 NUMBER = "a whole number from 1 on, of at most nine digits"
 FOLLOWING = ("auto", "reserve", "pin", "off")
+PREFERENCES = ("Respect", "Ignore")
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
@@ -30,6 +31,9 @@ class Settings:
 
     strategy: str = _setting("cost", "How nodes are chosen.", STRATEGIES)
     follow: str = _setting("auto", "How the schedulers are made to follow the plan.", FOLLOWING)
+    preference_policy: str = _setting(
+        "Respect", "Whether a node is bought with what pods prefer, as long as it can be had.", PREFERENCES
+    )
     batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
     batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")
     replan_s: float = _setting(10, "Plan again for pods that still wait.")

@@ -15,7 +15,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
-from kerf.engine.buy.options import Options
+from kerf.engine.buy.options import IGNORE, Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked
@@ -124,13 +124,15 @@ class DisruptionController:
         if not found:
             return None, None
         market = await self._book.market(snapshot)
-        world = World(snapshot, market)
+        world = World(snapshot, market, self._settings.preference_policy == IGNORE)
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)
 
         def placements() -> tuple[NodePlacement, ...]:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
-            return decide(coming, Options(self._settings.strategy, with_bound=False)).placements
+            return decide(
+                coming, Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
+            ).placements
 
         work = partial(first_command, world, found, placements)
         command, held = await self._ports.deciding.run(work)

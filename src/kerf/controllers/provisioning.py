@@ -131,7 +131,8 @@ class Provisioning:
         if self._planned == made_from:
             self._window = _Window()
             return self._at_turn(self._again(), now)
-        options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
+        asked = self._settings
+        options = Options(asked.strategy, asked.follow, with_bound=False, preferences=asked.preference_policy)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
         if not still_holds(decision, self._state, self._dropped):
             # Decide again at once, from what is there now.

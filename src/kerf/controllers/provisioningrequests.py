@@ -58,7 +58,7 @@ class ProvisioningRequests:
         if not found:
             return DONE
         world = World(snapshot, await self._book.market(snapshot))
-        options = Options(self._settings.strategy, with_bound=False)
+        options = Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
         decision = await self._ports.deciding.run(partial(decide, world, options))
         if not still_holds(decision, self._state, self._dropped):
             self._dropped += 1

@@ -101,7 +101,7 @@ class CapacityWindows:
         part = Portions(self._state, self._settings).of(waiting)
         snapshot = self._state.snapshot(self._ports.clock.now_s(), part.pods)
         world = World(snapshot, await self._book.market(snapshot))
-        options = Options(self._settings.strategy, with_bound=False)
+        options = Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
         asked, ready = warm_counts(window, await self._ports.deciding.run(partial(decide, world, options)))
         WINDOW_WARM.labels(window.name, "asked").set(asked)
         WINDOW_WARM.labels(window.name, "ready").set(ready)

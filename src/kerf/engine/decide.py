@@ -1,6 +1,6 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +8,7 @@ from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.options import COST, DEFAULT, Options
+from kerf.engine.buy.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
 from kerf.engine.decision import Buy, Decision, Refusal
@@ -21,6 +21,7 @@ from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
+from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places, find_places, place_idle, unbought
@@ -29,6 +30,7 @@ from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
+from kerf.model.constraints import Taint
 from kerf.model.market import Market
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
@@ -39,7 +41,7 @@ from kerf.sharing.family import Family
 def decide(world: World, options: Options = DEFAULT) -> Decision:
     """What to do for the pending pods of a snapshot. Cost depends on shapes and types, and linearly on pods."""
     groups = gangs(world.snapshot)
-    chosen = whole(groups, partial(place_and_buy, world, options))
+    chosen = whole(groups, partial(_tried, world, options))
     made = chosen.outcome
     floors, unmet = floor_launches(world.snapshot, world.supply, made.ledger, made.launches)
     now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
@@ -58,10 +60,28 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         unmet_floors=(*unmet, *now.floors),
         everyone=chosen.everyone,
         notes=made.notes,
+        dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
         pending=tuple(pod for pod in made.waiting.pods if not is_virtual(pod.key)),
     )
     decision = _priced(decision, made)
     return bounded(decision) if options.with_bound else decision
+
+
+def _tried(world: World, options: Options, out: frozenset[str]) -> Outcome:
+    """Places and purchases that heed what pods prefer, as long as that leaves no more pods without a place.
+
+    Nodes that are bought for a preference can take what a pool's limit has left for others. Cost: where pods are left
+    and others have preferences, one more try without these.
+    """
+    made = place_and_buy(world, options, out)
+    if not made.are_preferring or not made.is_short:
+        return made
+    other = place_and_buy(world, replace(options, preferences=IGNORE), out)
+    if other.rank[0] >= made.rank[0]:
+        return made
+    given_up = {pod.key: made.forms.of(shape.spec)[-1].dropped for shape in other.planned_for for pod in shape.pods}
+    other.dropped = {key: dropped for key, dropped in given_up.items() if dropped and other.holds(key)}
+    return other
 
 
 def place_and_buy(world: World, options: Options, out: frozenset[str] = frozenset()) -> Outcome:
@@ -79,7 +99,8 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     unmounted, pods = mounted(pods, world.volumes)
     early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
-    places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows})
+    forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)
+    places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows}, forms)
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
     buy: Buy = partial(first_fit, relaxes=options.relaxes)
     if options.strategy == COST:
@@ -91,6 +112,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
         made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised)
         made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *unmounted, *early, *over_quota)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
+        made.forms, made.dropped = forms, dict(places.dropped)
         made.refusals = (*made.turned_away, *purchase(options, made), *none_bought)
         return made
 
@@ -104,6 +126,14 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
             return cheaper
     trial.undo_to(mark)
     return made
+
+
+def _taints(trial: Trial, snapshot: ClusterSnapshot) -> Iterator[Taint]:
+    """Those that pods can meet: of nodes there are, and of pools."""
+    for spot in trial.spots:
+        yield from spot.target.taints
+    for pool in snapshot.node_pools:
+        yield from pool.taints
 
 
 def _most_cards(world: World, family: Family) -> int:

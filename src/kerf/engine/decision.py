@@ -22,6 +22,7 @@ from kerf.model.large import Large
 from kerf.model.market import TriedAlone
 from kerf.model.plan import Admission, Cost, Eviction, GpuUse, Launch, Misfit, NodePlacement, Repartition, Stage
 from kerf.model.pods import Pod
+from kerf.model.preferences import Preference
 
 Buy = Callable[[Sequence[Shape], Sequence[OfferedType], Ledger], Purchase]
 """How nodes are chosen: the cheapest, or as Karpenter does."""
@@ -90,6 +91,7 @@ class Decision(Large):
     The pods of a relabelled node are among the placements. `bought` are the loads of the launches for pods, which come
     first, in their order. `unmet_floors` are pools that keep fewer nodes than they should. `everyone` is what was
     refused before any group was left out; empty where none was. `notes` say what an operator should know beside it.
+    `dropped` are preferences that pods have their places without, by their keys.
     """
 
     world: World
@@ -107,6 +109,7 @@ class Decision(Large):
     everyone: tuple[Refusal, ...] = ()
     pending: tuple[Pod, ...] = ()
     notes: tuple[Cause, ...] = ()
+    dropped: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
 
     @property
     def is_paced(self) -> bool:

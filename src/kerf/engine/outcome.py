@@ -8,6 +8,7 @@ from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Buy, Evidence, Refusal
 from kerf.engine.headroom.windows.admission import Judged
+from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places
@@ -15,6 +16,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, NotBought
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Launch, Repartition
+from kerf.model.preferences import Preference
 
 
 @dataclass
@@ -22,7 +24,8 @@ class Outcome:
     """`trial` and `ledger` are as they stand after the try, `before` is the ledger before it.
 
     `promised` are the cards of nodes before any pod was placed. `planned_for` are the shapes that were tried, and
-    `turned_away` what was refused before; `refusals` are all.
+    `turned_away` what was refused before; `refusals` are all. `dropped` are preferences, by key of the pod that has or
+    seeks its place without them; `forms` are all that there are.
     """
 
     world: World
@@ -40,6 +43,8 @@ class Outcome:
     notes: tuple[Cause, ...] = ()
     bought_for: set[str] = field(default_factory=set)
     refusals: tuple[Refusal, ...] = ()
+    forms: Forms = field(default_factory=Forms)
+    dropped: dict[str, tuple[Preference, ...]] = field(default_factory=dict)
     before: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,6 +55,16 @@ class Outcome:
         """Sort key, the best first: pods that are left, price of what is bought, nodes."""
         unserved = sum(len(each.pods) for each in self.refusals)
         return unserved, sum(launch.price_micro for launch in self.launches), len(self.launches)
+
+    @property
+    def are_preferring(self) -> bool:
+        """Whether some pods had preferences that were heeded."""
+        return any(len(self.forms.of(shape.spec)) > 1 for shape in self.planned_for)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether pods have no place for which one was sought."""
+        return len(self.refusals) > len(self.turned_away)
 
     def holds(self, key: str) -> bool:
         """Whether the pod has a place."""

@@ -10,6 +10,7 @@ from functools import partial
 
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.bookings import buys_nothing, is_check
+from kerf.engine.place.preferences import Forms, formed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import NodeRoom, Trial
 from kerf.engine.place.yielding import Yielding
@@ -17,31 +18,42 @@ from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Eviction, NodePlacement, Stage
+from kerf.model.preferences import Preference
 from kerf.model.provisioningrequests import consumed_request
 
 
 @dataclass
 class Places:
     """Pods with a place, what must go for them, and the shapes that are left: to buy for, to buy nothing for, and apart
-    for each window that has nodes of its own."""
+    for each window that has nodes of its own. `dropped` are preferences that do not hold there, by key of the pod."""
 
     found: dict[str, NodePlacement] = field(default_factory=dict)
     evictions: tuple[Eviction, ...] = ()
     left: tuple[Shape, ...] = ()
     unbought: tuple[Shape, ...] = ()
     exclusive: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
+    dropped: dict[str, tuple[Preference, ...]] = field(default_factory=dict)
     mark: int = 0
 
 
-def find_places(trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Taint]) -> Places:
+_NO_PREFERENCES = Forms(are_ignored=True)
+
+
+def find_places(
+    trial: Trial, shapes: Sequence[Shape], taints: Mapping[str, Taint], forms: Forms = _NO_PREFERENCES
+) -> Places:
     """Places for pods and for room that is kept; `taints` are those of windows with nodes of their own.
+
+    Of the nodes there are or on their way those come first that have what pods prefer, by `forms`; a node that has not
+    is taken all the same before one is bought. That is not Karpenter's rule, which buys a node for the preference. But
+    kube-scheduler only scores preferences: it binds the pod to the node that is there, and the new one stays empty.
 
     `mark` is where the trial stood before any room was kept.
     """
     real = tuple(shape for shape in shapes if not is_virtual(shape.pod.key))
     places = Places()
     places.found, real = trial.place_as_planned(real)
-    real = _placed(trial, _in_order(trial, real, places), places)
+    real = _preferred(trial, _in_order(trial, real, places), places, forms)
     yielding = Yielding(trial)
     found, places.evictions, real = yielding.place(real)
     places.found.update(found)
@@ -89,6 +101,23 @@ def _placed(
         places.found.update(found)
         if others:
             left.append(Shape(others))
+    return tuple(left)
+
+
+def _preferred(trial: Trial, shapes: Sequence[Shape], places: Places, forms: Forms) -> tuple[Shape, ...]:
+    """Place what fits, each pod with as many of its preferences as a node has; the shapes that are left."""
+    left = []
+    for shape in shapes:
+        pods = shape.pods
+        for form in forms.of(shape.spec):
+            found, pods = trial.place(formed(shape if pods is shape.pods else Shape(pods), form))
+            places.found.update(found)
+            if form.dropped:
+                places.dropped.update(dict.fromkeys(found, form.dropped))
+            if not pods:
+                break
+        else:
+            left.append(shape if pods is shape.pods else Shape(pods))
     return tuple(left)
 
 

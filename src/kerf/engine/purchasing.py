@@ -20,6 +20,7 @@ from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import Ledger
+from kerf.engine.relaxing import Relaxing
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause
 from kerf.model.constraints import Taint
@@ -58,6 +59,14 @@ class _Attempt:
     proof: Proof | None = None
 
     @property
+    def unserved(self) -> frozenset[str]:
+        """The keys of the pods that have no node."""
+        held = zip(self.shapes, self.left, strict=True)
+        left = (pod for shape, number in held if number for pod in shape.pods[len(shape) - number :])
+        kept = (pod for each in self.kept if each.cause is not None for pod in each.pods)
+        return frozenset(pod.key for pods in (left, kept) for pod in pods)
+
+    @property
     def rank(self) -> tuple[int, int]:
         """Sort key, the best first: pods without a place, price."""
         wrong = len(self.proof.wrong) if self.proof is not None else 0
@@ -74,7 +83,7 @@ def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     ledger = made.trial.ledger
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
-        found = _bought(_Order(made, left, offered_types, options, coming, ledger))
+        found = _relaxed(_Order(made, left, offered_types, options, coming, ledger))
         made.launches, made.bought = (*made.launches, *found.launches), (*made.bought, *found.bought)
         made.ledger, made.notes = found.limits, (*made.notes, *found.notes)
         made.bought_for.update(pod.key for node in found.bought for pod in node.pods)
@@ -96,6 +105,18 @@ def _coming(made: Outcome) -> Coming:
 def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:
     """The same with a taint that keeps others off."""
     return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in offered_types]
+
+
+def _relaxed(order: _Order) -> _Attempt:
+    """What is bought with as many preferences as can be had: see `engine.relaxing`."""
+    holding, made = order.made.world.holding, order.made
+    relaxing = Relaxing(order.shapes, made.forms, holding, holding.rows(order.offered_types))
+    while True:
+        found = _bought(replace(order, shapes=relaxing.shapes))
+        if not relaxing.relax(found.unserved):
+            break
+    made.dropped.update(relaxing.dropped())
+    return found
 
 
 def _bought(order: _Order) -> _Attempt:

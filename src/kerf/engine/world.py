@@ -14,10 +14,14 @@ from kerf.model.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, eq=False, repr=False)
 class World:
-    """A snapshot and a market. Frozen, so a decision can be made from it in another thread, and explained later."""
+    """A snapshot and a market. Frozen, so a decision can be made from it in another thread, and explained later.
+
+    Unless it `ignores_preferences` no pod is moved to where less of what it prefers holds.
+    """
 
     snapshot: ClusterSnapshot
     market: Market
+    ignores_preferences: bool = False
 
     @cached_property
     def supply(self) -> Supply:
@@ -38,4 +42,4 @@ class World:
         """The same with these pools in the place of those of their names."""
         changed = {pool.name: pool for pool in pools}
         node_pools = tuple(changed.get(pool.name, pool) for pool in self.snapshot.node_pools)
-        return World(replace(self.snapshot, node_pools=node_pools), self.market)
+        return World(replace(self.snapshot, node_pools=node_pools), self.market, self.ignores_preferences)

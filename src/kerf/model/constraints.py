@@ -322,10 +322,13 @@ class Toleration:
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
 
 
-def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """The first taint, sorted, that keeps a pod off; PreferNoSchedule never does. None when none does."""
+def untolerated(
+    taints: Iterable[Taint], tolerations: Iterable[Toleration], *, heeds_preferred: bool = False
+) -> Taint | None:
+    """The first taint, sorted, that keeps a pod off, or None. PreferNoSchedule does only where it is heeded."""
     held = tuple(tolerations)
     for taint in sorted(taints):
-        if taint.effect != PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in held):
+        counts = heeds_preferred or taint.effect != PREFER_NO_SCHEDULE
+        if counts and not any(t.tolerates(taint) for t in held):
             return taint
     return None

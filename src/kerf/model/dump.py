@@ -43,6 +43,7 @@ class ClusterDump:
     is_full: bool = False
     strategy: str = "cost"
     follow: str = "auto"
+    preference_policy: str = "Respect"
     plugin_namespaces: tuple[str, ...] = PLUGIN_NAMESPACES
     catalogue: CatalogueSource = CatalogueSource()
     sold_out: tuple[SoldOut, ...] = ()

@@ -8,6 +8,7 @@ from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
 from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.placeholders import VIRTUAL, Placeholder
+from kerf.model.preferences import NO_WISH, Wish
 from kerf.model.quantities import NOTHING, PODS, Resources
 from kerf.model.topology import NO_AFFINITY, PodAffinity, TopologySpreadConstraint
 from kerf.model.volumes import NO_MOUNTS, ClaimTemplate, Mounts
@@ -71,7 +72,8 @@ class PodSpec:
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
     `claim_templates` are claims that are made for each of its pods. `mounts` is what all its volumes ask of a node; it
     is empty until a decision has looked them up, which takes the place of `claims` and `claim_templates`.
-    `spread`, `pod_affinity` and `pod_anti_affinity` say where it runs in relation to other pods.
+    `spread`, `pod_affinity` and `pod_anti_affinity` say where it runs in relation to other pods. `wish` is what of its
+    preferences a decision treats as required; it is empty in every spec that is decoded.
     """
 
     containers: tuple[Container, ...]
@@ -97,6 +99,7 @@ class PodSpec:
     spread: tuple[TopologySpreadConstraint, ...] = ()
     pod_affinity: PodAffinity = NO_AFFINITY
     pod_anti_affinity: PodAffinity = NO_AFFINITY
+    wish: Wish = NO_WISH
 
     @cached_property
     def requests(self) -> Resources:
@@ -156,8 +159,17 @@ class PodSpec:
 
     @cached_property
     def is_related(self) -> bool:
-        """Whether where it may run, or others may beside it, depends on other pods; a wish is no such thing."""
-        return bool(self.required_spread or self.pod_affinity.required or self.pod_anti_affinity.required)
+        """Whether where it may run, or others may beside it, depends on other pods; a preference that is not treated as
+        required is no such thing."""
+        terms = self.pod_affinity.required or self.pod_anti_affinity.required
+        return bool(self.required_spread or terms or self.wish.is_related)
+
+    @cached_property
+    def related_preferences(self) -> Wish:
+        """All that it prefers of where other pods are."""
+        near, away = ((term for _, term in held.preferred) for held in (self.pod_affinity, self.pod_anti_affinity))
+        even = tuple(constraint for constraint in self.spread if not constraint.is_required)
+        return Wish(near=tuple(near), away=tuple(away), spread=even)
 
     @cached_property
     def selects_without_labels(self) -> bool:
@@ -167,20 +179,24 @@ class PodSpec:
     @property
     def _selectors(self) -> tuple[Requirements, ...]:
         terms = (*self.pod_affinity.required, *self.pod_anti_affinity.required)
-        return (*(constraint.selector for constraint in self.required_spread), *(term.selector for term in terms))
+        required = (*(constraint.selector for constraint in self.required_spread), *(term.selector for term in terms))
+        return (*required, *self.wish.selectors())
 
     @cached_property
     def label_keys_read(self) -> frozenset[str]:
         """The labels of pods that these constraints read."""
         read = [constraint.label_keys for constraint in self.required_spread]
         read += [term.label_keys for term in (*self.pod_affinity.required, *self.pod_anti_affinity.required)]
-        return frozenset[str]().union(*read)
+        return self.wish.label_keys.union(*read)
 
     def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:
         """Its own terms with one each of its volumes; in the order of its own."""
+        found = self.own_alternatives
+        if self.wish.labels:
+            found = tuple(all_of((*own.values(), *self.wish.labels.values())) for own in found)
         if terms == NO_MOUNTS.there:
-            return self.own_alternatives
-        return tuple(dict.fromkeys(own.intersect(term) for own in self.own_alternatives for term in terms))
+            return found
+        return tuple(dict.fromkeys(own.intersect(term) for own in found for term in terms))
 
 
 @dataclass(frozen=True, slots=True)

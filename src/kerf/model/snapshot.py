@@ -16,6 +16,7 @@ from kerf.model.nodeclaim import REGISTERED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
+from kerf.model.preferences import Wish
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -252,6 +253,13 @@ class ClusterSnapshot(Large):
         found = {id(spec): spec for node in self.nodes for spec in node.related}
         found.update((id(spec), spec) for spec in _related(self.pending))
         return tuple(found.values())
+
+    @cached_property
+    def related_preferences(self) -> tuple[Wish, ...]:
+        """What waiting pods prefer of where others are, once a spec. Linear in the pods that wait."""
+        found = {id(pod.spec): pod.spec for pod in self.pending if pod.spec.has_relations}
+        wished = (spec.related_preferences for spec in found.values())
+        return tuple(wish for wish in wished if wish.is_related)
 
     def pool(self, name: str) -> NodePool | None:
         """The pool of that name; None when there is none."""

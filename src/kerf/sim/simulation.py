@@ -64,7 +64,7 @@ def run(
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        simulation = Simulation(loop, scenario, settings or Settings(), restart_at, progress)
+        simulation = Simulation(loop, scenario, settings or scenario.settings, restart_at, progress)
         if watch is not None:
             simulation.watch(watch)
         try:

@@ -26,14 +26,16 @@ def hami(name: str, cpu: str, group: str) -> tuple[Node, NodeClaim]:
     return a_hami_node(node, 1), claim
 
 
-def moves(nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str) -> list[tuple[str, str]] | None:
-    """Pod and destination for each pod of the node."""
+def moves(
+    nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str, *, ignores: bool = False
+) -> list[tuple[str, str]] | None:
+    """Pod and destination for each pod of the node; `ignores` is of preferences."""
     state = ClusterState()
     for value in (free_pool(), *(each for pair in nodes for each in pair), *pods):
         state.apply(Upserted(value))
     snapshot = state.snapshot(NOON_S)
     candidate = next(each for each in may_go(snapshot) if each.node.name == name)
-    found = relocation(World(snapshot, MARKET), candidate)
+    found = relocation(World(snapshot, MARKET, ignores), candidate)
     return None if found is None else [(each.pod.pod, each.node) for each in found]
 
 
@@ -83,6 +85,27 @@ def test_a_move_that_breaks_a_spread_is_none() -> None:
     assert [("default/one", "b")] == moves([zones["a"], zones["b"]], pods, "a")
     assert [("default/one", "c")] == moves(list(zones.values()), pods, "a")
     assert moves(list(zones.values()), [*pods, on("c", "full", cpu=4)], "a") is None
+
+
+def test_a_move_keeps_a_preference_that_holds() -> None:
+    """Else a node that was bought for it would go again; ignored, it holds no node."""
+    term = PodAffinityTerm(HOSTNAME, Requirements.of_labels({"app": "web"}))
+    apart: dict[str, Any] = {"labels": {"app": "web"}, "pod_anti_affinity": PodAffinity(preferred=((1, term),))}
+    nodes, pods = [ours("a"), ours("b")], [on("a", "one", cpu=1, **apart), on("b", "two", cpu=1, **apart)]
+
+    assert moves(nodes, pods, "a") is None
+    assert [("default/one", "b")] == moves(nodes, pods, "a", ignores=True)
+    assert [("default/one", "c")] == moves([*nodes, ours("c")], pods, "a")
+
+
+def test_a_preference_that_does_not_hold_stops_no_move() -> None:
+    """The pod runs outside its zone, so it may go to another node outside it; one inside stays there."""
+    rather: dict[str, Any] = {"preferred": ((1, Requirements.of_labels({ZONE: "zb"})),)}
+    nodes = [ours("a"), ours("b"), ours("in", labels={ZONE: "zb"})]
+    pods = [on("a", "one", cpu=1, **rather), on("in", "two", cpu=1, **rather)]
+
+    assert [("default/one", "b")] == moves(nodes, pods, "a")
+    assert moves(nodes, pods, "in") is None
 
 
 def test_room_that_a_pod_leaves_is_found() -> None:

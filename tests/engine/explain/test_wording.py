@@ -9,11 +9,14 @@ from kerf.engine.explain.launches import asked
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering, OfferingKey
 from kerf.model.market import SoldOut
-from kerf.model.pods import Owner
+from kerf.model.pods import RUNNING, Owner
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.registry import FAMILIES, family_named
-from kerf.testing.builders import NOON_S, a_market, a_pod, a_pool, an_instance_type
+from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, M5, a_hami_pool, planned, shape_of, some
+
+OUT = Requirements.of_labels({ZONE: "nowhere"})
+NEAR = PodAffinity(preferred=((2, PodAffinityTerm(ZONE, Requirements.of_labels({"app": "db"}))),))
 
 
 @pytest.mark.parametrize(
@@ -82,14 +85,36 @@ def test_an_estimated_price_is_called_so() -> None:
 
 def test_an_ignored_constraint_is_noted() -> None:
     """What is not planned for is said, and nothing of what is."""
-    wish = PodAffinity(preferred=((1, PodAffinityTerm(ZONE, Requirements())),))
     pods = [a_pod("a", cpu=1, spread=(TopologySpreadConstraint(ZONE, 1, Requirements()),))]
-    pods += [a_pod("b", cpu=1, not_planned=("resourceClaims",), pod_affinity=wish)]
+    pods += [a_pod("b", cpu=1, not_planned=("resourceClaims",))]
 
     notes = planned(pods, [a_pool()], [M5, G5_2X]).notes
 
     assert not any("topologySpreadConstraints" in note for note in notes)
-    assert {
-        "1 pod with podAffinity as a preference: this version plans as if it were not there",
-        "1 pod with resourceClaims: this version plans as if it were not there",
-    } <= {*notes}
+    assert "1 pod with resourceClaims: this version plans as if it were not there" in notes
+
+
+@pytest.mark.parametrize(
+    "asked, expected",
+    [
+        ({"preferred": ((7, OUT),)}, "node affinity, weight 7: topology.kubernetes.io/zone In [nowhere]"),
+        ({"pod_affinity": NEAR}, f"podAffinity, weight 2: in one {ZONE} with pods with app In [db]"),
+        ({"pod_anti_affinity": NEAR}, f"podAntiAffinity, weight 2: in no {ZONE} with pods with app In [db]"),
+        (
+            {"spread": (TopologySpreadConstraint("rack", 3, Requirements(), is_required=False),)},
+            "topologySpreadConstraints, ScheduleAnyway: maxSkew 3 over rack of pods with any labels",
+        ),
+    ],
+)
+def test_a_preference_that_is_dropped_is_named(asked: dict[str, Any], expected: str) -> None:
+    """With whose it is; what it says comes from the pod."""
+    pods = [a_pod("p", cpu=1, **asked), a_pod("db", labels={"app": "db"}, node_name="n", phase=RUNNING)]
+    nodes = [
+        a_node("n", labels={ZONE: "us-east-1a" if "pod_anti_affinity" in asked else "far"}, allocatable={"cpu": "1m"})
+    ]
+
+    notes = planned(pods, [a_pool()], [M5], nodes=nodes).notes
+
+    assert (
+        f"1 pod (Pod default/p): planned without a preference that could not be had with a place: {expected}" in notes
+    )

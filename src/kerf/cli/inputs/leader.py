@@ -41,6 +41,7 @@ class Answer:
 
     strategy: str = "cost"
     follow: str = "auto"
+    preference_policy: str = "Respect"
     plugin_namespaces: tuple[str, ...] = ()
     catalog: str = ""
     region: str = ""
@@ -168,6 +169,7 @@ def answer_of(body: bytes) -> Answer:
     return Answer(
         settings.strategy,
         settings.follow,
+        settings.preference_policy,
         tuple(settings.plugin_namespaces),
         catalogue.name,
         catalogue.region,
@@ -180,6 +182,7 @@ def answer_of(body: bytes) -> Answer:
 class _Settings(msgspec.Struct):
     strategy: Literal["cost", "first-fit"] = "cost"
     follow: Literal["auto", "reserve", "pin", "off"] = "auto"
+    preference_policy: Literal["Respect", "Ignore"] = msgspec.field(name="preferencePolicy", default="Respect")
     plugin_namespaces: list[str] = msgspec.field(name="pluginNamespaces", default_factory=list)
 
 

@@ -31,7 +31,7 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.buy.options import COST, STRATEGIES, Options
+from kerf.engine.buy.options import COST, IGNORE, POLICIES, RESPECT, STRATEGIES, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -55,6 +55,13 @@ FOLLOWING = ("auto", "reserve", "pin", "off")
 @click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
+@click.option(
+    "--preference-policy",
+    type=click.Choice(POLICIES),
+    default=RESPECT,
+    show_default=True,
+    help="Whether a node is bought with what pods prefer, as long as it can be had.",
+)
 @click.option(
     "--calendar",
     "calendar_s",
@@ -98,7 +105,7 @@ def plan(**flags: Any) -> int:
         watch.lap("plan_s")
         decision = bounded(decision)
         watch.lap("bound_s")
-        made = with_deletions(explained(decision), read, whole)
+        made = with_deletions(explained(decision), read, whole, options.preferences)
         made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
     watch.lap("plan_s")
     emit(
@@ -113,11 +120,12 @@ def plan(**flags: Any) -> int:
 
 def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
     """As the flags say; of a replay the dump says what they leave open."""
-    taken = {} if dump is None else {"strategy": dump.strategy, "follow": dump.follow}
+    names = ("strategy", "follow", "preference_policy")
+    taken = {} if dump is None else {name: getattr(dump, name) for name in names}
     context = click.get_current_context()
     is_open = {name for name in taken if context.get_parameter_source(name) == ParameterSource.DEFAULT}
-    asked = {name: taken[name] if name in is_open else flags[name] for name in ("strategy", "follow")}
-    return Options(asked["strategy"], asked["follow"], with_bound=False)
+    asked = {name: taken[name] if name in is_open else flags[name] for name in names}
+    return Options(asked["strategy"], asked["follow"], with_bound=False, preferences=asked["preference_policy"])
 
 
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
@@ -163,22 +171,24 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
 
-def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None) -> Plan:
+def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, preferences: str = RESPECT) -> Plan:
     """The plan with what the controller would take away beside it.
 
     `whole` is the input with all pods that wait, where the plan was made for some of them: the others have a right to
     room, too.
     """
     everything = whole or read
-    snapshot = everything.snapshot
+    snapshot, world = everything.snapshot, everything.world
+    if preferences == IGNORE:
+        world = World(snapshot, everything.market, ignores_preferences=True)
 
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == read.snapshot.pending:
             return made.placements
-        others = decide(everything.world, Options(made.strategy, with_bound=False))
+        others = decide(world, Options(made.strategy, with_bound=False, preferences=preferences))
         return (*made.placements, *others.placements)
 
-    command, _ = first_command(everything.world, candidates(snapshot)[0], placements)
+    command, _ = first_command(world, candidates(snapshot)[0], placements)
     if command is None:
         return made
     first = command_explained(command)

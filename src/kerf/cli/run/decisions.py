@@ -91,6 +91,7 @@ def answer(settings: Settings, catalogue: tuple[str, str], book: MarketBook, dec
         "settings": {
             "strategy": settings.strategy,
             "follow": settings.follow,
+            "preferencePolicy": settings.preference_policy,
             "pluginNamespaces": list(settings.plugin_namespaces),
         },
         "catalogue": {"name": catalogue[0], "region": catalogue[1]},

@@ -47,7 +47,8 @@ class LessThanPredicted:
         marked = replace(claim, annotations={**claim.annotations, REGISTERED_LESS: text})
         snapshot = self._snapshot(marked, node)
         market = await self._book.market(snapshot)
-        options = Options(self._settings.strategy, self._settings.follow, with_bound=False)
+        asked = self._settings
+        options = Options(asked.strategy, asked.follow, with_bound=False, preferences=asked.preference_policy)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
         pods = kept_for(decision, node.name)
         if pods is None:

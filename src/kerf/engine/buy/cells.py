@@ -29,6 +29,7 @@ from kerf.model.constraints import (
 )
 from kerf.model.instancetypes import Offering
 from kerf.model.pods import PodSpec
+from kerf.model.preferences import NO_WISH
 from kerf.model.topology import NO_AFFINITY
 
 Place = tuple[str | None, ...]
@@ -83,13 +84,14 @@ def _values(key: str, offered: OfferedType, offering: Offering) -> tuple[str | N
 
 
 def asking_for(spec: PodSpec, keys: Sequence[str], place: Place) -> PodSpec:
-    """The spec of pods that are to run there, without what they ask of others."""
+    """The spec of pods that are to run there, without what they ask of others, or would rather have."""
     wanted = Requirements(
         Requirement.of(key, "DoesNotExist") if value is None else Requirement.of(key, "In", (value,))
         for key, value in zip(keys, place, strict=True)
     )
     affinity = tuple(term.intersect(wanted) for term in spec.affinity) if spec.affinity else (wanted,)
-    return replace(spec, affinity=affinity, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+    free = replace(spec, affinity=affinity, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+    return free if spec.wish is NO_WISH else replace(free, wish=spec.wish.settled)
 
 
 def price_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Holding) -> int | None:

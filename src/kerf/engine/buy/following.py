@@ -76,6 +76,8 @@ def with_follow(
     # The scheduler would put them into any domain that is even just then: nodes come one by one.
     known: dict[int, bool] = {}
     placed = [i for i, node in enumerate(bought) if any(_goes_by_others(pod.spec, known) for pod in node.pods)]
+    # No scheduler keeps a preference: all pods would go to the node that comes first.
+    placed += [i for i, node in enumerate(bought) if _is_preferred(node, shapes)]
     marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
@@ -84,6 +86,11 @@ def with_follow(
         _in_turns(launch, node) if launch.follow == PIN else launch
         for launch, node in zip(followed, bought, strict=True)
     )
+
+
+def _is_preferred(node: Bought, shapes: Sequence[Shape]) -> bool:
+    """Whether pods of the node are there because of what they prefer of where others are."""
+    return any(count and shapes[number].spec.wish.is_settled for number, count in enumerate(node.load.counts))
 
 
 def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 COST, FIRST_FIT = "cost", "first-fit"
 STRATEGIES = (COST, FIRST_FIT)
+RESPECT, IGNORE = "Respect", "Ignore"
+POLICIES = (RESPECT, IGNORE)
 STRICT, BEST_EFFORT = "Strict", "BestEffort"
 MIN_VALUES_POLICIES = (STRICT, BEST_EFFORT)
 
@@ -12,12 +14,15 @@ MIN_VALUES_POLICIES = (STRICT, BEST_EFFORT)
 class Options:
     """How to plan. `follow` is `auto`, or forces `reserve`, `pin` or `off` on every launch.
 
-    `min_values` is BestEffort where a pool may go below its minValues for pods that it could not take otherwise.
+    `preferences` is Karpenter's PREFERENCE_POLICY: what pods prefer is required of a node as long as it can be had
+    (`Respect`), or is left out (`Ignore`). `min_values` is its MIN_VALUES_POLICY: whether a pool may go below its
+    minValues for pods that it could not take otherwise (`BestEffort`), or not (`Strict`).
     """
 
     strategy: str = COST
     follow: str = "auto"
     with_bound: bool = True
+    preferences: str = RESPECT
     min_values: str = STRICT
 
     @property

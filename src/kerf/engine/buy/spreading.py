@@ -169,13 +169,13 @@ def assigned(
     able = [offered for offered in offered_types if limits.room_for(offered) != 0]
     cells_there = cells(concerns.keys, able, holding)
     options = _Options(concerns, cells_there, holding, known)
-    used = options.expected | options.there
+    used = options.expected | options.there | options.wider
     for _ in range(_MOST_ROUNDS):
         made = _Assignment(concerns, cells_there, options, known, used)
-        if made.used == used:
+        if made.used | options.wider == used:
             break
         # A domain is one only where there is a node: what was thought of and not used bounds no pod.
-        used = made.used
+        used = made.used | options.wider
     return made.result()
 
 
@@ -227,6 +227,21 @@ class _Options:
         """The cells in which some pods that are to be spread may be."""
         spread = (number for number, checks in enumerate(self._concerns.checks) if any(map(_is_even, checks)))
         return frozenset(option.site for number in spread for option in self._found[number])
+
+    @cached_property
+    def wider(self) -> frozenset[int]:
+        """The cells where pods that are to be spread may be and would rather not.
+
+        Their preferred node affinity says where they go and not over what they are spread, as Karpenter has it.
+        """
+        found = set[int]()
+        for number, checks in enumerate(self._concerns.checks):
+            shape = self._concerns.shapes[number]
+            if shape.spec.wish.labels and any(map(_is_even, checks)):
+                own = Shape(shape.pods)
+                priced = (price_in(prices, own, rows, self._holding) for rows, prices in self._arrays)
+                found.update(self._first + at for at, price in enumerate(priced) if price is not None)
+        return frozenset(found)
 
     @property
     def there(self) -> frozenset[int]:

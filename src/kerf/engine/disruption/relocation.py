@@ -9,6 +9,7 @@ from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.lastword import heeded, unmovable
 from kerf.engine.mounting import mounted
+from kerf.engine.place.preferences import Forms, formed
 from kerf.engine.place.shapes import Kinds, Readings, Shape, group
 from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.place.volumes import Volumes
@@ -49,6 +50,8 @@ class Relocation:
         self._landed = self._placed([shape for shape in shapes if self._is_bound(shape)])
         self._waiting = [Course(self._trial, shape, len(shape)) for shape in shapes if not self._is_bound(shape)]
         self._kinds = Kinds(self._readings)
+        # Taints of PreferNoSchedule are left out: they would make each pod of the cluster one with a preference.
+        self._forms = Forms(are_ignored=world.ignores_preferences)
         self._unmovable = unmovable(snapshot)
         self._standing: dict[Hashable, Course] = {}
         self._has_room: dict[Resources, bool] = {}
@@ -67,7 +70,7 @@ class Relocation:
         pods = moved(candidate.pods, self._volumes)
         if pods is None:
             return None
-        shapes = group(pods, self._readings)
+        shapes = [self._as_preferred(shape, candidate.cluster_node) for shape in group(pods, self._readings)]
         if any(map(self._is_bound, shapes)):
             return self._one_by_one(candidate, shapes, rooms)
         places: dict[str, NodePlacement] = {}
@@ -79,6 +82,27 @@ class Relocation:
                 name = self._trial.spots[number].cluster_node.name
                 places[pod.key] = NodePlacement(placed_pod(pod, placed), name)
         return tuple(places[key] for key in sorted(places))
+
+    def _as_preferred(self, shape: Shape, node: ClusterNode) -> Shape:
+        """The pods of the node with those of their preferences required that hold there today.
+
+        Else nodes that were bought for a preference would go again. Karpenter also asks for those that do not hold, so
+        there a node that a preference has no part in stays for its sake.
+        """
+        forms = self._forms.of(shape.spec)
+        if len(forms) == 1:
+            return shape
+        ledger, number = self._trial.ledger, self._trial.ledger.domains.number(node.name)
+        mark, own = ledger.mark(), {id(check.tally) for check in ledger.checks(shape)}
+        ledger.leave(number, shape.pods[0])
+        held = forms[-1]
+        for form in forms[:-1]:
+            checks = (check for check in ledger.checks(formed(shape, form)) if id(check.tally) not in own)
+            if form.spec.wish.labels.unsatisfied_by(node.labels) is None and ledger.allows(checks, number):
+                held = form
+                break
+        ledger.undo_to(mark)
+        return formed(shape, held)
 
     def _is_bound(self, shape: Shape) -> bool:
         return self._trial.ledger.concerns(shape)

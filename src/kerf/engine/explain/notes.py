@@ -1,6 +1,6 @@
 """What an operator should know beside a plan."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted, some
 from kerf.engine.explain.unserved import unserved_notes
@@ -10,10 +10,9 @@ from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.market import Market
 from kerf.model.plan import Launch
-from kerf.model.pods import Pod, PodSpec
+from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.topology import AFFINITY, ANTI_AFFINITY, SPREAD
 from kerf.model.uses import uses_problems
 from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
@@ -26,12 +25,6 @@ from kerf.sharing.registry import families_of, owner_of, unknown_sharing
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_ALIKE = 3
-_RELATIONS: Mapping[str, Callable[[PodSpec], tuple[bool, bool]]] = {
-    AFFINITY: lambda spec: (bool(spec.pod_affinity.required), bool(spec.pod_affinity.preferred)),
-    ANTI_AFFINITY: lambda spec: (bool(spec.pod_anti_affinity.required), bool(spec.pod_anti_affinity.preferred)),
-    SPREAD: lambda spec: (bool(spec.required_spread), bool(spec.spread)),
-}
-"""Whether a pod states the constraint, and whether it states it as a wish or in full."""
 _NEITHER = "there is neither its DaemonSet nor a ClusterPolicy"
 
 
@@ -58,7 +51,6 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         number = sum(1 for pod in pending if constraint in pod.spec.not_planned)
         found.append(f"{counted(number, 'pod')} with {constraint}: this version plans as if it were not there")
     found += assumed_notes(pending, snapshot)
-    found.extend(_related_notes(pending))
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
     if alone:
         found.append(
@@ -83,16 +75,6 @@ def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
         elif whose[0] == cron_job.key:
             found.append(f"{len(whose)} CronJobs ({some(whose)}): for each of them: {why}")
     return found
-
-
-def _related_notes(pods: Sequence[Pod]) -> Iterator[str]:
-    """Which wishes on other pods the plan does not keep; what is required it keeps, on nodes to be bought too."""
-    specs = [pod.spec for pod in pods if pod.spec.has_relations]
-    for name, stated in _RELATIONS.items():
-        asked = list(map(stated, specs))
-        wished = sum(is_wished and not is_required for is_required, is_wished in asked)
-        if wished:
-            yield f"{counted(wished, 'pod')} with {name} as a preference: this version plans as if it were not there"
 
 
 def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:

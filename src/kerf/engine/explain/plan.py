@@ -12,6 +12,7 @@ from kerf.engine.explain.hints.groups import with_limits_for_all
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.notes import estimates, notes, pool_notes
+from kerf.engine.explain.preferences import dropped_notes
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.explain.room import decision_notes
 from kerf.engine.world import World
@@ -62,6 +63,7 @@ def caveats(decision: Decision, pods: Sequence[Pod]) -> tuple[str, ...]:
     return (
         *dict.fromkeys(map(cause_text, world.supply.notes)),
         *decision_notes(decision.notes),
+        *dropped_notes(decision, pods),
         *(why for _, why in _unmet(decision)),
         *notes(world.snapshot, world.market, pods),
         *estimates(launches),

@@ -31,7 +31,7 @@ class Peers:
             return None
         window = pod.labels.get(WINDOW_LABEL, ""), pod.annotations.get(ADMITTED, "")
         # Beside others the places are not equal for pods of other labels.
-        labels = tuple(sorted(pod.labels.items())) if pod.spec.is_related else ()
+        labels = tuple(sorted(pod.labels.items())) if pod.spec.has_relations else ()
         return self._kinds.of(pod), pod.namespace, pod.queue_priority, window, labels
 
 

@@ -52,7 +52,10 @@ class Placed:
 
 def check_taints(target: Target, shape: Shape) -> Misfit | None:
     """Whether a taint keeps the pods off; None when none does."""
-    taint = untolerated(target.taints, shape.spec.tolerations)
+    if not target.taints:
+        return None
+    spec = shape.spec
+    taint = untolerated(target.taints, spec.tolerations, heeds_preferred=spec.wish.avoids_taints)
     if taint is None:
         return None
     return Misfit(target.name, Stage.TAINTS, UntoleratedTaint(taint), shortfall=1)

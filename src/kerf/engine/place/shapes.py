@@ -120,8 +120,8 @@ def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], .
 class Readings:
     """What is read of a cluster's pods beside their specs and annotations.
 
-    `quota_namespaces` have a quota. `labels` are the keys that selectors of spread and affinity read; `is_broad` says
-    that one of them may select a pod that has none of these.
+    `quota_namespaces` have a quota. `labels` are the keys that selectors of spread and affinity read, those of
+    preferences too; `is_broad` says that one of them may select a pod that has none of these.
     """
 
     quota_namespaces: frozenset[str] = frozenset()
@@ -132,9 +132,11 @@ class Readings:
     def of(cls, snapshot: ClusterSnapshot) -> "Readings":
         """Those of a snapshot. Linear in pods, once a snapshot."""
         quotas = frozenset(quota.namespace for quota in snapshot.quotas)
-        specs = snapshot.related
-        labels = frozenset[str]().union(*(spec.label_keys_read for spec in specs))
-        return cls(quotas, labels, any(spec.selects_without_labels for spec in specs))
+        specs, wishes = snapshot.related, snapshot.related_preferences
+        read = [*(spec.label_keys_read for spec in specs), *(wish.label_keys for wish in wishes)]
+        labels = frozenset[str]().union(*read)
+        is_broad = any(spec.selects_without_labels for spec in specs)
+        return cls(quotas, labels, is_broad or any(wish.selects_without_labels for wish in wishes))
 
 
 NOTHING_READ = Readings()
@@ -170,7 +172,7 @@ class Kinds:
             self._by_identity[id(pod.spec)] = held
         labels = read_labels(pod.labels, self._read.labels)
         # Its own constraints and those that may mean it count pods by namespace.
-        is_placed = bool(labels) or self._read.is_broad or pod.spec.is_related
+        is_placed = bool(labels) or self._read.is_broad or pod.spec.has_relations
         return (
             held[1],
             _annotations_key(pod.annotations),

@@ -103,7 +103,8 @@ class Ledger:
     """Where pods are, for the checks of shapes.
 
     `look` gives the nodes and the pods of each, once a shape asks; nodes go by their numbers there. `related` are the
-    specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
+    specs of all pods there whose place depends on others; `namespaces` the labels of namespaces. `keys` are labels of
+    pods that shapes may read beside those.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Ledger:
         look: Callable[[], tuple[Sequence[Site], Sequence[Sequence[Pod]]]],
         related: Iterable[PodSpec] = (),
         namespaces: Mapping[str, Labels] | None = None,
+        keys: frozenset[str] = frozenset(),
     ) -> None:
         specs = tuple(related)
         self._look, self._namespaces = look, namespaces or {}
@@ -118,7 +120,7 @@ class Ledger:
         self._log: list[_Change] = []
         self.version = 0
         """Grows when checks that were made before may lack one."""
-        self._begin(frozenset[str]().union(*(spec.label_keys_read for spec in specs)))
+        self._begin(keys.union(*(spec.label_keys_read for spec in specs)))
 
     def _begin(self, keys: frozenset[str]) -> None:
         """With nothing counted yet."""
@@ -153,7 +155,8 @@ class Ledger:
             # Of a template, say, that no pod was made from yet.
             self._begin(self._classes.keys | spec.label_keys_read)
         self._count()
-        number = self._number(shape.pod)
+        # By the pods' own spec: what is treated as required of them keeps no others off.
+        number = self._number(shape.pods[0])
         known = self._checks.get((number, id(spec)))
         if known is None or known[0] != self.version:
             made = tuple(self._made(spec, self._classes.all[number]))
@@ -335,13 +338,18 @@ class Ledger:
         """The checks of pods of the class, in the order of kube-scheduler's filters."""
         labels = like.held()
         keys = tuple(sorted({constraint.key for constraint in spec.required_spread}))
-        for constraint in spec.required_spread:
+        wish = spec.wish
+        asked = [(constraint, keys) for constraint in spec.required_spread]
+        for constraint, rule_keys in (*asked, *((each, (each.key,)) for each in wish.spread)):
             reach = Reach(constraint.selected(labels), frozenset((like.namespace,)))
-            tally = self._spread(constraint, _rule(constraint, spec, keys), reach)
+            tally = self._spread(constraint, _rule(constraint, spec, rule_keys), reach)
             yield Even(tally, constraint, int(reach.selector.unsatisfied_by(labels) is None))
         if spec.pod_affinity.required:
             yield self._together(spec.pod_affinity.required, like)
-        for term in spec.pod_anti_affinity.required:
+        for term in wish.near:
+            # Each for itself: no one pod need meet two preferences.
+            yield self._together((term,), like)
+        for term in (*spec.pod_anti_affinity.required, *wish.away):
             reach = Reach.of(term, like.namespace, labels, is_of_new=True)
             found = Presence(term.key, (reach,), self.domains.of(term.key))
             yield Apart(self._tally(("presence", term.key, reach), found))

@@ -445,7 +445,8 @@ def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot) -> Ledger:
         sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
         return sites, [node.pods for node in (*(spot.cluster_node for spot in spots), *others)]
 
-    return Ledger(look, snapshot.related, snapshot.namespaces)
+    preferred = frozenset[str]().union(*(wish.label_keys for wish in snapshot.related_preferences))
+    return Ledger(look, snapshot.related, snapshot.namespaces, preferred)
 
 
 def _site(spot: NodeRoom) -> Site:

@@ -40,6 +40,7 @@ CLUSTER_DUMP = Record(
             {
                 "strategy": one_of("cost", "first-fit"),
                 "follow": one_of("auto", "reserve", "pin", "off"),
+                "preferencePolicy": one_of("Respect", "Ignore"),
                 "pluginNamespaces": ListOf(FILLED),
             }
         ),
@@ -64,6 +65,7 @@ def cluster_dump_of(raw: Object) -> ClusterDump:
         is_full=bool(raw.get("full")),
         strategy=settings.get("strategy") or "cost",
         follow=settings.get("follow") or "auto",
+        preference_policy=settings.get("preferencePolicy") or "Respect",
         plugin_namespaces=tuple(settings.get("pluginNamespaces") or PLUGIN_NAMESPACES),
         catalogue=CatalogueSource(
             name=catalogue.get("name") or "",
@@ -117,6 +119,7 @@ def cluster_dump_object(dump: ClusterDump) -> Object:
         "settings": {
             "strategy": dump.strategy,
             "follow": dump.follow,
+            "preferencePolicy": dump.preference_policy,
             "pluginNamespaces": list(dump.plugin_namespaces),
         },
         "catalogue": {name: value for name, value in catalogue.items() if value},

@@ -7,12 +7,13 @@ The objects are put into an order of their own, so that the order of files and d
 
 import os
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import StringIO
 from typing import Any
 
 from kerf.catalog.select import load_market, provider_of
+from kerf.config import Settings
 from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
@@ -78,7 +79,10 @@ class CloudSettings:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario that can be run. `timeline` and `expectations` are in time order; `warnings` are for the operator."""
+    """A scenario that can be run. `timeline` and `expectations` are in time order; `warnings` are for the operator.
+
+    `settings` are those that the controllers start with.
+    """
 
     name: str
     start_s: float
@@ -90,6 +94,7 @@ class Scenario:
     timeline: tuple[Step, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,11 @@ class _Inline:
     def source(self) -> str:
         """See Document."""
         return self.place()
+
+
+def _settings(raw: Json) -> Settings:
+    """The settings of the controllers, of which a scenario may state a few."""
+    return Settings(preference_policy=raw.get("preferencePolicy") or Settings().preference_policy)
 
 
 def read_scenario(path: str) -> Scenario:
@@ -173,6 +183,7 @@ class _Reading:
             timeline=tuple(sorted(steps, key=lambda step: step.at_s)),
             expectations=tuple(sorted(expectations, key=lambda e: e.at_s)),
             warnings=(*decoded.warnings, *_skipped(decoded)),
+            settings=_settings(spec.get("settings") or {}),
         )
 
     # Form.

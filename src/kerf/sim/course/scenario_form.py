@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.clouds.device_plugins import FAULT_KINDS
+from kerf.config import PREFERENCES
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -242,6 +243,7 @@ SCENARIO = Record(
                 "duration": DURATION,
                 "seed": WHOLE,
                 "cloud": Record(_CLOUD),
+                "settings": Record({"preferencePolicy": one_of(*PREFERENCES)}),
                 "objects": ListOf(ANYTHING),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),
