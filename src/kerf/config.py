@@ -19,6 +19,7 @@ NAMESPACES = "names of namespaces, separated by commas"
 NUMBER = "a whole number from 1 on, of at most nine digits"
 FOLLOWING = ("auto", "reserve", "pin", "off")
 PREFERENCES = ("Respect", "Ignore")
+MIN_VALUES = ("Strict", "BestEffort")
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
@@ -33,6 +34,9 @@ class Settings:
     follow: str = _setting("auto", "How the schedulers are made to follow the plan.", FOLLOWING)
     preference_policy: str = _setting(
         "Respect", "Whether a node is bought with what pods prefer, as long as it can be had.", PREFERENCES
+    )
+    min_values_policy: str = _setting(
+        "Strict", "Whether a NodePool may go below its minValues for pods that it could not take otherwise.", MIN_VALUES
     )
     batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
     batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")

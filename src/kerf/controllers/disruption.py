@@ -10,12 +10,12 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import still_goes
+from kerf.controllers.deciding import options_of, still_goes
 from kerf.controllers.market import MarketBook
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
-from kerf.engine.buy.options import IGNORE, Options
+from kerf.engine.buy.options import IGNORE
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked
@@ -130,9 +130,7 @@ class DisruptionController:
 
         def placements() -> tuple[NodePlacement, ...]:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
-            return decide(
-                coming, Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
-            ).placements
+            return decide(coming, options_of(self._settings)).placements
 
         work = partial(first_command, world, found, placements)
         command, held = await self._ports.deciding.run(work)

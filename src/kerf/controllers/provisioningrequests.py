@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from functools import partial
 
 from kerf.config import Settings
-from kerf.controllers.deciding import still_holds
+from kerf.controllers.deciding import options_of, still_holds
 from kerf.controllers.market import MarketBook
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.requests import advanced, verdict
 from kerf.engine.headroom.bookings import Booking, bookings, next_change_s
@@ -58,7 +57,7 @@ class ProvisioningRequests:
         if not found:
             return DONE
         world = World(snapshot, await self._book.market(snapshot))
-        options = Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
+        options = options_of(self._settings)
         decision = await self._ports.deciding.run(partial(decide, world, options))
         if not still_holds(decision, self._state, self._dropped):
             self._dropped += 1

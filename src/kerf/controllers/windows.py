@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 
 from kerf.config import Settings
+from kerf.controllers.deciding import options_of
 from kerf.controllers.market import MarketBook
 from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.headroom.windows.openings import Seen, advanced, is_over, settled
 from kerf.engine.headroom.windows.phases import Turn, next_change_s, turn_of
@@ -101,7 +101,7 @@ class CapacityWindows:
         part = Portions(self._state, self._settings).of(waiting)
         snapshot = self._state.snapshot(self._ports.clock.now_s(), part.pods)
         world = World(snapshot, await self._book.market(snapshot))
-        options = Options(self._settings.strategy, with_bound=False, preferences=self._settings.preference_policy)
+        options = options_of(self._settings)
         asked, ready = warm_counts(window, await self._ports.deciding.run(partial(decide, world, options)))
         WINDOW_WARM.labels(window.name, "asked").set(asked)
         WINDOW_WARM.labels(window.name, "ready").set(ready)

@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 
 from kerf.config import Settings
+from kerf.controllers.deciding import options_of
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
 from kerf.controllers.nodeclaim.stages import shortfall_text
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.lifecycle import Shortfall
 from kerf.engine.shortfall import kept_for
@@ -47,8 +47,7 @@ class LessThanPredicted:
         marked = replace(claim, annotations={**claim.annotations, REGISTERED_LESS: text})
         snapshot = self._snapshot(marked, node)
         market = await self._book.market(snapshot)
-        asked = self._settings
-        options = Options(asked.strategy, asked.follow, with_bound=False, preferences=asked.preference_policy)
+        options = options_of(self._settings)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
         pods = kept_for(decision, node.name)
         if pods is None:

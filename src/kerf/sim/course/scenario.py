@@ -129,7 +129,9 @@ class _Inline:
 
 def _settings(raw: Json) -> Settings:
     """The settings of the controllers, of which a scenario may state a few."""
-    return Settings(preference_policy=raw.get("preferencePolicy") or Settings().preference_policy)
+    named = {"preference_policy": "preferencePolicy", "min_values_policy": "minValuesPolicy"}
+    stated: Any = {field: raw[name] for field, name in named.items() if raw.get(name) is not None}
+    return Settings(**stated)
 
 
 def read_scenario(path: str) -> Scenario:
