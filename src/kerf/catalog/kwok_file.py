@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 OLD_SHAPE = 'write "requirements": [{"key", "operator", "values"}] as the KWOK generator does'
 ENTRY_KEYS = ("name", "architecture", "operatingSystems", "resources", "offerings", "overhead", "labels", "devices")
-OFFERING_KEYS = ("price", "available", "requirements", "reservationCapacity")
+OFFERING_KEYS = ("price", "available", "requirements", "reservationCapacity", "capacityOverride")
 DEVICE_KEYS = ("model", "memoryMiB", "count")
 MOST_CARDS, MOST_MEMORY_MIB, MOST_PRICE = 1024, 2**31 - 1, 10**9
 """Bounds far above any machine, so that a slip of the keyboard does not fill memory."""
@@ -201,15 +201,15 @@ def _offerings(reader: _Reader, value: object, path: str) -> list[Offering]:
     if not isinstance(available, bool):
         raise reader.wrong(f"{path}.available", "true or false", _shown(available))
     price = _price(reader, held.get("price"), f"{path}.price")
+    stated = reader.named(held.get("capacityOverride", {}), f"{path}.capacityOverride", reader.amount)
+    common = Offering("", "", price, available, capacity=Resources(stated))
     most = _most(reader, held, sets[RESERVATION], path)
-    reserved = {
-        RESERVED: [Offering("", RESERVED, price, available, reservation=id_, most=most) for id_ in sets[RESERVATION]]
-    }
+    reserved = {RESERVED: [replace(common, reservation=id_, most=most) for id_ in sets[RESERVATION]]}
     return [
-        replace(each, zone=zone)
+        replace(each, zone=zone, capacity_type=kind)
         for zone in sets[ZONE]
         for kind in sets[CAPACITY_TYPE]
-        for each in reserved.get(kind) or [Offering("", kind, price, available)]
+        for each in reserved.get(kind) or [common]
     ]
 
 

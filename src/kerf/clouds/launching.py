@@ -68,7 +68,7 @@ def choose(types: Iterable[InstanceType], claim: NodeClaim, is_in_stock: Callabl
 
 def instance_of(claim: NodeClaim, choice: Choice, provider_id: str, launched_s: float) -> Instance:
     """The instance that a choice is launched as: labels of the type, and where and how it was bought."""
-    key, kind = choice.key, choice.kind
+    key, kind = choice.key, choice.kind.sold_as(choice.key)
     reserved = {RESERVATION: key.reservation} if key.reservation else {}
     return Instance(
         provider_id=provider_id,

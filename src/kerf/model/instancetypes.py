@@ -1,7 +1,7 @@
 """Instance types with their offerings, and the NodeOverlays that adjust them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.model.constraints import Requirements
@@ -49,6 +49,7 @@ class Offering:
     `is_final` marks one that no NodeOverlay changes: what a scenario says that something costs from now on.
     `reservation` is the id of the one that it is bought by, and `most` how many instances that has, running ones among
     them; None where they are not counted. One id may be that of several offerings, which then share its instances.
+    `capacity` is what its machines have in place of what their type says, for the resources that it names.
     """
 
     zone: str
@@ -59,6 +60,7 @@ class Offering:
     is_final: bool = False
     reservation: str = ""
     most: int | None = None
+    capacity: Resources = NOTHING
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,19 @@ class InstanceType:
         """What pods can use: capacity less overhead, never below zero."""
         left = self.capacity - self.overhead
         return Resources({name: max(0, amount) for name, amount in left.items()})
+
+    @cached_property
+    def has_capacities(self) -> bool:
+        """Whether machines of some of its offerings have another capacity than the others."""
+        return any(offering.capacity for offering in self.offerings)
+
+    def sold_as(self, key: OfferingKey | None) -> "InstanceType":
+        """The type with the capacity that its machines have when they are bought so; as it is where that is unknown."""
+        if key is None or not self.has_capacities:
+            return self
+        wanted = (key.zone, key.capacity_type, key.reservation)
+        same = (o for o in self.offerings if (o.zone, o.capacity_type, o.reservation) == wanted)
+        return next((replace(self, capacity=self.capacity.replaced(o.capacity)) for o in same), self)
 
     @property
     def is_fractional(self) -> bool:

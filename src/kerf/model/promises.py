@@ -125,7 +125,8 @@ def resources(claim: NodeClaim, kind: InstanceType | None) -> Mapping[str, int]:
 
     A resource that no catalogue knows (a NodeOverlay's) is promised as far as the claim was bought for it.
     """
-    expected = claim.allocatable or (kind.allocatable if kind is not None else NOTHING)
+    sold = kind.sold_as(offering_of(claim.annotations)) if kind is not None else None
+    expected = claim.allocatable or (sold.allocatable if sold is not None else NOTHING)
     return {**claim.requests, **expected}
 
 

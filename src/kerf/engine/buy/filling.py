@@ -187,7 +187,7 @@ class Filler:
     def holds(self, other: OfferedType, load: Load) -> bool:
         """Whether another type holds the pods of a load and is sold in the same way."""
         offering = other.offering_for(load.room.requirements)
-        if offering is None or offering.capacity_type != load.offering.capacity_type:
+        if offering is None or offering.capacity_type != load.offering.capacity_type or other.has_own_capacity:
             return False
         used = load.offered.room.free - load.room.free
         if other.target.uncounted == load.offered.target.uncounted and used.shortfall(other.room.free):

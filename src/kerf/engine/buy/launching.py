@@ -16,7 +16,7 @@ from kerf.engine.supply.caps import leaks, within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
@@ -76,6 +76,7 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         .intersect(load.room.requirements)
         .intersect(within_cap(offered, offering))
         .intersect(bought_as(offering, (offered.kind.name, *alternatives)))
+        .intersect(_zones_of(offered, offering))
     )
     market = supply.market
     kinds = [offered.kind, *(kind for name in alternatives if (kind := market.find(name)) is not None)]
@@ -111,6 +112,14 @@ def bought_as(offering: Offering, types: Iterable[str]) -> Requirements:
     if offering.reservation:
         asked.append(Requirement.of(RESERVATION, "In", (offering.reservation,)))
     return Requirements(asked)
+
+
+def _zones_of(offered: OfferedType, offering: Offering) -> Requirements:
+    """Where the machines have the planned capacity, if that depends on it; nothing to require elsewhere."""
+    if not offered.has_own_capacity:
+        return Requirements()
+    zones = {each.zone for each in offered.offerings if each.capacity_type == offering.capacity_type}
+    return Requirements([Requirement.of(ZONE, "In", sorted(zones))])
 
 
 def _least(requirements: Requirements, short: Mapping[str, int]) -> Requirements:
@@ -172,7 +181,7 @@ def _alternatives(
         offering = other.offering_for(load.room.requirements)
         if offering is None or offering.capacity_type != load.offering.capacity_type:
             continue
-        if leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
+        if other.has_own_capacity or leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
             continue
         more = _positive(charge(other, offering, load.room.requirements) - load.charge)
         if not _still_within(ledger, chosen, more.largest(extra) * times):

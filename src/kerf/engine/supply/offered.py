@@ -66,7 +66,8 @@ class OfferedType:
     `sold_out` are the capacity types it would otherwise come in, and `over_price_cap` the offerings that a price
     cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
     launch charges against the pool's limits, at the price of its cheapest offering. What a reservation sells of a type
-    is an offered type of its own.
+    is an offered type of its own, and so are offerings of another capacity: with `has_own_capacity` machines of the
+    type have another one elsewhere.
     """
 
     target: Target
@@ -79,6 +80,7 @@ class OfferedType:
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
     over_price_cap: tuple[Offering, ...] = ()
+    has_own_capacity: bool = False
 
     @property
     def order(self) -> tuple[int, str, str]:
@@ -323,7 +325,8 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
             each
             for kind, among in offers
             for variant in among
-            for each in _by_reservation(_offer(variant, kind, supply))
+            for sold in _by_capacity(kind)
+            for each in _by_reservation(_offer(variant, sold, supply, has_own_capacity=kind.has_capacities))
         ),
         tuple((pool.name, each) for each in wrong),
         tuple(notes),
@@ -406,7 +409,7 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
     return None if found.is_ready else NodeClassUnready(kind, name, Quoted(found.reason))
 
 
-def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType:
+def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_capacity: bool) -> OfferedType:
     """One type of one pool, with the reason where it cannot be had now."""
     pool, family, families, terms = variant.pool, variant.family, supply.families, supply.terms
     requirements = variant.requirements.intersect(kind.requirements)
@@ -436,7 +439,23 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType
         sold.retry_at_s,
         sold.sold_out,
         sold.over_price_cap,
+        has_own_capacity,
     )
+
+
+def _by_capacity(kind: InstanceType) -> Iterator[InstanceType]:
+    """The type once for each capacity that its offerings give it, with these offerings alone.
+
+    What a pod asks for and what sells it must agree in one of them (Karpenter: `AllocatableOfferingsList` of a type).
+    """
+    if not kind.has_capacities:
+        yield kind
+        return
+    groups: dict[Resources, list[Offering]] = {}
+    for offering in kind.offerings:
+        groups.setdefault(offering.capacity, []).append(offering)
+    for capacity, offerings in groups.items():
+        yield replace(kind, offerings=tuple(offerings), capacity=kind.capacity.replaced(capacity))
 
 
 def _by_reservation(offered: OfferedType) -> Iterator[OfferedType]:
