@@ -57,7 +57,13 @@ def _row(option: click.Option) -> tuple[str, ...]:
     flags += "" if option.is_flag else f" {form}"
     default = str(option.default) if isinstance(option.default, str | bool) and option.default else ""
     variable = option.envvar if isinstance(option.envvar, str) else ""
-    return (f"`{flags}`", f"`{variable}`", f"`{default.lower()}`" if default else "", option.help or "")
+    shown = default if default in form.split("|") else default.lower()
+    return (
+        f"`{flags}`",
+        f"`{variable}`",
+        f"`{shown}`" if default else "",
+        option.help or "",
+    )
 
 
 def _table(rows: Iterator[tuple[str, ...]]) -> str:

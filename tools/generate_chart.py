@@ -22,12 +22,14 @@ from kerf.config import Setting, settings_table
 from kerf.kube.crds import crd_texts
 from kerf.kube.policies import policy_texts
 from kerf.kube.rbac import decision_roles, reader_role, roles
+from kerf.model.defaultspread import PATTERN as SPREAD_PATTERN
 
 ROOT = Path(__file__).parents[1]
 CHART = Path("charts/kerf")
 BEGIN, END = "  # Settings: begin\n", "  # Settings: end\n"
 DURATION = r"^([0-9]{1,9}([.][0-9]{1,9})?(ms|h|m|s))*$"
 NUMBER = r"^([1-9][0-9]{0,8})?$"
+SPREAD = f"^(none|System|{SPREAD_PATTERN})?$"
 NAMESPACES = r"^([a-z0-9-]+(,[a-z0-9-]+)*)?$"
 
 KARPENTER_NAMES = {"batch-idle": "batchIdleDuration", "batch-max": "batchMaxDuration"}
@@ -212,6 +214,8 @@ def _form(value: Value) -> Mapping[str, Any]:
         setting = settings[value.path]
         choices = setting.choices
         pattern = NAMESPACES if setting.is_namespaces else NUMBER if setting.is_number else DURATION
+        if setting.is_spread:
+            pattern = SPREAD
         return {"enum": ["", *choices]} if choices else {"type": "string", "pattern": pattern}
     return FORMS.get(value.path) or {"type": _TYPES[type(value.default)]}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kerf.errors import ConfigError
+from kerf.model.defaultspread import FORM, NONE, default_spread_of
 from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 STRATEGIES = ("cost", "first-fit")
@@ -22,8 +23,8 @@ PREFERENCES = ("Respect", "Ignore")
 MIN_VALUES = ("Strict", "BestEffort")
 
 
-def _setting(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "choices": choices})
+def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: str = "") -> Any:
+    return field(default=default, metadata={"meaning": meaning, "choices": choices, "form": form})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Settings:
     )
     min_values_policy: str = _setting(
         "Strict", "Whether a NodePool may go below its minValues for pods that it could not take otherwise.", MIN_VALUES
+    )
+    default_spread: str = _setting(
+        NONE,
+        "The defaultConstraints that kube-scheduler's configuration has for PodTopologySpread.",
+        form=FORM,
     )
     batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
     batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")
@@ -87,12 +93,15 @@ class Setting:
     default: str
     is_namespaces: bool = False
     is_number: bool = False
+    is_spread: bool = False
 
     @property
     def form(self) -> str:
         """What stands for its value in a usage line."""
         if self.choices:
             return f"[{'|'.join(self.choices)}]"
+        if self.is_spread:
+            return "CONSTRAINTS"
         return "NAMESPACES" if self.is_namespaces else "NUMBER" if self.is_number else "DURATION"
 
 
@@ -109,7 +118,7 @@ def _described(name: str, metadata: Mapping[str, Any], default: Any) -> Setting:
     is_plain = is_number or isinstance(default, str)
     shown = ",".join(default) if is_namespaces else str(default) if is_plain else f"{default:g}s"
     variable = f"KERF_{key.upper().replace('-', '_')}"
-    kinds = is_namespaces, is_number
+    kinds = is_namespaces, is_number, bool(metadata["form"])
     return Setting(name, f"--{key}", variable, key, metadata["meaning"], metadata["choices"], shown, *kinds)
 
 
@@ -131,6 +140,10 @@ def _value(setting: Setting, text: str) -> str | int | float | tuple[str, ...]:
         if not all(map(_NAMESPACE.fullmatch, names)):
             raise ConfigError(f"{named}: expected {NAMESPACES}, got {text!r}")
         return names
+    if setting.is_spread:
+        if default_spread_of(text) is None:
+            raise ConfigError(f"{named}: expected {FORM}, got {text[:80]!r}")
+        return text
     if setting.is_number:
         if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0):
             raise ConfigError(f"{named}: expected {NUMBER}, got {text!r}")

@@ -86,7 +86,7 @@ def test_nodes_bought_for_a_preference_are_kept_for_their_pods() -> None:
 
 
 def test_only_pods_that_cannot_have_it_lose_a_preference() -> None:
-    """Four pods that would rather be in zones of their own: three are, and one is told."""
+    """Four pods that would rather be in zones of their own: three are, and the plan says it of one."""
     decided = made(webs(4, **apart(ZONE)))
 
     assert {"za", "zb", "zc"} == {*zones(decided)}

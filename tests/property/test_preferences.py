@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import IGNORE, Options
+from kerf.engine.buy.options import IGNORE, RESPECT, Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.place.preferences import in_order
@@ -62,16 +62,16 @@ def clusters(draw: Draw) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool(limits=limits, taints=draw(taints))], nodes=nodes, pods=pods)
 
 
-def decided(snapshot: ClusterSnapshot, **given: str) -> Decision:
+def decided(snapshot: ClusterSnapshot, preferences: str = RESPECT) -> Decision:
     """The decision on the market of this file."""
-    return decide(World(snapshot, MARKET), Options(with_bound=False, **given))
+    return decide(World(snapshot, MARKET), Options(with_bound=False, preferences=preferences))
 
 
 @BOUNDED
 @given(clusters())
 def test_preferences_leave_no_more_pods_without_a_place(snapshot: ClusterSnapshot) -> None:
     """Respected, they serve at least as many pods as ignored: a preference may cost a node and never a place."""
-    assert decided(snapshot).unserved <= decided(snapshot, preferences=IGNORE).unserved
+    assert decided(snapshot).unserved <= decided(snapshot, IGNORE).unserved
 
 
 @BOUNDED

@@ -13,6 +13,9 @@
 {{- with .Values.settings.minValuesPolicy }}
 - --min-values-policy={{ . }}
 {{- end }}
+{{- with .Values.settings.defaultSpread }}
+- --default-spread={{ . }}
+{{- end }}
 {{- with .Values.settings.batchIdleDuration }}
 - --batch-idle={{ . }}
 {{- end }}

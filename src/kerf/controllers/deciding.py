@@ -12,8 +12,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
 
-from kerf.config import Settings
-from kerf.engine.buy.options import Options
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.standing import standing
@@ -28,17 +26,6 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import ClusterState
 
 _Made = TypeVar("_Made")
-
-
-def options_of(settings: Settings) -> Options:
-    """How every controller plans; without the bound, which only a person reads."""
-    return Options(
-        settings.strategy,
-        settings.follow,
-        with_bound=False,
-        preferences=settings.preference_policy,
-        min_values=settings.min_values_policy,
-    )
 
 
 class Deciding(Protocol):

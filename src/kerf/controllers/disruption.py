@@ -10,8 +10,9 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import options_of, still_goes
+from kerf.controllers.deciding import still_goes
 from kerf.controllers.market import MarketBook
+from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result

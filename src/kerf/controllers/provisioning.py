@@ -11,9 +11,10 @@ from functools import partial
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
-from kerf.controllers.deciding import Takers, options_of, still_holds
+from kerf.controllers.deciding import Takers, still_holds
 from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
+from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
@@ -130,7 +131,7 @@ class Provisioning:
         if self._planned == made_from:
             self._window = _Window()
             return self._at_turn(self._again(), now)
-        options = options_of(self._settings)
+        options = options_of(self._settings, follows=True)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
         if not still_holds(decision, self._state, self._dropped):
             # Decide again at once, from what is there now.

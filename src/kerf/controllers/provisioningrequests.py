@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from kerf.config import Settings
-from kerf.controllers.deciding import options_of, still_holds
+from kerf.controllers.deciding import still_holds
 from kerf.controllers.market import MarketBook
+from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result

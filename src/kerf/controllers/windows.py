@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 from kerf.config import Settings
-from kerf.controllers.deciding import options_of
 from kerf.controllers.market import MarketBook
+from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decide import decide

@@ -12,6 +12,7 @@ from kerf.engine.buy.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
 from kerf.engine.decision import Buy, Decision, Refusal
+from kerf.engine.defaulting import with_default_spread
 from kerf.engine.eligible import refused_early
 from kerf.engine.freed import freed, served
 from kerf.engine.gangs import gangs, whole
@@ -40,6 +41,8 @@ from kerf.sharing.family import Family
 
 def decide(world: World, options: Options = DEFAULT) -> Decision:
     """What to do for the pending pods of a snapshot. Cost depends on shapes and types, and linearly on pods."""
+    if options.default_spread:
+        world = replace(world, snapshot=with_default_spread(world.snapshot, options.default_spread))
     groups = gangs(world.snapshot)
     chosen = whole(groups, partial(_tried, world, options))
     made = chosen.outcome

@@ -26,7 +26,7 @@ def a_reservation(name: str, most: int | None, zone: str = "us-east-1a") -> Offe
 
 
 def sold(*reservations: Offering, name: str = "m5.xlarge", cpu: int = 4, price: int = 300_000) -> InstanceType:
-    """A type with these reservations, cheap spot and dearer on-demand."""
+    """A type with these reservations, cheap spot and expensive on-demand."""
     others = Offering("us-east-1a", SPOT, price), Offering("us-east-1a", ON_DEMAND, 2 * price)
     capacity_types = (RESERVED, SPOT, ON_DEMAND)
     return an_instance_type(name, cpu=cpu, capacity_types=capacity_types, offerings=(*reservations, *others))

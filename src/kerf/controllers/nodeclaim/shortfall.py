@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 
 from kerf.config import Settings
-from kerf.controllers.deciding import options_of
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
 from kerf.controllers.nodeclaim.stages import shortfall_text
+from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports
@@ -47,7 +47,7 @@ class LessThanPredicted:
         marked = replace(claim, annotations={**claim.annotations, REGISTERED_LESS: text})
         snapshot = self._snapshot(marked, node)
         market = await self._book.market(snapshot)
-        options = options_of(self._settings)
+        options = options_of(self._settings, follows=True)
         decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
         pods = kept_for(decision, node.name)
         if pods is None:

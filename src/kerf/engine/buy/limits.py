@@ -49,7 +49,7 @@ def _counted(node: ClusterNode, market: Market) -> Mapping[str, int]:
 
 
 def reserved(world: World) -> dict[str, int]:
-    """By id how many instances each reservation has left; those whose number nobody states are not in it.
+    """By id how many instances each reservation has left; those whose number no offering states are not in it.
 
     Where offerings disagree the least counts. Nodes and claims take of one by label, or by what they are planned as.
     Cost: offerings that can be had, and nodes.

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from kerf.model.defaultspread import DefaultSpread
+
 COST, FIRST_FIT = "cost", "first-fit"
 STRATEGIES = (COST, FIRST_FIT)
+AUTO = "auto"
 RESPECT, IGNORE = "Respect", "Ignore"
 POLICIES = (RESPECT, IGNORE)
 STRICT, BEST_EFFORT = "Strict", "BestEffort"
@@ -15,14 +18,16 @@ class Options:
     """How to plan. `follow` is `auto`, or forces `reserve`, `pin` or `off` on every launch.
 
     `preferences` is Karpenter's PREFERENCE_POLICY: what pods prefer is required of a node as long as it can be had
-    (`Respect`), or is left out (`Ignore`). `min_values` is its MIN_VALUES_POLICY: whether a pool may go below its
-    minValues for pods that it could not take otherwise (`BestEffort`), or not (`Strict`).
+    (`Respect`), or is left out (`Ignore`). `default_spread` are the constraints that the scheduler gives pods.
+    `min_values` is its MIN_VALUES_POLICY: whether a pool may go below its minValues for pods that it could not take
+    otherwise (`BestEffort`), or not (`Strict`).
     """
 
     strategy: str = COST
-    follow: str = "auto"
+    follow: str = AUTO
     with_bound: bool = True
     preferences: str = RESPECT
+    default_spread: DefaultSpread = ()
     min_values: str = STRICT
 
     @property

@@ -13,7 +13,7 @@ from io import StringIO
 from typing import Any
 
 from kerf.catalog.select import load_market, provider_of
-from kerf.config import Settings
+from kerf.config import Settings, settings_of
 from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
@@ -129,9 +129,12 @@ class _Inline:
 
 def _settings(raw: Json) -> Settings:
     """The settings of the controllers, of which a scenario may state a few."""
-    named = {"preference_policy": "preferencePolicy", "min_values_policy": "minValuesPolicy"}
-    stated: Any = {field: raw[name] for field, name in named.items() if raw.get(name) is not None}
-    return Settings(**stated)
+    names = {
+        "preference_policy": "preferencePolicy",
+        "min_values_policy": "minValuesPolicy",
+        "default_spread": "defaultSpread",
+    }
+    return settings_of({field: raw[name] for field, name in names.items() if raw.get(name)})
 
 
 def read_scenario(path: str) -> Scenario:

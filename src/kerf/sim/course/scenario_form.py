@@ -243,7 +243,13 @@ SCENARIO = Record(
                 "duration": DURATION,
                 "seed": WHOLE,
                 "cloud": Record(_CLOUD),
-                "settings": Record({"preferencePolicy": one_of(*PREFERENCES), "minValuesPolicy": one_of(*MIN_VALUES)}),
+                "settings": Record(
+                    {
+                        "preferencePolicy": one_of(*PREFERENCES),
+                        "minValuesPolicy": one_of(*MIN_VALUES),
+                        "defaultSpread": FILLED,
+                    }
+                ),
                 "objects": ListOf(ANYTHING),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),
