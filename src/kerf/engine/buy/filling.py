@@ -192,6 +192,15 @@ class Filler:
         used = load.offered.room.free - load.room.free
         if other.target.uncounted == load.offered.target.uncounted and used.shortfall(other.room.free):
             return False
+        counts = np.asarray(load.counts)
+        numbers = np.flatnonzero(counts)
+        held = self.held(numbers.tolist())[self.holding.row(other), numbers]
+        if (held < counts[numbers]).any():
+            return False
+        is_plain = all(self.recipe(number, other).is_plain for number in numbers.tolist())
+        if is_plain and other.target.uncounted == load.offered.target.uncounted:
+            # Amounts alone decide, and those have been compared.
+            return True
         held = self._filled(other, load.counts)
         return held is not None and held.counts == load.counts
 
