@@ -62,8 +62,6 @@ IGNORED = {
     "settings.ignoreDRARequests": "claims of resource.k8s.io are not planned for",
     "settings.interruptionQueue": _NO_CLOUD,
     "settings.isolatedVPC": _NO_CLOUD,
-    "settings.minValuesPolicy": "minValues are accepted and not counted",
-    "settings.preferencePolicy": "preferences of pods are treated in one way",
     "settings.reservedENIs": _NO_CLOUD,
     "settings.subnetRefreshInterval": _NO_CLOUD,
     "settings.vmMemoryOverheadPercent": _NO_CLOUD,

@@ -20,6 +20,7 @@ NAMESPACES = "names of namespaces, separated by commas"
 NUMBER = "a whole number from 1 on, of at most nine digits"
 FOLLOWING = ("auto", "reserve", "pin", "off")
 PREFERENCES = ("Respect", "Ignore")
+MIN_VALUES = ("Strict", "BestEffort")
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: str = "") -> Any:
@@ -34,6 +35,9 @@ class Settings:
     follow: str = _setting("auto", "How the schedulers are made to follow the plan.", FOLLOWING)
     preference_policy: str = _setting(
         "Respect", "Whether a node is bought with what pods prefer, as long as it can be had.", PREFERENCES
+    )
+    min_values_policy: str = _setting(
+        "Strict", "Whether a NodePool may go below its minValues for pods that it could not take otherwise.", MIN_VALUES
     )
     default_spread: str = _setting(
         NONE,

@@ -211,3 +211,24 @@ def test_two_types_of_one_name_are_refused() -> None:
         DecodeError, match=r"rack.json: \[1\].name: expected a name other than that of \[0\], got 'rack-a'"
     ):
         kwok.decode(json.dumps([entry(), entry()]), "rack.json")
+
+
+RESERVED_IN_Z1 = [
+    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z1"]},
+    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]},
+    {"key": "karpenter.k8s.aws/capacity-reservation-id", "operator": "In", "values": ["cr-1"]},
+]
+
+
+def test_a_reserved_offering_has_an_id_and_a_number() -> None:
+    """As Karpenter's types state both."""
+    kind = decoded(offerings=[offering(Requirements=RESERVED_IN_Z1, ReservationCapacity=2)])
+
+    assert [("reserved", "cr-1", 2)] == [(each.capacity_type, each.reservation, each.most) for each in kind.offerings]
+
+
+@pytest.mark.parametrize("stated", [{}, {"ReservationCapacity": -1}, {"ReservationCapacity": "2"}])
+def test_a_reservation_without_a_number_is_a_mistake(stated: dict[str, Any]) -> None:
+    """It would be used without end."""
+    with pytest.raises(DecodeError, match="reservationCapacity: expected how many instances the reservation has"):
+        decoded(offerings=[offering(Requirements=RESERVED_IN_Z1, **stated)])

@@ -9,9 +9,9 @@ import pytest
 from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
 from kerf.errors import CloudError
-from kerf.model.instancetypes import OfferingKey
+from kerf.model.instancetypes import RESERVED, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
-from kerf.testing.builders import a_pool
+from kerf.testing.builders import a_pool, an_instance_type
 from kerf.testing.conformance import CHECKS, Bench
 from tests.clouds.market import G5_XLARGE, MARKET, claim
 from tests.sim.world import START_S, World
@@ -121,6 +121,16 @@ def test_a_stock_out_is_not_announced(sky: Sky) -> None:
 
     types = sky.done(sky.cloud.instance_types(a_pool()))
     assert all(offering.is_available for instance_type in types for offering in instance_type.offerings)
+
+
+def test_a_reservation_is_sold_out_once_all_its_instances_are_taken(sky: Sky) -> None:
+    """One instance: the second launch is refused."""
+    offering = Offering("us-east-1a", RESERVED, 0, reservation="cr-1", most=1)
+    sky.cloud = FakeCloud([an_instance_type("g5.xlarge", capacity_types=(RESERVED,), offerings=(offering,))], sky.clock)
+    sky.done(sky.cloud.create(claim("a", "uid-a", types=("g5.xlarge",), capacity_types=(RESERVED,))))
+
+    with pytest.raises(InsufficientCapacity, match="xlarge reserved in us-east-1a"):
+        sky.done(sky.cloud.create(claim("b", "uid-b", types=("g5.xlarge",), capacity_types=(RESERVED,))))
 
 
 def test_a_lost_reply_leaves_the_instance(sky: Sky) -> None:

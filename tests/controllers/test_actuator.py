@@ -1,5 +1,7 @@
 """From a plan to calls: what is written, and what is left alone because it has changed since."""
 
+from dataclasses import replace
+
 import pytest
 
 from kerf.engine.buy.options import DEFAULT
@@ -51,6 +53,16 @@ def test_a_claim_asks_for_what_kubelet_shows_and_never_for_slices(cluster: Clust
     assert {"requests": {"cpu": "1", "nvidia.com/gpu": "2"}} == spec["resources"]
     wanted = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g5.12xlarge", "g5.xlarge"]}
     assert [wanted] == spec["requirements"]
+
+
+@pytest.mark.parametrize("is_relaxed, noted", [(True, "true"), (False, None)])
+def test_a_claim_with_too_few_types_is_annotated(cluster: Cluster, is_relaxed: bool, noted: str | None) -> None:
+    """As Karpenter does under the policy BestEffort."""
+    cluster.put(pool(), pod("a"))
+    cluster.read()
+    act(cluster, replace(launch("a"), is_relaxed=is_relaxed))
+
+    assert noted == created(cluster)["metadata"]["annotations"].get("karpenter.sh/nodeclaim-min-values-relaxed")
 
 
 def test_a_claim_says_what_it_was_bought_for(cluster: Cluster) -> None:

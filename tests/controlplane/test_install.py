@@ -132,9 +132,9 @@ def test_values_of_karpenter_are_taken_and_the_idle_ones_named(binaries: Binarie
 
     assert ["--batch-idle=1s", "--batch-max=10s"] == chart.arguments(1, 2)[-2:]
     assert {"karpenter", "kerf-decisions"} == {e["metadata"]["name"] for e in chart.of_kind("ServiceAccount")}
-    assert "  settings.minValuesPolicy: minValues are accepted and not counted\n" in notes
     assert "  settings.interruptionQueue: of Karpenter's AWS provider" in notes
     assert "settings.batchMaxDuration" not in notes
+    assert "settings.minValuesPolicy" not in notes
 
 
 @pytest.mark.parametrize(

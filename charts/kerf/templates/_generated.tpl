@@ -10,6 +10,9 @@
 {{- with .Values.settings.preferencePolicy }}
 - --preference-policy={{ . }}
 {{- end }}
+{{- with .Values.settings.minValuesPolicy }}
+- --min-values-policy={{ . }}
+{{- end }}
 {{- with .Values.settings.defaultSpread }}
 - --default-spread={{ . }}
 {{- end }}
@@ -141,12 +144,6 @@ settings.interruptionQueue: of Karpenter's AWS provider; Kerf has no real cloud 
 {{- end }}
 {{- if hasKey .Values.settings "isolatedVPC" }}
 settings.isolatedVPC: of Karpenter's AWS provider; Kerf has no real cloud yet
-{{- end }}
-{{- if hasKey .Values.settings "minValuesPolicy" }}
-settings.minValuesPolicy: minValues are accepted and not counted
-{{- end }}
-{{- if hasKey .Values.settings "preferencePolicy" }}
-settings.preferencePolicy: preferences of pods are treated in one way
 {{- end }}
 {{- if hasKey .Values.settings "reservedENIs" }}
 settings.reservedENIs: of Karpenter's AWS provider; Kerf has no real cloud yet

@@ -6,25 +6,26 @@ file in the older shape (`capacityType`, `zone`) yields offerings without a plac
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
 
 from kerf.catalog.gpus import shape_of
 from kerf.errors import DecodeError
-from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, REGION, RESERVATION, ZONE
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, MICRO, Offering
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, MICRO, RESERVED, Offering
 from kerf.model.quantities import CPU, MEMORY, QuantityError, Resources, quantity_of
 
 Value = TypeVar("Value")
 
 OLD_SHAPE = 'write "requirements": [{"key", "operator", "values"}] as the KWOK generator does'
 ENTRY_KEYS = ("name", "architecture", "operatingSystems", "resources", "offerings", "overhead", "labels", "devices")
-OFFERING_KEYS = ("price", "available", "requirements", "reservationCapacity")
+OFFERING_KEYS = ("price", "available", "requirements", "reservationCapacity", "capacityOverride")
 DEVICE_KEYS = ("model", "memoryMiB", "count")
 MOST_CARDS, MOST_MEMORY_MIB, MOST_PRICE = 1024, 2**31 - 1, 10**9
 """Bounds far above any machine, so that a slip of the keyboard does not fill memory."""
+MOST_RESERVED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +187,10 @@ def _with_cards(reader: _Reader, resources: Resources, cards: tuple[DeviceShape,
 
 
 def _offerings(reader: _Reader, value: object, path: str) -> list[Offering]:
-    """One offering a zone and capacity type that the requirements name."""
+    """One offering a zone and capacity type that the requirements name; a reserved one also a reservation."""
     held = reader.mapping(value, path, OFFERING_KEYS)
-    sets = {ZONE: (), CAPACITY_TYPE: (), REGION: ()} | _requirements(reader, held.get("requirements"), path)
+    known: dict[str, tuple[str, ...]] = {ZONE: (), CAPACITY_TYPE: (), REGION: (), RESERVATION: ()}
+    sets = known | _requirements(reader, held.get("requirements"), path)
     for key in (ZONE, CAPACITY_TYPE):
         if not sets[key]:
             raise reader.wrong(f"{path}.requirements", f"a requirement on {key}", "<none>", OLD_SHAPE)
@@ -199,7 +201,27 @@ def _offerings(reader: _Reader, value: object, path: str) -> list[Offering]:
     if not isinstance(available, bool):
         raise reader.wrong(f"{path}.available", "true or false", _shown(available))
     price = _price(reader, held.get("price"), f"{path}.price")
-    return [Offering(zone, kind, price, available) for zone in sets[ZONE] for kind in sets[CAPACITY_TYPE]]
+    stated = reader.named(held.get("capacityOverride", {}), f"{path}.capacityOverride", reader.amount)
+    common = Offering("", "", price, available, capacity=Resources(stated))
+    most = _most(reader, held, sets[RESERVATION], path)
+    reserved = {RESERVED: [replace(common, reservation=id_, most=most) for id_ in sets[RESERVATION]]}
+    return [
+        replace(each, zone=zone, capacity_type=kind)
+        for zone in sets[ZONE]
+        for kind in sets[CAPACITY_TYPE]
+        for each in reserved.get(kind) or [common]
+    ]
+
+
+def _most(reader: _Reader, held: dict[str, object], reservations: tuple[str, ...], path: str) -> int | None:
+    """How many instances a reservation has, which must be stated; None without one."""
+    stated = held.get("reservationCapacity")
+    if not reservations:
+        return None
+    if not isinstance(stated, int) or isinstance(stated, bool) or not 0 <= stated <= MOST_RESERVED:
+        expected = f"how many instances the reservation has, from 0 to {MOST_RESERVED}"
+        raise reader.wrong(f"{path}.reservationCapacity", expected, _shown(stated))
+    return stated
 
 
 def _requirements(reader: _Reader, value: object, path: str) -> dict[str, tuple[str, ...]]:
@@ -210,7 +232,7 @@ def _requirements(reader: _Reader, value: object, path: str) -> dict[str, tuple[
     for at, each in reader.items(value, f"{path}.requirements"):
         held = reader.mapping(each, at, ("key", "operator", "values"))
         key = reader.text(held.get("key"), f"{at}.key")
-        if key not in (ZONE, CAPACITY_TYPE, REGION):
+        if key not in (ZONE, CAPACITY_TYPE, REGION, RESERVATION):
             raise reader.wrong(f"{at}.key", f"{ZONE} or {CAPACITY_TYPE}", key, "labels of the type go under `labels`")
         if held.get("operator") != "In":
             raise reader.wrong(f"{at}.operator", "In", _shown(held.get("operator")))

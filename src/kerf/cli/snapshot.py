@@ -143,6 +143,7 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         strategy=answer.strategy,
         follow=answer.follow,
         preference_policy=answer.preference_policy,
+        min_values_policy=answer.min_values_policy,
         plugin_namespaces=answer.plugin_namespaces or header.plugin_namespaces,
         catalogue=CatalogueSource(answer.catalog, answer.region),
         sold_out=answer.sold_out,

@@ -243,7 +243,16 @@ class FakeCloud:
 
     def _in_stock(self, key: OfferingKey) -> bool:
         now_s = self._clock.now_s()
+        if key.reservation and not self._has_left(key.reservation):
+            return False
         return not any(now_s < until_s and selection.covers(key) for selection, until_s in self._stock_outs)
+
+    def _has_left(self, reservation: str) -> bool:
+        """Whether the reservation has an instance left; the least of what its offerings say is how many it has."""
+        offerings = (o for kind in self._market for o in kind.offerings if o.reservation == reservation)
+        most = min((o.most for o in offerings if o.most is not None), default=None)
+        taken = sum(machine.instance.offering.reservation == reservation for machine in self._machines.values())
+        return most is None or taken < most
 
     def _launch(self, claim: NodeClaim) -> _Machine:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kerf.cloudprovider import Instance, InsufficientCapacity, LaunchFailed
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.promises import offering_of
@@ -45,7 +45,8 @@ class Choice:
     @property
     def key(self) -> OfferingKey:
         """The offering with its type."""
-        return OfferingKey(self.kind.name, self.offering.zone, self.offering.capacity_type)
+        offering = self.offering
+        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type, offering.reservation)
 
 
 def choose(types: Iterable[InstanceType], claim: NodeClaim, is_in_stock: Callable[[OfferingKey], bool]) -> Choice:
@@ -67,13 +68,14 @@ def choose(types: Iterable[InstanceType], claim: NodeClaim, is_in_stock: Callabl
 
 def instance_of(claim: NodeClaim, choice: Choice, provider_id: str, launched_s: float) -> Instance:
     """The instance that a choice is launched as: labels of the type, and where and how it was bought."""
-    key, kind = choice.key, choice.kind
+    key, kind = choice.key, choice.kind.sold_as(choice.key)
+    reserved = {RESERVATION: key.reservation} if key.reservation else {}
     return Instance(
         provider_id=provider_id,
         claim_uid=claim.uid,
         claim_name=claim.name,
         offering=key,
-        labels={**kind.requirements.labels(), ZONE: key.zone, CAPACITY_TYPE: key.capacity_type},
+        labels={**kind.requirements.labels(), ZONE: key.zone, CAPACITY_TYPE: key.capacity_type, **reserved},
         capacity=kind.capacity,
         allocatable=kind.allocatable,
         launched_s=launched_s,
@@ -92,6 +94,7 @@ async def reached(clock: Clock, when_s: float) -> None:
 
 def _choices(types: Iterable[InstanceType], claim: NodeClaim) -> list[Choice]:
     names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
+    reservations = claim.requirements.get(RESERVATION)
     allowed = [
         Choice(kind, offering)
         for kind in types
@@ -99,6 +102,7 @@ def _choices(types: Iterable[InstanceType], claim: NodeClaim) -> list[Choice]:
         for offering in kind.offerings
         if (zones is None or zones.has(offering.zone))
         and (capacity_types is None or capacity_types.has(offering.capacity_type))
+        and (reservations is None or not offering.reservation or reservations.has(offering.reservation))
     ]
     planned = offering_of(claim.annotations)
     return sorted(allowed, key=lambda choice: (choice.key != planned, *_order(choice)))

@@ -23,6 +23,7 @@ from kerf.model.nodeclaim import (
     DISRUPTION_REASON,
     FOLLOW,
     INITIALIZED,
+    MIN_VALUES_RELAXED,
     READY,
     RELABELLED,
     REPLACES,
@@ -254,6 +255,8 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     }
     if launch.replaces:
         annotations[REPLACES] = launch.replaces
+    if launch.is_relaxed:
+        annotations[MIN_VALUES_RELAXED] = "true"
     return NodeClaim(
         name=name,
         node_pool=pool.name,

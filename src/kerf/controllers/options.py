@@ -13,4 +13,5 @@ def options_of(settings: Settings, *, follows: bool = False) -> Options:
         with_bound=False,
         preferences=settings.preference_policy,
         default_spread=default_spread_of(settings.default_spread) or (),
+        min_values=settings.min_values_policy,
     )

@@ -11,7 +11,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
-from kerf.engine.decision import Decision, Refusal
+from kerf.engine.decision import Buy, Decision, Refusal
 from kerf.engine.defaulting import with_default_spread
 from kerf.engine.eligible import refused_early
 from kerf.engine.freed import freed, served
@@ -105,7 +105,9 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows}, forms)
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
-    buy = partial(cheapest_nodes, holding=world.holding) if options.strategy == COST else first_fit
+    buy: Buy = partial(first_fit, relaxes=options.relaxes)
+    if options.strategy == COST:
+        buy = partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes)
 
     def bought(places: Places, changed: Relabelling) -> Outcome:
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}

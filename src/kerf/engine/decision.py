@@ -46,7 +46,14 @@ class Evidence:
 
     def buy_in(self, world: World) -> Buy:
         """The same way of choosing in another world, which remembers what its own types hold."""
-        return partial(self.buy.func, holding=world.holding) if isinstance(self.buy, partial) else self.buy
+        if not isinstance(self.buy, partial) or "holding" not in self.buy.keywords:
+            return self.buy
+        return partial(self.buy.func, **{**self.buy.keywords, "holding": world.holding})
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether minValues may be relaxed."""
+        return isinstance(self.buy, partial) and bool(self.buy.keywords.get("relaxes"))
 
     @cached_property
     def limited(self) -> Amounts:

@@ -186,6 +186,24 @@ class OfferingsSoldOut(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationUsedUp(Cause):
+    """The type is left in a reservation alone, and all its instances are taken, planned ones among them."""
+
+    instance_type: Name
+    reservation: Name
+
+
+@dataclass(frozen=True, slots=True)
+class MinValuesUnmet(Cause):
+    """The types of the pool that hold the pod, and that its limits allow, have too few values of a label."""
+
+    pool: Name
+    label: Name
+    wanted: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
 class OverPriceCap(Cause):
     """A price above a cap of the pool, both in micro-units per hour; `per_gpu`: of one physical card."""
 

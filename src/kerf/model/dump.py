@@ -44,6 +44,7 @@ class ClusterDump:
     strategy: str = "cost"
     follow: str = "auto"
     preference_policy: str = "Respect"
+    min_values_policy: str = "Strict"
     plugin_namespaces: tuple[str, ...] = PLUGIN_NAMESPACES
     catalogue: CatalogueSource = CatalogueSource()
     sold_out: tuple[SoldOut, ...] = ()

@@ -1,7 +1,7 @@
 """Instance types with their offerings, and the NodeOverlays that adjust them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.model.constraints import Requirements
@@ -19,14 +19,16 @@ MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfferingKey:
-    """What a cloud sells out, one at a time."""
+    """What a cloud sells out, one at a time; `reservation` is empty for what is not of one."""
 
     instance_type: str
     zone: str
     capacity_type: str
+    reservation: str = ""
 
     def __str__(self) -> str:
-        return f"{self.instance_type} {self.capacity_type} in {self.zone}"
+        of = f" by {self.reservation}" if self.reservation else ""
+        return f"{self.instance_type} {self.capacity_type}{of} in {self.zone}"
 
 
 def offerings_text(keys: Iterable[OfferingKey]) -> str:
@@ -45,6 +47,9 @@ class Offering:
     """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price nobody quoted.
 
     `is_final` marks one that no NodeOverlay changes: what a scenario says that something costs from now on.
+    `reservation` is the id of the one that it is bought by, and `most` how many instances that has, running ones among
+    them; None where they are not counted. One id may be that of several offerings, which then share its instances.
+    `capacity` is what its machines have in place of what their type says, for the resources that it names.
     """
 
     zone: str
@@ -53,6 +58,9 @@ class Offering:
     is_available: bool = True
     is_estimate: bool = False
     is_final: bool = False
+    reservation: str = ""
+    most: int | None = None
+    capacity: Resources = NOTHING
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,19 @@ class InstanceType:
         """What pods can use: capacity less overhead, never below zero."""
         left = self.capacity - self.overhead
         return Resources({name: max(0, amount) for name, amount in left.items()})
+
+    @cached_property
+    def has_capacities(self) -> bool:
+        """Whether machines of some of its offerings have another capacity than the others."""
+        return any(offering.capacity for offering in self.offerings)
+
+    def sold_as(self, key: OfferingKey | None) -> "InstanceType":
+        """The type with the capacity that its machines have when they are bought so; as it is where that is unknown."""
+        if key is None or not self.has_capacities:
+            return self
+        wanted = (key.zone, key.capacity_type, key.reservation)
+        same = (o for o in self.offerings if (o.zone, o.capacity_type, o.reservation) == wanted)
+        return next((replace(self, capacity=self.capacity.replaced(o.capacity)) for o in same), self)
 
     @property
     def is_fractional(self) -> bool:

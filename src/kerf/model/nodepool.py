@@ -101,6 +101,12 @@ class NodePool:
         """Floor and price caps, as its annotations state them."""
         return bounds_of(self.stated_annotations)
 
+    @cached_property
+    def min_values(self) -> Mapping[str, int]:
+        """By label the least number of its values that the types of a claim have among them; only from 2 on."""
+        stated = ((key, each.min_values or 0) for key, each in self.requirements.items())
+        return {key: least for key, least in stated if least > 1}
+
     def template_requirements(self) -> Requirements:
         """What every node of the pool satisfies: requirements, labels, and the pool's own name."""
         return self.requirements.intersect(Requirements.of_labels(self.node_labels))

@@ -120,6 +120,7 @@ class Launch:
     `requirements` is what the claim will ask for; `requests` the pods' kubelet-visible sum with daemons; `labels` what
     the node gets beside the pool's own, where the pool leaves a choice, and `taints` those that it gets besides.
     `charge` is what the node counts against its pool's limits: the largest of the planned type and the alternatives.
+    `is_relaxed`: these are fewer than minValues of the pool ask for.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Launch:
     taints: tuple[Taint, ...] = ()
     replaces: str = ""
     charge: Resources = NOTHING
+    is_relaxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ def written(promises: Promises) -> dict[str, str]:
     annotations = with_pods(promises.pods)
     if promises.offering is not None:
         held = promises.offering
-        annotations[PLANNED_OFFERING] = f"{held.instance_type}/{held.zone}/{held.capacity_type}"
+        parts = held.instance_type, held.zone, held.capacity_type, held.reservation
+        annotations[PLANNED_OFFERING] = "/".join(parts if held.reservation else parts[:3])
     if promises.devices:
         annotations[PREDICTED_DEVICES] = devices_text(promises.devices)
     return annotations
@@ -110,7 +111,7 @@ def is_made_by_kerf(annotations: Mapping[str, str]) -> bool:
 def offering_of(annotations: Mapping[str, str]) -> OfferingKey | None:
     """The planned offering alone: prices ask it of every node, and the pods would have to be parsed with it."""
     parts = annotations.get(PLANNED_OFFERING, "").split("/")
-    return OfferingKey(*parts) if len(parts) == 3 else None
+    return OfferingKey(*parts) if len(parts) in (3, 4) else None
 
 
 def planned_type(claim: NodeClaim) -> str:
@@ -124,7 +125,8 @@ def resources(claim: NodeClaim, kind: InstanceType | None) -> Mapping[str, int]:
 
     A resource that no catalogue knows (a NodeOverlay's) is promised as far as the claim was bought for it.
     """
-    expected = claim.allocatable or (kind.allocatable if kind is not None else NOTHING)
+    sold = kind.sold_as(offering_of(claim.annotations)) if kind is not None else None
+    expected = claim.allocatable or (sold.allocatable if sold is not None else NOTHING)
     return {**claim.requests, **expected}
 
 

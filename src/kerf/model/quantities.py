@@ -20,6 +20,9 @@ NODES = "nodes"
 COST_PER_HOUR = "kerf.dev/cost-per-hour"
 """Pseudo-resource of NodePool limits: every node counts its price, in the catalogue's currency."""
 
+RESERVED_PREFIX = "kerf.dev/reservation/"
+"""Begins the pseudo-resource of a reservation: every node that is bought by it counts one."""
+
 MIB = 1024 * 1024
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}

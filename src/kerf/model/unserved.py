@@ -13,17 +13,15 @@ class Unserved(StrEnum):
 
     EXPIRE_AFTER = "expireAfter"
     BALANCED = "consolidationPolicy: Balanced"
-    MIN_VALUES = "minValues"
 
 
 def unserved(pool: NodePool) -> tuple[Unserved, ...]:
     """What the pool states of them with a value that should do something, in the order of the list.
 
-    `Never`, and minValues of 1, ask for nothing. A static pool is not consolidated, whatever its policy.
+    `Never` asks for nothing. A static pool is not consolidated, whatever its policy.
     """
     found = {
         Unserved.EXPIRE_AFTER: pool.states_expiry and pool.expire_after_s is not None,
         Unserved.BALANCED: pool.disruption.policy == BALANCED and pool.replicas is None,
-        Unserved.MIN_VALUES: any((each.min_values or 0) > 1 for each in pool.requirements.values()),
     }
     return tuple(field for field, is_stated in found.items() if is_stated)

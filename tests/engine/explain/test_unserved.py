@@ -6,7 +6,6 @@ import pytest
 
 from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode_object
-from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodepool import NodePool
 from kerf.model.unserved import Unserved, unserved
 from kerf.testing.builders import a_market, a_pool, a_snapshot
@@ -23,13 +22,6 @@ def decoded(uid: str = "", **given: Any) -> NodePool:
     return value
 
 
-def least(number: int) -> dict[str, Any]:
-    """A pool that asks for so many types at least."""
-    wanted = {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": number}
-    held = pool()["spec"]["template"]["spec"]["requirements"]
-    return {"template": {"requirements": [*held[1:], wanted]}}
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -41,8 +33,6 @@ def least(number: int) -> dict[str, Any]:
         ({"disruption": {"consolidationPolicy": "Balanced"}}, (Unserved.BALANCED,)),
         ({"disruption": {"consolidationPolicy": "Balanced"}, "replicas": 1}, ()),
         ({"disruption": {"consolidationPolicy": "WhenEmpty"}}, ()),
-        (least(1), ()),
-        (least(3), (Unserved.MIN_VALUES,)),
     ],
 )
 def test_a_field_that_nothing_acts_on_is_known(given: dict[str, Any], expected: tuple[Unserved, ...]) -> None:
@@ -52,11 +42,9 @@ def test_a_field_that_nothing_acts_on_is_known(given: dict[str, Any], expected: 
 
 def test_a_plan_has_one_note_for_all_pools_of_a_field() -> None:
     """In the order of their names; nothing of pools that do not state it."""
-    many = Requirements([Requirement.of("example.com/a", "In", ["x", "y"], 2)])
     pools = [a_pool(name, states_expiry=True) for name in ("b", "a")]
-    made = plan(a_snapshot(pools=[*pools, a_pool("c"), a_pool("d", requirements=many)]), a_market(G5))
+    made = plan(a_snapshot(pools=[*pools, a_pool("c")]), a_market(G5))
 
     assert [
         "NodePool a, b: expireAfter is accepted and not done yet: no node goes because of its age",
-        "NodePool d: minValues is accepted and not done yet: a launch may name fewer types",
     ] == [note for note in made.notes if "not done" in note]

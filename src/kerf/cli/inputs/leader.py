@@ -42,6 +42,7 @@ class Answer:
     strategy: str = "cost"
     follow: str = "auto"
     preference_policy: str = "Respect"
+    min_values_policy: str = "Strict"
     plugin_namespaces: tuple[str, ...] = ()
     catalog: str = ""
     region: str = ""
@@ -170,6 +171,7 @@ def answer_of(body: bytes) -> Answer:
         settings.strategy,
         settings.follow,
         settings.preference_policy,
+        settings.min_values_policy,
         tuple(settings.plugin_namespaces),
         catalogue.name,
         catalogue.region,
@@ -183,6 +185,7 @@ class _Settings(msgspec.Struct):
     strategy: Literal["cost", "first-fit"] = "cost"
     follow: Literal["auto", "reserve", "pin", "off"] = "auto"
     preference_policy: Literal["Respect", "Ignore"] = msgspec.field(name="preferencePolicy", default="Respect")
+    min_values_policy: Literal["Strict", "BestEffort"] = msgspec.field(name="minValuesPolicy", default="Strict")
     plugin_namespaces: list[str] = msgspec.field(name="pluginNamespaces", default_factory=list)
 
 

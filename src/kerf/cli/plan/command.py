@@ -31,7 +31,7 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.buy.options import COST, IGNORE, POLICIES, RESPECT, STRATEGIES, Options
+from kerf.engine.buy.options import COST, IGNORE, MIN_VALUES_POLICIES, POLICIES, RESPECT, STRATEGIES, STRICT, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -61,6 +61,13 @@ FOLLOWING = ("auto", "reserve", "pin", "off")
     default=RESPECT,
     show_default=True,
     help="Whether a node is bought with what pods prefer, as long as it can be had.",
+)
+@click.option(
+    "--min-values-policy",
+    type=click.Choice(MIN_VALUES_POLICIES),
+    default=STRICT,
+    show_default=True,
+    help="Whether a NodePool may go below its minValues.",
 )
 @click.option(
     "--calendar",
@@ -120,12 +127,18 @@ def plan(**flags: Any) -> int:
 
 def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
     """As the flags say; of a replay the dump says what they leave open."""
-    names = ("strategy", "follow", "preference_policy")
+    names = ("strategy", "follow", "preference_policy", "min_values_policy")
     taken = {} if dump is None else {name: getattr(dump, name) for name in names}
     context = click.get_current_context()
     is_open = {name for name in taken if context.get_parameter_source(name) == ParameterSource.DEFAULT}
     asked = {name: taken[name] if name in is_open else flags[name] for name in names}
-    return Options(asked["strategy"], asked["follow"], with_bound=False, preferences=asked["preference_policy"])
+    return Options(
+        asked["strategy"],
+        asked["follow"],
+        with_bound=False,
+        preferences=asked["preference_policy"],
+        min_values=asked["min_values_policy"],
+    )
 
 
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:

@@ -92,6 +92,7 @@ def answer(settings: Settings, catalogue: tuple[str, str], book: MarketBook, dec
             "strategy": settings.strategy,
             "follow": settings.follow,
             "preferencePolicy": settings.preference_policy,
+            "minValuesPolicy": settings.min_values_policy,
             "pluginNamespaces": list(settings.plugin_namespaces),
         },
         "catalogue": {"name": catalogue[0], "region": catalogue[1]},

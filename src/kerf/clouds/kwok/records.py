@@ -152,10 +152,11 @@ def date_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class _Offering(msgspec.Struct, rename="camel"):
+class _Offering(msgspec.Struct, rename="camel", omit_defaults=True):
     instance_type: str
     zone: str
     capacity_type: str
+    reservation: str = ""
 
 
 class _Device(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -262,7 +263,7 @@ def _instance(stored: _Stored, launched_s: float, *, is_interrupted: bool) -> In
 
 
 def _stored_offering(key: OfferingKey) -> _Offering:
-    return _Offering(key.instance_type, key.zone, key.capacity_type)
+    return _Offering(key.instance_type, key.zone, key.capacity_type, key.reservation)
 
 
 def _stored_device(shape: DeviceShape) -> _Device:
@@ -271,7 +272,7 @@ def _stored_device(shape: DeviceShape) -> _Device:
 
 
 def _offering(stored: _Offering) -> OfferingKey:
-    return OfferingKey(stored.instance_type, stored.zone, stored.capacity_type)
+    return OfferingKey(stored.instance_type, stored.zone, stored.capacity_type, stored.reservation)
 
 
 def _date(text: str | None, path: str, place: str) -> float | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kerf.engine.buy.filling import Filler, Load, Purchase
+from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.spreading import Colocated, Unassigned
 from kerf.engine.place.shapes import Shape
@@ -39,7 +40,7 @@ def shared_nodes(
 ) -> Shared:
     """Nodes for pods that must share them; charges `ledger`. Cost: nodes times types."""
     found = Shared(Purchase(left=[len(shape) for shape in shapes]))
-    filler = Filler(shapes, holding)
+    filler = Filler(shapes, holding, keeps_choice=any(map(asks, offered_types)))
     apart = {number for company in companies for number in (*company.seekers, *company.anchors)}
     for company in companies:
         while (load := _next(company, filler, offered_types, found.purchase.left, ledger)) is not None:
@@ -59,7 +60,7 @@ def shared_nodes(
 def _next(
     company: Colocated, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> Load | None:
-    """The node that holds most of the pods, then that of the heaviest pool, then the cheapest."""
+    """The node that holds most of the pods, then that of the heaviest pool, then a reserved one, then the cheapest."""
     first = np.zeros(len(left), dtype=np.int64)
     anchor = next((number for number in company.anchors if left[number]), None)
     if company.anchors and anchor is None:
@@ -69,7 +70,7 @@ def _next(
     seekers = np.zeros(len(left), dtype=np.int64)
     for number in company.seekers:
         seekers[number] = left[number]
-    best: tuple[tuple[int, int, int, str, str], Load] | None = None
+    best: tuple[tuple[int, int, bool, int, str, str], Load] | None = None
     for offered in offered_types:
         load = filler.fill_first(offered, *((seekers, first) if anchor is None else (first, seekers)))
         if load is None or ledger.room_for(offered, load.charge) == 0:
@@ -77,7 +78,8 @@ def _next(
         held = sum(load.counts[number] for number in company.seekers)
         if held:
             price = load.offering.price_micro
-            key = (-held, -offered.pool.weight, price, offered.pool.name, offered.kind.name)
+            names = offered.pool.name, offered.kind.name
+            key = (-held, -offered.pool.weight, not offered.reservation, price, *names)
             if best is None or key < best[0]:
                 best = key, load
     return None if best is None else best[1]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kerf.engine.buy.crowding import Headcount, most_alone
+from kerf.engine.buy.flexibility import Counted, Interchangeable, asks
 from kerf.engine.place.fit import narrowed
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
@@ -35,7 +36,8 @@ Counts = tuple[int, ...]
 class Load(Large):
     """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed.
 
-    `order` is how it was filled: shapes, each with how many of its pods came then.
+    `order` is how it was filled: shapes, each with how many of its pods came then. `needed` are other types that hold
+    the same pods and that a claim must name, because the pool asks for a choice; the cheapest first.
     """
 
     offered: OfferedType
@@ -44,6 +46,7 @@ class Load(Large):
     room: Room
     offering: Offering
     order: tuple[tuple[int, int], ...] = ()
+    needed: tuple[OfferedType, ...] = ()
 
     @property
     def pods(self) -> int:
@@ -52,8 +55,11 @@ class Load(Large):
 
     @cached_property
     def charge(self) -> Resources:
-        """What the node counts against its pool's limits, wherever the cloud places it."""
-        return charge(self.offered, self.offering, self.room.requirements)
+        """What the node counts against its pool's limits, wherever the cloud places it and whichever type it takes."""
+        counted = charge(self.offered, self.offering, self.room.requirements)
+        for other in self.needed:
+            counted = counted.largest(charge(other, self.offering, self.room.requirements))
+        return counted
 
 
 def charge(offered: OfferedType, offering: Offering, requirements: Requirements) -> Resources:
@@ -88,11 +94,17 @@ class Purchase(Large):
 
 
 class Filler:
-    """Fills nodes for one set of shapes and remembers what it found; `holding` is what other purchases have found."""
+    """Fills nodes for one set of shapes and remembers what it found; `holding` is what other purchases have found.
 
-    def __init__(self, shapes: Sequence[Shape], holding: Holding | None = None) -> None:
+    `keeps_choice`: no node holds more than so many types hold as its pool asks for by minValues.
+    """
+
+    def __init__(self, shapes: Sequence[Shape], holding: Holding | None = None, *, keeps_choice: bool = False) -> None:
         self.shapes = tuple(shapes)
         self.holding = holding or Holding()
+        self.keeps_choice = keeps_choice
+        self._groups = Interchangeable(self.holding) if keeps_choice else None
+        self._chosen: dict[tuple[int, bytes], Load | None] = {}
         self._kinds: dict[int, int] = {}
         self._recipes: dict[tuple[int, str, int], _Recipe] = {}
         self._known: list[int] = []
@@ -123,6 +135,7 @@ class Filler:
     def _alone(self, number: int) -> Amounts:
         shape = self.shapes[number]
         alone = self.holding.alone(shape, self._kinds[number])
+        alone = alone if self._groups is None else self._groups.capped(alone)
         return alone if shape.crowding is UNCROWDED else np.minimum(alone, most_alone(shape.crowding))
 
     def alone(self, number: int, offered: OfferedType) -> int:
@@ -131,7 +144,67 @@ class Filler:
         return int(self.held((number,))[row, number])
 
     def fill(self, offered: OfferedType, remaining: Sequence[int] | Amounts) -> Load | None:
-        """As many of the remaining pods as one node holds; None when it holds none of them."""
+        """As many of the remaining pods as one node holds; None when it holds none of them.
+
+        Cost, for a type of a pool with minValues, each time another load comes: its types times log(pods of the load).
+        """
+        load = self._filled(offered, remaining)
+        if load is None or self._groups is None or not asks(offered):
+            return load
+        key = self.holding.row(offered), np.asarray(load.counts, dtype=np.int64).tobytes()
+        if key not in self._chosen:
+            self._chosen[key] = self._with_choice(load)
+        return self._chosen[key]
+
+    def _with_choice(self, load: Load) -> Load | None:
+        """The longest part of the load, in the order in which it was filled, that enough types hold."""
+        needed = self._needed(load)
+        if needed is not None:
+            return replace(load, needed=needed)
+        few, many, best = 0, load.pods - 1, None
+        while few < many:
+            middle = (few + many + 1) // 2
+            made = self._filled(load.offered, _first(load, middle))
+            needed = self._needed(made) if made is not None else None
+            if made is None or needed is None:
+                many = middle - 1
+            else:
+                few, best = middle, replace(made, needed=needed)
+        return best
+
+    def _needed(self, load: Load) -> tuple[OfferedType, ...] | None:
+        """The cheapest other types whose values are enough with those of the planned one; None where none are."""
+        counted, needed = Counted(load.offered.pool), list[OfferedType]()
+        counted.adds(load.offered.kind)
+        assert self._groups is not None
+        for other in sorted(self._groups.of(load.offered), key=lambda each: each.order):
+            if counted.is_enough:
+                break
+            if other.kind.name != load.offered.kind.name and self.holds(other, load) and counted.adds(other.kind):
+                needed.append(other)
+        return tuple(needed) if counted.is_enough else None
+
+    def holds(self, other: OfferedType, load: Load) -> bool:
+        """Whether another type holds the pods of a load and is sold in the same way."""
+        offering = other.offering_for(load.room.requirements)
+        if offering is None or offering.capacity_type != load.offering.capacity_type or other.has_own_capacity:
+            return False
+        used = load.offered.room.free - load.room.free
+        if other.target.uncounted == load.offered.target.uncounted and used.shortfall(other.room.free):
+            return False
+        counts = np.asarray(load.counts)
+        numbers = np.flatnonzero(counts)
+        held = self.held(numbers.tolist())[self.holding.row(other), numbers]
+        if (held < counts[numbers]).any():
+            return False
+        is_plain = all(self.recipe(number, other).is_plain for number in numbers.tolist())
+        if is_plain and other.target.uncounted == load.offered.target.uncounted:
+            # Amounts alone decide, and those have been compared.
+            return True
+        held = self._filled(other, load.counts)
+        return held is not None and held.counts == load.counts
+
+    def _filled(self, offered: OfferedType, remaining: Sequence[int] | Amounts) -> Load | None:
         row, wanted = self.holding.row(offered), np.asarray(remaining, dtype=np.int64)
         if len(self._known) < len(self.shapes) or row >= len(self._held):
             self.held(np.flatnonzero(wanted).tolist())
@@ -152,7 +225,9 @@ class Filler:
         if not wanted.any():
             return None
         before = self.order(row, wanted)
-        return _Fill(self, row, clipped, [*before, *(n for n in self.order(row, clipped) if n not in before)]).load()
+        load = _Fill(self, row, clipped, [*before, *(n for n in self.order(row, clipped) if n not in before)]).load()
+        keeps = self._groups is not None and asks(offered)
+        return self._with_choice(load) if keeps and load is not None else load
 
     def order(self, row: int, wanted: Amounts) -> list[int]:
         """The wanted shapes in the order in which they are filled in: the largest first."""
@@ -277,6 +352,15 @@ class _Fill:
 
     def _room(self) -> Room:
         return Room(NOTHING, (), self._ports, self._requirements)
+
+
+def _first(load: Load, most: int) -> Amounts:
+    """So many pods of a load, by shape: those that were placed first."""
+    counts = np.zeros(len(load.counts), dtype=np.int64)
+    for number, count in load.order:
+        counts[number] = min(count, most)
+        most -= int(counts[number])
+    return counts
 
 
 def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:

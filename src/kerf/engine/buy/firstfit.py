@@ -13,6 +13,7 @@ from itertools import groupby
 
 from kerf.engine.buy.crowding import Headcount
 from kerf.engine.buy.filling import Load, Purchase
+from kerf.engine.buy.flexibility import Counted, asks, lacking
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
@@ -39,19 +40,35 @@ class _Open:
 
 
 def first_fit(
-    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger, pods: Sequence[int] | None = None
+    shapes: Sequence[Shape],
+    offered_types: Sequence[OfferedType],
+    ledger: Ledger,
+    pods: Sequence[int] | None = None,
+    *,
+    relaxes: bool = False,
 ) -> Purchase:
-    """Nodes as Karpenter would open them, for so many pods of each shape (by default all); charges `ledger`."""
+    """Nodes as Karpenter would open them, for so many pods of each shape (by default all); charges `ledger`.
+
+    With `relaxes` a pool may open a node of fewer types than its minValues ask for, before the next pool is asked.
+    """
     left = [len(shape) for shape in shapes] if pods is None else list(pods)
     opened: list[_Open] = []
     order = sorted(
         range(len(shapes)), key=lambda n: (-shapes[n].requests.get(CPU, 0), -shapes[n].requests.get(MEMORY, 0), n)
     )
-    pools = _by_pool(offered_types)
+    pools = _Pools(_by_pool(offered_types), relaxes)
     for number in order:
         while left[number] and _place(number, shapes[number], opened, pools, ledger):
             left[number] -= 1
     return Purchase([(_settled(node, len(shapes)), 1) for node in opened], left)
+
+
+@dataclass(frozen=True)
+class _Pools:
+    """What each sells, in the order in which they are asked; whether they may go below minValues."""
+
+    sold: list[list[OfferedType]]
+    relaxes: bool
 
 
 def _by_pool(offered_types: Sequence[OfferedType]) -> list[list[OfferedType]]:
@@ -61,22 +78,37 @@ def _by_pool(offered_types: Sequence[OfferedType]) -> list[list[OfferedType]]:
     return list(pools.values())
 
 
-def _place(number: int, shape: Shape, opened: list[_Open], pools: list[list[OfferedType]], ledger: Ledger) -> bool:
+def _place(number: int, shape: Shape, opened: list[_Open], pools: _Pools, ledger: Ledger) -> bool:
     for node in sorted((n for n in opened if number not in n.closed_to), key=lambda n: len(n.members)):
         options = _narrow(node.options, shape) if node.crowd.room(shape.crowding) else []
-        if options:
+        if options and not (_lacks(options) and not _lacks(node.options)):
             node.options = options
             node.take(number, shape)
             return True
         node.closed_to.add(number)
-    for pool in pools:
-        options = _narrow([(c, c.room, ()) for c in pool if _within_limits(c, ledger)], shape)
-        if options:
+    for pool in pools.sold:
+        allowed = [(c, c.room, ()) for c in pool if _within_limits(c, ledger)]
+        options = _reserved(_narrow(allowed, shape))
+        if options and (pools.relaxes or not _lacks(options)):
             opened.append(_Open(options))
             opened[-1].take(number, shape)
             _charge([offered for offered, _, _ in options], ledger)
             return True
     return False
+
+
+def _reserved(
+    options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]],
+) -> list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]:
+    """Those of the first reservation where there is one: an open node keeps it, as in Karpenter's strict mode."""
+    name = next((offered.reservation for offered, _, _ in options if offered.reservation), "")
+    return [option for option in options if option[0].reservation == name]
+
+
+def _lacks(options: Sequence[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]) -> bool:
+    """Whether the types have fewer values than their pool asks for by minValues."""
+    first = options[0][0]
+    return asks(first) and bool(lacking(first.pool, [offered.kind for offered, _, _ in options]))
 
 
 def _narrow(
@@ -125,4 +157,14 @@ def _settled(node: _Open, shapes: int) -> Load:
     offering = offered.offering_for(room.requirements)
     assert offering is not None
     order = tuple((number, len(list(run))) for number, run in groupby(node.members))
-    return Load(offered, tuple(counts), tuple(map(tuple, by_shape)), room, offering, order)
+    needed = _needed(offered, sorted((option[0] for option in node.options), key=lambda each: each.order))
+    return Load(offered, tuple(counts), tuple(map(tuple, by_shape)), room, offering, order, needed)
+
+
+def _needed(planned: OfferedType, others: Sequence[OfferedType]) -> tuple[OfferedType, ...]:
+    """The cheapest types that a claim must name beside the planned one, because its pool asks for a choice."""
+    if not asks(planned):
+        return ()
+    counted = Counted(planned.pool)
+    counted.adds(planned.kind)
+    return tuple(other for other in others if not counted.is_enough and counted.adds(other.kind))

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kerf.engine.buy.filling import charge
+from kerf.engine.buy.launching import bought_as
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.model.causes import BelowFloor, Cause, FloorUnmet, LimitLeavesNoRoom, Name, PoolClosed, PoolOffersNothing
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import Offering
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
@@ -59,9 +59,10 @@ def floor_launches(
 
 
 def _cheapest(offered_types: Iterable[OfferedType], ledger: Ledger) -> tuple[OfferedType, Offering] | None:
+    reserved_first = sorted(offered_types, key=lambda offered: not offered.reservation)
     choices = (
         (offered, offering)
-        for offered in offered_types
+        for offered in reserved_first
         for offering in offered.offerings[:1]
         if ledger.room_for(offered, charge(offered, offering, within_cap(offered, offering))) != 0
     )
@@ -69,12 +70,6 @@ def _cheapest(offered_types: Iterable[OfferedType], ledger: Ledger) -> tuple[Off
 
 
 def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -> Launch:
-    bought_as = Requirements(
-        [
-            Requirement.of(INSTANCE_TYPE, "In", (offered.kind.name,)),
-            Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
-        ]
-    )
     required = offered.pool.template_requirements().intersect(within_cap(offered, offering))
     daemons = offered.kind.allocatable - offered.room.free
     return Launch(
@@ -83,7 +78,8 @@ def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -
         offering=offered.key_of(offering),
         price_micro=offering.price_micro,
         pods=(),
-        requirements=required.intersect(bought_as),
+        # One type is named, and the API refuses a claim that asks for more values than it names.
+        requirements=required.without_min_values().intersect(bought_as(offering, (offered.kind.name,))),
         requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
         devices=offered.kind.devices,
         charge=charge(offered, offering, within_cap(offered, offering)),

@@ -3,10 +3,11 @@
 The pods of a shape are dealt out in queue order, so that the same pods come on the same nodes for the same snapshot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, Purchase, charge, named
+from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.buy.following import Bought, Coming, with_follow
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import FIRST_FIT, Options
@@ -15,7 +16,8 @@ from kerf.engine.supply.caps import leaks, within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements
+from kerf.model.instancetypes import Offering
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
 
@@ -50,7 +52,9 @@ def launches_of(
     for load, times in purchase.loads:
         alternatives: tuple[str, ...] = ()
         extra = Resources()
-        if options.strategy != FIRST_FIT:
+        if options.strategy == FIRST_FIT:
+            alternatives = tuple(other.kind.name for other in load.needed)
+        else:
             alternatives, extra = _alternatives(load, times, filler, supply, ledger)
         template = replace(_template(load, shapes, alternatives, supply), charge=load.charge + extra)
         for _ in range(times):
@@ -71,15 +75,12 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         offered.pool.template_requirements()
         .intersect(load.room.requirements)
         .intersect(within_cap(offered, offering))
-        .intersect(
-            Requirements(
-                [
-                    Requirement.of(INSTANCE_TYPE, "In", (offered.kind.name, *alternatives)),
-                    Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
-                ]
-            )
-        )
+        .intersect(bought_as(offering, (offered.kind.name, *alternatives)))
+        .intersect(_zones_of(offered, offering))
     )
+    market = supply.market
+    kinds = [offered.kind, *(kind for name in alternatives if (kind := market.find(name)) is not None)]
+    short = lacking(offered.pool, kinds) if asks(offered) else {}
     kubelet = offered.target.family.kubelet_capacity(load.room.devices)
     held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
     allocated = sum(device.allocated_percent_points * eighths // 8 for device, eighths in held)
@@ -89,7 +90,8 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         offering=offered.key_of(offering),
         price_micro=offering.price_micro,
         pods=(),
-        requirements=requirements,
+        requirements=_least(requirements, short) if asks(offered) else requirements.without_min_values(),
+        is_relaxed=bool(short),
         requests=requests + _positive(daemons) + _asked(kubelet, load, shapes),
         devices=offered.kind.devices,
         alternatives=alternatives,
@@ -99,6 +101,40 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         taints=tuple(taint for taint in offered.target.taints if taint not in offered.pool.taints),
         cause=Needed(load, tuple(shapes), supply),
     )
+
+
+def bought_as(offering: Offering, types: Iterable[str]) -> Requirements:
+    """What a claim asks for that is to become one of these types: its capacity type, and its reservation."""
+    asked = [
+        Requirement.of(INSTANCE_TYPE, "In", types),
+        Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,)),
+    ]
+    if offering.reservation:
+        asked.append(Requirement.of(RESERVATION, "In", (offering.reservation,)))
+    return Requirements(asked)
+
+
+def _zones_of(offered: OfferedType, offering: Offering) -> Requirements:
+    """Where the machines have the planned capacity, if that depends on it; nothing to require elsewhere."""
+    if not offered.has_own_capacity:
+        return Requirements()
+    zones = {each.zone for each in offered.offerings if each.capacity_type == offering.capacity_type}
+    return Requirements([Requirement.of(ZONE, "In", sorted(zones))])
+
+
+def _least(requirements: Requirements, short: Mapping[str, int]) -> Requirements:
+    """The same with no more minValues than its types have, and than values are left where a plan has chosen some.
+
+    The API refuses a claim that asks for more values than it names.
+    """
+
+    def counted(each: Requirement) -> Requirement:
+        least = short.get(each.key, each.min_values)
+        if least is not None and not each.complement:
+            least = min(least, len(each.values))
+        return replace(each, min_values=least or None)
+
+    return Requirements(counted(each) for each in requirements.values())
 
 
 def _uncounted(offered: OfferedType) -> frozenset[str]:
@@ -130,12 +166,14 @@ def _alternatives(
     """
     chosen, extra = load.offered, Resources()
     used = chosen.room.free - load.room.free
-    names: list[str] = []
+    # The load's charge has those that it needs in it.
+    names = {other.kind.name for other in load.needed}
     for other in supply.by_pool[chosen.pool.name]:
-        if other.pool.chosen_labels != chosen.pool.chosen_labels:
+        if other.pool.chosen_labels != chosen.pool.chosen_labels or other.reservation != chosen.reservation:
             continue
         if (
             other.kind.name == chosen.kind.name
+            or other.kind.name in names
             or len(names) == MOST_ALTERNATIVES
             or len(other.room.devices) != len(chosen.room.devices)
         ):
@@ -143,7 +181,7 @@ def _alternatives(
         offering = other.offering_for(load.room.requirements)
         if offering is None or offering.capacity_type != load.offering.capacity_type:
             continue
-        if leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
+        if other.has_own_capacity or leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
             continue
         more = _positive(charge(other, offering, load.room.requirements) - load.charge)
         if not _still_within(ledger, chosen, more.largest(extra) * times):
@@ -152,10 +190,11 @@ def _alternatives(
             continue
         held = filler.fill(other, load.counts)
         if held is not None and held.counts == load.counts:
-            names.append(other.kind.name)
+            names.add(other.kind.name)
             extra = more.largest(extra)
     ledger.charge(chosen.pool.name, extra, times)
-    return tuple(names), extra
+    in_order = (other.kind.name for other in supply.by_pool[chosen.pool.name])
+    return tuple(name for name in dict.fromkeys(in_order) if name in names), extra
 
 
 def _still_within(ledger: Ledger, offered: OfferedType, wanted: Resources) -> bool:

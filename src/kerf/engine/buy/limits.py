@@ -1,7 +1,10 @@
-"""NodePool limits, counted as launches are planned.
+"""NodePool limits, and what reservations have left, counted as launches are planned.
 
 Three holes of Karpenter's accounting are closed here: `nodes` counts inside a batch, a resource that a type does not
 offer never excludes it, and an over-full resource blocks only types that would add to it.
+
+A reservation counts by its id alone, whichever pool or type takes of it. Karpenter takes one off each that a node might
+still be bought by (pkg/controllers/provisioning/scheduling/reservationmanager.go); here a node takes of one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
+from kerf.model.constraints import RESERVATION
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
-from kerf.model.promises import planned_type
-from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
+from kerf.model.promises import offering_of, planned_type
+from kerf.model.quantities import COST_PER_HOUR, NODES, RESERVED_PREFIX, Resources
 from kerf.model.snapshot import ClusterNode
 
 
@@ -44,23 +48,56 @@ def _counted(node: ClusterNode, market: Market) -> Mapping[str, int]:
     return node.node.capacity if node.node is not None else {}
 
 
-class Ledger:
-    """What is left of each pool's limits; a private copy a search may spend."""
+def reserved(world: World) -> dict[str, int]:
+    """By id how many instances each reservation has left; those whose number no offering states are not in it.
 
-    def __init__(self, pools: Iterable[NodePool], used: Mapping[str, Resources]) -> None:
+    Where offerings disagree the least counts. Nodes and claims take of one by label, or by what they are planned as.
+    Cost: offerings that can be had, and nodes.
+    """
+    left: dict[str, int] = {}
+    for offered in world.supply.available:
+        for offering in offered.offerings:
+            if offering.reservation and offering.most is not None:
+                left[offering.reservation] = min(offering.most, left.get(offering.reservation, offering.most))
+    for node in world.snapshot.nodes if left else ():
+        name = reservation_of(node)
+        if name in left:
+            left[name] -= 1
+    return left
+
+
+def reservation_of(node: ClusterNode) -> str:
+    """The id of the reservation that a node is bought by; empty for none."""
+    if node.labels.get(RESERVATION):
+        return node.labels[RESERVATION]
+    planned = offering_of(node.claim.annotations) if node.claim is not None else None
+    return planned.reservation if planned is not None else ""
+
+
+class Ledger:
+    """What is left of each pool's limits, and by id of each reservation; a private copy a search may spend."""
+
+    def __init__(
+        self, pools: Iterable[NodePool], used: Mapping[str, Resources], left: Mapping[str, int] | None = None
+    ) -> None:
         self._limits = {pool.name: pool.limits for pool in pools if pool.limits is not None}
         self._used = dict(used)
+        self._left = dict(left or {})
 
     @classmethod
     def of(cls, world: World) -> "Ledger":
         """As things stand in a snapshot."""
-        return cls(world.snapshot.node_pools, usage(world))
+        return cls(world.snapshot.node_pools, usage(world), reserved(world))
 
     def copy(self) -> "Ledger":
         """Another one to spend."""
-        other = Ledger((), self._used)
+        other = Ledger((), self._used, self._left)
         other._limits = self._limits
         return other
+
+    def is_used_up(self, offered: OfferedType) -> bool:
+        """Whether the type is one of a reservation that has no instance left."""
+        return self._left.get(offered.reservation, 1) <= 0
 
     def used(self, pool: str) -> Resources:
         """What is counted so far."""
@@ -71,21 +108,28 @@ class Ledger:
         return self._limits.get(pool)
 
     def room_for(self, offered: OfferedType, charge: Mapping[str, int] | None = None) -> int | None:
-        """How many more nodes of the offered type the limits allow; None means any number."""
-        limits = self._limits.get(offered.pool.name)
+        """How many more nodes of the offered type limits and its reservation allow; None means any number."""
+        limits, left = self._limits.get(offered.pool.name), self._left.get(offered.reservation)
+        left = None if left is None else max(0, left)
         if limits is None:
-            return None
+            return left
         used, charge = self.used(offered.pool.name), offered.capacity if charge is None else charge
         counts = [
             max(0, limit - used.get(name, 0)) // charge[name]
             for name, limit in limits.items()
             if charge.get(name, 0) > 0
         ]
+        if left is not None:
+            counts.append(left)
         return min(counts) if counts else None
 
     def charge(self, pool: str, amount: Mapping[str, int], times: int = 1) -> None:
         """Count launches."""
         self._used[pool] = self.used(pool) + Resources(amount) * times
+        for name in [name for name in amount if name.startswith(RESERVED_PREFIX)] if self._left else ():
+            reservation = name.removeprefix(RESERVED_PREFIX)
+            if reservation in self._left:
+                self._left[reservation] -= amount[name] * times
 
     def exceeded_by(self, offered: OfferedType) -> tuple[str, ...]:
         """The limited resources, by name, that one more node of the type would exceed."""

@@ -9,6 +9,8 @@ STRATEGIES = (COST, FIRST_FIT)
 AUTO = "auto"
 RESPECT, IGNORE = "Respect", "Ignore"
 POLICIES = (RESPECT, IGNORE)
+STRICT, BEST_EFFORT = "Strict", "BestEffort"
+MIN_VALUES_POLICIES = (STRICT, BEST_EFFORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class Options:
 
     `preferences` is Karpenter's PREFERENCE_POLICY: what pods prefer is required of a node as long as it can be had
     (`Respect`), or is left out (`Ignore`). `default_spread` are the constraints that the scheduler gives pods.
+    `min_values` is its MIN_VALUES_POLICY: whether a pool may go below its minValues for pods that it could not take
+    otherwise (`BestEffort`), or not (`Strict`).
     """
 
     strategy: str = COST
@@ -24,6 +28,12 @@ class Options:
     with_bound: bool = True
     preferences: str = RESPECT
     default_spread: DefaultSpread = ()
+    min_values: str = STRICT
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether minValues may be relaxed."""
+        return self.min_values == BEST_EFFORT
 
 
 DEFAULT = Options()

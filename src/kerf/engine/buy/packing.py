@@ -6,7 +6,8 @@ costs alone on its best type. Several such searches run (all types together, eac
 limits bind, Karpenter's own, so that we are never worse, and every order where pods are few) and the best is kept:
 fewest pods left, then cheapest, then fewest nodes.
 
-Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs.
+Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs. Among pools
+of one weight reservations come first: their instances are paid for, used or not.
 """
 
 import heapq
@@ -19,6 +20,7 @@ import numpy as np
 
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
+from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
@@ -61,29 +63,45 @@ def fullest(price: int, value: int) -> tuple[int, ...]:
 
 
 def cheapest_nodes(
-    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], ledger: Ledger, holding: Holding | None = None
+    shapes: Sequence[Shape],
+    offered_types: Sequence[OfferedType],
+    ledger: Ledger,
+    holding: Holding | None = None,
+    *,
+    relaxes: bool = False,
 ) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
-    which even that fails is left, and the others get their nodes. `holding` is what other purchases have found.
+    which even that fails is left, and the others get their nodes. `holding` is what other purchases have found. With
+    `relaxes` minValues of a pool give way before a pool of less weight is asked.
     """
     try:
         holding = holding or Holding()
         holding.know(offered_types)
-        purchase = _search(Filler(shapes, holding), offered_types, ledger)
+        purchase = _search(_fillers(shapes, holding, offered_types, relaxes=relaxes), offered_types, ledger)
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
     _charge(purchase, ledger)
     return purchase
 
 
-def _search(filler: Filler, offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
-    pods = [len(shape) for shape in filler.shapes]
-    purchase = _by_tier(filler, offered_types, pods, ledger, _buy_in_tier)
+def _fillers(
+    shapes: Sequence[Shape], holding: Holding, offered_types: Sequence[OfferedType], *, relaxes: bool
+) -> tuple[Filler, ...]:
+    """What fills nodes, and what does where that leaves pods over."""
+    if not any(map(asks, offered_types)):
+        return (Filler(shapes, holding),)
+    strict = Filler(shapes, holding, keeps_choice=True)
+    return (strict, Filler(shapes, holding)) if relaxes else (strict,)
+
+
+def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
+    pods = [len(shape) for shape in fillers[0].shapes]
+    purchase = _by_tier(fillers, offered_types, pods, ledger, _buy_in_tier)
     if any(purchase.left):
         # Counted tier by tier, a limit may have gone to pods that had another place.
-        tries = _as_first_fit(filler, offered_types, pods, ledger)
+        tries = _as_first_fit(fillers[-1], offered_types, pods, ledger)
         purchase = min([purchase, *tries], key=lambda p: sum(p.left))
     return purchase
 
@@ -98,21 +116,25 @@ def _without_search(
     holding = Holding(offered_types)
     for number, shape in enumerate(shapes):
         try:
-            _filled_first_fit(Filler(shapes, holding), offered_types, {number}, ledger)
+            _filled_first_fit(_strict(shapes, holding), offered_types, {number}, ledger)
             sound.add(number)
         except Exception as problem:
             notes.append(NeverFilled(Name(shape.pod.key), len(shape) - 1, Name(type(problem).__name__)))
     try:
-        purchase = _filled_first_fit(Filler(shapes, holding), offered_types, sound, ledger)
+        purchase = _filled_first_fit(_strict(shapes, holding), offered_types, sound, ledger)
     except Exception:
         spent, purchase = ledger.copy(), Purchase(left=[len(shape) for shape in shapes])
         for number in sorted(sound):
-            alone = _filled_first_fit(Filler(shapes, holding), offered_types, {number}, spent)
+            alone = _filled_first_fit(_strict(shapes, holding), offered_types, {number}, spent)
             _charge(alone, spent)
             purchase.loads.extend(alone.loads)
             purchase.left[number] = alone.left[number]
     purchase.notes = tuple(notes)
     return purchase
+
+
+def _strict(shapes: Sequence[Shape], holding: Holding) -> Filler:
+    return Filler(shapes, holding, keeps_choice=True)
 
 
 def _filled_first_fit(
@@ -121,7 +143,7 @@ def _filled_first_fit(
     """Nodes for the shapes of these numbers without any search; the pods of the others are all left."""
     pods = [len(shape) for shape in filler.shapes]
     wanted = [count if number in numbers else 0 for number, count in enumerate(pods)]
-    purchase = _by_tier(filler, offered_types, wanted, ledger, _buy_greedily)
+    purchase = _by_tier((filler,), offered_types, wanted, ledger, _buy_greedily)
     kept_out = (0 if number in numbers else count for number, count in enumerate(pods))
     purchase.left = list(map(operator.add, purchase.left, kept_out))
     return purchase
@@ -133,17 +155,20 @@ def _charge(purchase: Purchase, ledger: Ledger) -> None:
 
 
 def _by_tier(
-    filler: Filler, offered_types: Sequence[OfferedType], pods: Sequence[int], ledger: Ledger, buy: BuyInTier
+    fillers: Sequence[Filler], offered_types: Sequence[OfferedType], pods: Sequence[int], ledger: Ledger, buy: BuyInTier
 ) -> Purchase:
     purchase, ledger = Purchase(left=list(pods)), ledger.copy()
-    for weight in sorted({c.pool.weight for c in offered_types}, reverse=True):
-        if not any(purchase.left):
-            break
-        tier = [c for c in offered_types if c.pool.weight == weight]
-        bought = buy(filler, tier, purchase.left, ledger)
-        _charge(bought, ledger)
-        purchase.loads.extend(bought.loads)
-        purchase.left = bought.left
+    tiers: dict[tuple[int, bool], list[OfferedType]] = {}
+    for offered in offered_types:
+        tiers.setdefault((-offered.pool.weight, not offered.reservation), []).append(offered)
+    for _, tier in sorted(tiers.items(), key=lambda each: each[0]):
+        for filler in fillers:
+            if not any(purchase.left):
+                break
+            bought = buy(filler, tier, purchase.left, ledger)
+            _charge(bought, ledger)
+            purchase.loads.extend(bought.loads)
+            purchase.left = bought.left
     return purchase
 
 
@@ -174,7 +199,7 @@ def _as_first_fit(
     """What Karpenter would buy, where that can be tried in time and keeps to the limits; else nothing."""
     if sum(left) * len(offered_types) > _MOST_COMPARED:
         return []
-    purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left)
+    purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left, relaxes=not filler.keeps_choice)
     spent = ledger.copy()
     for load, times in purchase.loads:
         if spent.room_for(load.offered, load.charge) == 0:
@@ -356,7 +381,7 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
     for offered in offered_types:
         if offered.price_micro >= load.offering.price_micro:
             break
-        if offered.pool.name != load.offered.pool.name:
+        if offered.pool.name != load.offered.pool.name or offered.reservation != load.offered.reservation:
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
@@ -386,7 +411,8 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
         charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
         score = (*(offered.room.free.get(name, 0) for name in names), *charged, *(-o.price_micro for o in sold))
         layout = filler.holding.layout(filler.holding.row(offered))
-        groups.setdefault((offered.pool.name, layout, takes.tobytes(), zones), []).append((offered, score))
+        key = (offered.pool.name, offered.reservation, layout, takes.tobytes(), zones)
+        groups.setdefault(key, []).append((offered, score))
     return sorted((c for held in groups.values() for c in _front(held)), key=lambda c: c.order)
 
 

@@ -156,6 +156,19 @@ def _(cause: causes.OfferingsSoldOut) -> str:
 
 
 @words.register
+def _(cause: causes.ReservationUsedUp) -> str:
+    return f"reservation {cause.reservation} of {cause.instance_type} has no instance left"
+
+
+@words.register
+def _(cause: causes.MinValuesUnmet) -> str:
+    return (
+        f"minValues requirement is not met for label {cause.label}: NodePool {cause.pool} asks for {cause.wanted} "
+        f"values, and the types that can hold the pod have {cause.found}"
+    )
+
+
+@words.register
 def _(cause: causes.OverPriceCap) -> str:
     per_gpu = " per GPU" if cause.per_gpu else ""
     return f"price {money_text(cause.price_micro)}{per_gpu} > cap {money_text(cause.cap_micro)}"

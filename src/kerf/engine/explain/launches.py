@@ -55,7 +55,8 @@ def _slice_text(request: SliceRequest) -> str:
 def why_launched(launch: Launch) -> str:
     """Why a node is bought; what is said already stays."""
     cause = launch.cause
-    return launch.why or (_why_needed(cause) if isinstance(cause, Needed) else cause_text(cause))
+    relaxed = "; it names fewer types than minValues of the pool ask for" if launch.is_relaxed else ""
+    return launch.why or (_why_needed(cause) if isinstance(cause, Needed) else cause_text(cause)) + relaxed
 
 
 def why_relabelled(relabel: Repartition) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.decision import Evidence
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.fit import fit, nearest
@@ -75,7 +76,10 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
     found = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
     if not found:
         return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence))]
-    return [misfit for misfit in found if misfit is not None]
+    refused = [misfit for misfit in found if misfit is not None]
+    # Of a type whose reservation the pods asked for, that is the answer, and not that they ask for no other offering.
+    used_up = {each.target for each in refused if isinstance(each.cause, causes.ReservationUsedUp)}
+    return [each for each in refused if each.target not in used_up or isinstance(each.cause, causes.ReservationUsedUp)]
 
 
 def _kept_out(pool: NodePool, shape: Shape, where: TargetName) -> Misfit | None:
@@ -118,12 +122,32 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
     if exceeded:
         cause = _limit(exceeded[0], offered, evidence)
         return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
+    if evidence.after.is_used_up(offered):
+        used_up = causes.ReservationUsedUp(Name(offered.kind.name), Name(offered.reservation))
+        return Misfit(name, Stage.OFFERINGS, used_up, shortfall=price)
     if offered.refused is not None:
         dear = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
         return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)
     if offered.offering_for(result.room.requirements) is None:
         return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
+    too_few = {} if evidence.relaxes else _too_few(offered, shape, evidence)
+    for key, found in too_few.items():
+        wanted = offered.pool.min_values[key]
+        unmet = causes.MinValuesUnmet(Name(offered.pool.name), Name(key), wanted, found)
+        return Misfit(name, Stage.OFFERINGS, unmet, shortfall=wanted - found)
     return None
+
+
+def _too_few(offered: OfferedType, shape: Shape, evidence: Evidence) -> dict[str, int]:
+    """By label how many values the types have that hold a pod and that limits allow, where they are too few."""
+    if not asks(offered):
+        return {}
+    held = [
+        each.kind
+        for each in evidence.world.supply.by_pool[offered.pool.name]
+        if not evidence.after.exceeded_by(each) and not isinstance(fit(each.target, each.room, shape), Misfit)
+    ]
+    return lacking(offered.pool, held)
 
 
 def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:

@@ -8,7 +8,6 @@ from kerf.model.unserved import Unserved, unserved
 _FOLLOWS = {
     Unserved.EXPIRE_AFTER: "no node goes because of its age",
     Unserved.BALANCED: "the pool is consolidated as with WhenEmptyOrUnderutilized",
-    Unserved.MIN_VALUES: "a launch may name fewer types",
 }
 
 

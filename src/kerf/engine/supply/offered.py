@@ -4,7 +4,7 @@ A pool's types are filtered by its requirements, adjusted by NodeOverlays, and l
 out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
@@ -36,6 +36,7 @@ from kerf.model.causes import (
 )
 from kerf.model.constraints import (
     CAPACITY_TYPE,
+    RESERVATION,
     ZONE,
     Requirement,
     Requirements,
@@ -46,7 +47,7 @@ from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
-from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
+from kerf.model.quantities import COST_PER_HOUR, NODES, RESERVED_PREFIX, Resources
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
 from kerf.sharing.announced import replicas_announced
 from kerf.sharing.family import Family
@@ -64,7 +65,9 @@ class OfferedType:
     `offerings` are those that can be had now, in launch order: reserved, spot, on-demand, each by price, then zone.
     `sold_out` are the capacity types it would otherwise come in, and `over_price_cap` the offerings that a price
     cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
-    launch charges against the pool's limits, at the price of its cheapest offering.
+    launch charges against the pool's limits, at the price of its cheapest offering. What a reservation sells of a type
+    is an offered type of its own, and so are offerings of another capacity: with `has_own_capacity` machines of the
+    type have another one elsewhere.
     """
 
     target: Target
@@ -77,6 +80,7 @@ class OfferedType:
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
     over_price_cap: tuple[Offering, ...] = ()
+    has_own_capacity: bool = False
 
     @property
     def order(self) -> tuple[int, str, str]:
@@ -87,6 +91,11 @@ class OfferedType:
     def price_micro(self) -> int:
         """Of the first offering; 0 when there is none."""
         return self.offerings[0].price_micro if self.offerings else 0
+
+    @property
+    def reservation(self) -> str:
+        """The id of the reservation that all its offerings are of; empty for none."""
+        return self.offerings[0].reservation if self.offerings else ""
 
     @cached_property
     def layout(self) -> tuple[object, ...]:
@@ -105,7 +114,7 @@ class OfferedType:
 
     def key_of(self, offering: Offering) -> OfferingKey:
         """The name of one of its offerings."""
-        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type)
+        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type, offering.reservation)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -321,7 +330,13 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
     notes.extend(OfPool(Name(pool.name), each) for each in useless)
     return _Part(
         None,
-        tuple(_offer(variant, kind, supply) for kind, among in offers for variant in among),
+        tuple(
+            each
+            for kind, among in offers
+            for variant in among
+            for sold in _by_capacity(kind)
+            for each in _by_reservation(_offer(variant, sold, supply, has_own_capacity=kind.has_capacities))
+        ),
         tuple((pool.name, each) for each in wrong),
         tuple(notes),
         () if offers else unsatisfiable(pool, supply.market.types),
@@ -403,7 +418,7 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
     return None if found.is_ready else NodeClassUnready(kind, name, Quoted(found.reason))
 
 
-def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType:
+def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_capacity: bool) -> OfferedType:
     """One type of one pool, with the reason where it cannot be had now."""
     pool, family, families, terms = variant.pool, variant.family, supply.families, supply.terms
     requirements = variant.requirements.intersect(kind.requirements)
@@ -433,7 +448,50 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply) -> OfferedType
         sold.retry_at_s,
         sold.sold_out,
         sold.over_price_cap,
+        has_own_capacity,
     )
+
+
+def _by_capacity(kind: InstanceType) -> Iterator[InstanceType]:
+    """The type once for each capacity that its offerings give it, with these offerings alone.
+
+    What a pod asks for and what sells it must agree in one of them (Karpenter: `AllocatableOfferingsList` of a type).
+    """
+    if not kind.has_capacities:
+        yield kind
+        return
+    groups: dict[Resources, list[Offering]] = {}
+    for offering in kind.offerings:
+        groups.setdefault(offering.capacity, []).append(offering)
+    for capacity, offerings in groups.items():
+        yield replace(kind, offerings=tuple(offerings), capacity=kind.capacity.replaced(capacity))
+
+
+def _by_reservation(offered: OfferedType) -> Iterator[OfferedType]:
+    """The type once for each reservation, and once for what is sold without one; as it is where there is none.
+
+    A purchase takes reservations first and counts them, so it must know which one a node is of.
+    """
+    ids = dict.fromkeys(offering.reservation for offering in offered.offerings)
+    if not any(ids):
+        yield offered
+        return
+    for name in ids:
+        offerings = tuple(offering for offering in offered.offerings if offering.reservation == name)
+        target, counted = offered.target, offered.capacity
+        if name:
+            wanted = Requirement.of(RESERVATION, "In", (name,))
+            counted = counted + {RESERVED_PREFIX + name: 1}
+        else:
+            # What is bought otherwise has no such label, whatever its pool asks for.
+            wanted = Requirement.of(RESERVATION, "DoesNotExist")
+        target = replace(
+            target,
+            requirements=target.requirements.intersect(Requirements([wanted])),
+            sold=tuple((o.zone, o.capacity_type) for o in offerings),
+        )
+        counted = counted.replaced(_cost(offered.pool, offerings))
+        yield replace(offered, target=target, offerings=offerings, capacity=counted)
 
 
 def _cards(

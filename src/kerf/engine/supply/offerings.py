@@ -12,7 +12,7 @@ from kerf.model.causes import (
     Quoted,
     TypeOverPriceCap,
 )
-from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, RESERVATION, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
@@ -37,10 +37,13 @@ class Offered:
 def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements, market: Market) -> Offered:
     """The offerings of a type that the pool may buy; `requirements` are the pool's and the type's together."""
     zones, capacity_types = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
+    reservations = requirements.get(RESERVATION)
     allowed = [
         o
         for o in kind.offerings
-        if (zones is None or zones.has(o.zone)) and (capacity_types is None or capacity_types.has(o.capacity_type))
+        if (zones is None or zones.has(o.zone))
+        and (capacity_types is None or capacity_types.has(o.capacity_type))
+        and _is_of(reservations, o)
     ]
     over_price_cap = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)] if pool.bounds.has_cap else []
     over_price_cap.sort(key=lambda o: (o.price_micro, o.zone))
@@ -51,8 +54,14 @@ def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements,
         refused, retry_at_s = _why_unavailable(kind, within, market)
         excess = pool.bounds.excess(kind, over_price_cap[0].price_micro) if over_price_cap and not within else None
         refused = TypeOverPriceCap(Name(kind.name), excess) if excess is not None else refused
-    available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone))
+    available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone, o.reservation))
     return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(over_price_cap))
+
+
+def _is_of(reservations: Requirement | None, offering: Offering) -> bool:
+    if reservations is None:
+        return True
+    return reservations.has(offering.reservation) if offering.reservation else reservations.allows_absence
 
 
 def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[str, ...]:
@@ -62,7 +71,8 @@ def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[s
 def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
     if not market.sold_out_keys:
         return False
-    return OfferingKey(kind.name, offering.zone, offering.capacity_type) in market.sold_out_keys
+    key = OfferingKey(kind.name, offering.zone, offering.capacity_type, offering.reservation)
+    return key in market.sold_out_keys
 
 
 def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[Cause | None, float]:

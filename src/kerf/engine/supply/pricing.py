@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from kerf.engine.supply.offered import Supply
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.market import Market
@@ -39,8 +39,10 @@ def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | Non
     planned = offering_of(node.claim.annotations) if node.claim is not None else None
     zone = labels.get(ZONE) or (planned.zone if planned is not None else "")
     capacity_type = labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else "")
+    reservation = labels.get(RESERVATION) or (planned.reservation if planned is not None else "")
     same = sorted(
-        (o for o in kind.offerings if o.capacity_type == capacity_type), key=lambda o: (o.price_micro, o.zone)
+        (o for o in kind.offerings if o.capacity_type == capacity_type),
+        key=lambda o: (o.reservation != reservation, o.price_micro, o.zone),
     )
     return next((o for o in same if o.zone == zone), same[0] if same else None)
 

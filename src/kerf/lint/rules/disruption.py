@@ -113,20 +113,18 @@ def accepted_and_not_done(subject: Subject, context: LintContext) -> Notes:
     """A field of a pool is accepted, and Kerf does nothing with it yet.
 
     `expireAfter`: no node goes because of its age. `consolidationPolicy: Balanced`: the pool is consolidated as with
-    `WhenEmptyOrUnderutilized`. `minValues`: a launch may name fewer types. The fields are read because Karpenter has
-    them; `kerf plan` and the condition `FieldsNotServed` of the pool say the same.
+    `WhenEmptyOrUnderutilized`. The fields are read because Karpenter has them; `kerf plan` and the condition
+    `FieldsNotServed` of the pool say the same.
     """
     del context
     pool = subject.value
     if not isinstance(pool, NodePool):
         return
     for field in unserved(pool):
-        yield Note(_path(subject, field), unserved_text(field), at_key=True)
+        yield Note(_PATHS[field], unserved_text(field), at_key=True)
 
 
-def _path(subject: Subject, field: Unserved) -> Path:
-    if field is Unserved.EXPIRE_AFTER:
-        return ("spec", "template", "spec", "expireAfter")
-    if field is Unserved.BALANCED:
-        return ("spec", "disruption", "consolidationPolicy")
-    return next((*path, "minValues") for path, raw in subject.requirements if (raw.get("minValues") or 0) > 1)
+_PATHS: dict[Unserved, Path] = {
+    Unserved.EXPIRE_AFTER: ("spec", "template", "spec", "expireAfter"),
+    Unserved.BALANCED: ("spec", "disruption", "consolidationPolicy"),
+}

@@ -41,6 +41,7 @@ CLUSTER_DUMP = Record(
                 "strategy": one_of("cost", "first-fit"),
                 "follow": one_of("auto", "reserve", "pin", "off"),
                 "preferencePolicy": one_of("Respect", "Ignore"),
+                "minValuesPolicy": one_of("Strict", "BestEffort"),
                 "pluginNamespaces": ListOf(FILLED),
             }
         ),
@@ -66,6 +67,7 @@ def cluster_dump_of(raw: Object) -> ClusterDump:
         strategy=settings.get("strategy") or "cost",
         follow=settings.get("follow") or "auto",
         preference_policy=settings.get("preferencePolicy") or "Respect",
+        min_values_policy=settings.get("minValuesPolicy") or "Strict",
         plugin_namespaces=tuple(settings.get("pluginNamespaces") or PLUGIN_NAMESPACES),
         catalogue=CatalogueSource(
             name=catalogue.get("name") or "",
@@ -120,6 +122,7 @@ def cluster_dump_object(dump: ClusterDump) -> Object:
             "strategy": dump.strategy,
             "follow": dump.follow,
             "preferencePolicy": dump.preference_policy,
+            "minValuesPolicy": dump.min_values_policy,
             "pluginNamespaces": list(dump.plugin_namespaces),
         },
         "catalogue": {name: value for name, value in catalogue.items() if value},

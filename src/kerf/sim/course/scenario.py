@@ -129,8 +129,12 @@ class _Inline:
 
 def _settings(raw: Json) -> Settings:
     """The settings of the controllers, of which a scenario may state a few."""
-    stated = {"preference_policy": raw.get("preferencePolicy"), "default_spread": raw.get("defaultSpread")}
-    return settings_of({name: text for name, text in stated.items() if text})
+    names = {
+        "preference_policy": "preferencePolicy",
+        "min_values_policy": "minValuesPolicy",
+        "default_spread": "defaultSpread",
+    }
+    return settings_of({field: raw[name] for field, name in names.items() if raw.get(name)})
 
 
 def read_scenario(path: str) -> Scenario:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.config import PREFERENCES
+from kerf.config import MIN_VALUES, PREFERENCES
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -243,7 +243,13 @@ SCENARIO = Record(
                 "duration": DURATION,
                 "seed": WHOLE,
                 "cloud": Record(_CLOUD),
-                "settings": Record({"preferencePolicy": one_of(*PREFERENCES), "defaultSpread": FILLED}),
+                "settings": Record(
+                    {
+                        "preferencePolicy": one_of(*PREFERENCES),
+                        "minValuesPolicy": one_of(*MIN_VALUES),
+                        "defaultSpread": FILLED,
+                    }
+                ),
                 "objects": ListOf(ANYTHING),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),

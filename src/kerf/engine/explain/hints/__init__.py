@@ -7,7 +7,7 @@ from kerf.engine.decision import Refusal
 from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.labels import agree, tolerate
 from kerf.engine.explain.hints.limits import raise_limit
-from kerf.engine.explain.hints.requirements import clashes, give_way
+from kerf.engine.explain.hints.requirements import clashes, give_way, lower_min_values
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.explain.hints.situation import Advice, Situation
 from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
@@ -149,6 +149,10 @@ def _on_offerings(pool: NodePool, misfit: Misfit, shape: Shape, situation: Situa
             misspelt = next(unknown, None)
             if misspelt is not None:
                 return spell_right(pool, misspelt)
+        case causes.MinValuesUnmet():
+            return lower_min_values(pool, misfit.cause)
+        case causes.ReservationUsedUp(reservation=name):
+            return Advice(f"enlarge reservation {name}, or let pod and NodePool {pool.name} use other capacity types")
         case causes.OfferingsSoldOut() | causes.BacksOff():
             return Advice(_wait(pool))
         case causes.NoOfferingLeft() if _is_some_gone(misfit, situation):

@@ -68,6 +68,16 @@ def give_way(
     return None
 
 
+def lower_min_values(pool: NodePool, cause: causes.MinValuesUnmet) -> Advice:
+    """The pool asking for as many values of the label as the types have that hold the pod."""
+    if not cause.found:
+        return Advice(f"allow other instance types in NodePool {pool.name}")
+    asked = replace(pool.requirements[cause.label], min_values=cause.found)
+    changed = with_requirement(pool, asked)
+    change = {"template": {"spec": {"requirements": requirements_of(changed)}}}
+    return changing_pool(f"lower minValues of {cause.label} in NodePool {pool.name} to {cause.found}", changed, change)
+
+
 def _anywhere(spec: PodSpec) -> PodSpec:
     return replace(spec, node_selector=Requirements(), affinity=(), tolerations=_ANY_TAINT)
 

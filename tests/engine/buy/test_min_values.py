@@ -1,0 +1,149 @@
+"""minValues of NodePools: how many types a claim names at least, and what that does to loads, limits and pools."""
+
+from typing import Any
+
+import pytest
+
+from kerf.engine.buy.options import BEST_EFFORT, COST, FIRST_FIT, Options
+from kerf.engine.explain.plan import plan
+from kerf.model.causes import MinValuesUnmet, Name
+from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
+from kerf.model.instancetypes import RESERVED, SPOT, InstanceType, Offering
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Plan
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
+from tests.engine.worlds import only_unplaced, planned, some
+
+FAMILY = "karpenter.k8s.aws/instance-family"
+TYPES = [
+    an_instance_type(
+        f"{family}.{cpu}", cpu=cpu, memory=f"{4 * cpu}Gi", price=f"{cpu * factor / 10}", labels={FAMILY: family}
+    )
+    for family, factor in (("a", 1), ("b", 2), ("c", 3))
+    for cpu in (2, 4, 8)
+]
+"""Three families of three sizes; the later family costs more."""
+
+
+def asking(key: str, least: int, name: str = "pool", **given: Any) -> NodePool:
+    """A pool that asks for so many values of a label."""
+    asked = Requirement.of(key, "Exists", min_values=least)
+    return a_pool(name, requirements=Requirements([asked]), **given)
+
+
+def relaxed(pods: list[Any], pools: list[NodePool], types: list[InstanceType]) -> Plan:
+    """A plan that may relax minValues."""
+    return plan(a_snapshot(pools=pools, pods=pods), a_market(*types), Options(min_values=BEST_EFFORT))
+
+
+def values(decided: Plan, key: str) -> list[int]:
+    """How many values of the label the types of each launch have."""
+    known = {kind.name: kind for kind in TYPES}
+    named = [(each.offering.instance_type, *each.alternatives) for each in decided.launches]
+    return [len({value for name in names for value in known[name].requirements[key].values}) for names in named]
+
+
+@pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
+@pytest.mark.parametrize("key, least", [(INSTANCE_TYPE, 5), (FAMILY, 3)])
+def test_a_claim_names_types_of_so_many_values(strategy: str, key: str, least: int) -> None:
+    """Types, or families, of which each holds the pod."""
+    decided = planned([a_pod(cpu=1)], [asking(key, least)], TYPES, strategy)
+
+    assert least <= values(decided, key)[0]
+
+
+@pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
+def test_a_load_gets_as_small_as_enough_types_hold(strategy: str) -> None:
+    """Seven types hold 2 cpu: no node has more, though one of 8 cpu would hold all."""
+    decided = planned(some(4, cpu=2), [asking(INSTANCE_TYPE, 7)], TYPES, strategy)
+
+    assert [1, 1, 1, 1] == [len(each.pods) for each in decided.launches]
+    assert all(7 <= number for number in values(decided, INSTANCE_TYPE))
+
+
+def test_a_load_is_no_smaller_than_it_must_be() -> None:
+    """Six types hold 4 cpu."""
+    decided = planned(some(4, cpu=2), [asking(INSTANCE_TYPE, 6)], TYPES)
+
+    assert [2, 2] == [len(each.pods) for each in decided.launches]
+
+
+@pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
+def test_a_pod_that_too_few_types_hold_waits(strategy: str) -> None:
+    """Three types hold 8 cpu, the pool asks for four."""
+    left = only_unplaced(planned([a_pod(cpu=8)], [asking(INSTANCE_TYPE, 4)], TYPES, strategy))
+
+    assert MinValuesUnmet(Name("pool"), Name(INSTANCE_TYPE), 4, 3) == left.misfits[0].cause
+    assert "minValues requirement is not met for label node.kubernetes.io/instance-type" in left.reason
+    assert left.hint.startswith("lower minValues of node.kubernetes.io/instance-type in NodePool pool to 3")
+    assert left.patch is not None
+
+
+def test_a_lower_pool_takes_what_strict_min_values_refuse() -> None:
+    """It asks for nothing."""
+    pools = [asking(INSTANCE_TYPE, 4, "heavy", weight=10), a_pool("light")]
+
+    launch = planned([a_pod(cpu=8)], pools, TYPES).launches[0]
+
+    assert ("light", False) == (launch.node_pool, launch.is_relaxed)
+
+
+def test_best_effort_relaxes_before_a_lower_pool_is_asked() -> None:
+    """The claim asks for as many as there are, and says so."""
+    pools = [asking(INSTANCE_TYPE, 4, "heavy", weight=10), a_pool("light")]
+
+    launch = relaxed([a_pod(cpu=8)], pools, TYPES).launches[0]
+
+    assert ("heavy", True, 3) == (launch.node_pool, launch.is_relaxed, launch.requirements[INSTANCE_TYPE].min_values)
+    assert "it names fewer types than minValues of the pool ask for" in launch.why
+
+
+def test_best_effort_relaxes_for_no_pod_that_has_a_place_otherwise() -> None:
+    """A small pod beside a large one."""
+    launches = relaxed([a_pod("s", cpu=1), a_pod("l", cpu=8)], [asking(INSTANCE_TYPE, 4)], TYPES).launches
+
+    assert {"default/s": False, "default/l": True} == {each.pods[0].pod: each.is_relaxed for each in launches}
+
+
+def test_what_a_claim_must_name_counts_against_limits() -> None:
+    """The cloud may take any: with 4 cpu left the types of 8 cpu are no choice, so seven are too many."""
+    pool = asking(INSTANCE_TYPE, 7, limits={"cpu": 4})
+
+    left = only_unplaced(planned([a_pod(cpu=1)], [pool], TYPES))
+
+    assert MinValuesUnmet(Name("pool"), Name(INSTANCE_TYPE), 7, 6) == left.misfits[0].cause
+
+
+def test_values_that_the_pool_does_not_allow_do_not_count() -> None:
+    """Types of two zones, of which the pool allows one."""
+    kinds = [an_instance_type("m5.xlarge", zones=("us-east-1a", "us-east-1b"))]
+    asked = Requirement.of(ZONE, "In", ("us-east-1a", "us-east-1c"), min_values=2)
+    pool = a_pool(requirements=Requirements([asked]))
+
+    assert (
+        MinValuesUnmet(Name("pool"), Name(ZONE), 2, 1)
+        == only_unplaced(planned([a_pod()], [pool], kinds)).misfits[0].cause
+    )
+
+
+def test_a_claim_asks_for_no_more_values_than_it_names() -> None:
+    """The API refuses one that does; the pod chose one of the two zones."""
+    kinds = [an_instance_type("m5.xlarge", zones=("us-east-1a", "us-east-1b"))]
+    asked = Requirement.of(ZONE, "In", ("us-east-1a", "us-east-1b"), min_values=2)
+
+    launch = planned(
+        [a_pod(selector={ZONE: "us-east-1a"})], [a_pool(requirements=Requirements([asked]))], kinds
+    ).launches[0]
+
+    assert (frozenset({"us-east-1a"}), 1) == (launch.requirements[ZONE].values, launch.requirements[ZONE].min_values)
+
+
+def test_a_reservation_needs_no_choice() -> None:
+    """Its instance is there, whatever the cloud has in stock."""
+    sold = Offering("us-east-1a", RESERVED, 0, reservation="r", most=1), Offering("us-east-1a", SPOT, 1)
+    kind = an_instance_type("m5.xlarge", capacity_types=(RESERVED, SPOT), offerings=sold)
+
+    launch = planned([a_pod()], [asking(INSTANCE_TYPE, 2, capacity_types=(RESERVED, SPOT))], [kind]).launches[0]
+
+    assert "r" == launch.offering.reservation
+    assert launch.requirements[INSTANCE_TYPE].min_values is None
