@@ -6,6 +6,7 @@ made. Karpenter follows the constraints of the scheduler's configuration where i
 even the built-in ones: these would open a node for every three replicas of a Deployment.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kerf.model.constraints import Requirements
@@ -39,7 +40,7 @@ def with_default_spread(snapshot: ClusterSnapshot, defaults: DefaultSpread) -> C
 def _spread(
     pod: Pod,
     defaults: DefaultSpread,
-    services: "list[Service] | tuple[()]",
+    services: Sequence[Service],
     known: dict[tuple[int, _Selected], PodSpec],
 ) -> Pod:
     """The pod, whose spec is that of its equals again."""
@@ -56,7 +57,7 @@ def _spread(
     return replace(pod, spec=known[key])
 
 
-def _selected(pod: Pod, services: "list[Service] | tuple[()]") -> _Selected:
+def _selected(pod: Pod, services: Sequence[Service]) -> _Selected:
     """The labels by which the pods that are to be spread with it are found; empty where it is to be with none."""
     if pod.owner is not None and pod.owner.kind in _SPREAD_OWNERS:
         return frozenset((key, value) for key, value in pod.labels.items() if key not in _OF_ONE_POD)
