@@ -5,7 +5,6 @@ lists in pages, on loopback and without TLS; the real one is slower, which is no
 """
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -138,20 +137,25 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
 
 
+_IN_A_SMALL_PROCESS = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(done.returncode)
+"""
+"""The peak of a process has in it what the one that started it held then: a benchmark holds clusters."""
+
+
 def measured(arguments: list[str]) -> tuple[float, float]:
     """(wall seconds, peak MiB) of one run of `kerf`, which must end with 0 or 3 and have read all."""
+    command = [sys.executable, "-I", "-c", _IN_A_SMALL_PROCESS, _KERF, *arguments]
     start = time.perf_counter()
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen([_KERF, *arguments], stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=_limit)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        errors.seek(0)
-        said = errors.read()[-2_000:].decode(errors="replace")
-        # A cluster that was not read costs other than one that was.
-        if process.returncode not in (0, 3) or "left out" in said:
-            raise SystemExit(f"kerf {' '.join(arguments)} exited with {process.returncode}: {said}")
-    return seconds, used.ru_maxrss / 1024
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_limit)
+    seconds = time.perf_counter() - start
+    # A cluster that was not read costs other than one that was.
+    if done.returncode not in (0, 3) or "left out" in done.stderr:
+        raise SystemExit(f"kerf {' '.join(arguments)} exited with {done.returncode}: {done.stderr[-2_000:]}")
+    return seconds, int(done.stdout) / 1024
 
 
 def commands(pods: int = 1_000) -> Iterator[tuple[str, float]]:
