@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from kerf.engine.decision import Decision, Evidence, Refusal
 from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, hint_of
-from kerf.engine.explain.hints.again import Question
+from kerf.engine.explain.hints.again import Again, Question
 from kerf.engine.explain.hints.corrections import decided_again
-from kerf.engine.explain.hints.related import RELATED, beside_others
-from kerf.engine.explain.hints.search import joined, smallest
+from kerf.engine.explain.hints.related import RELATED, beside_others, partly
+from kerf.engine.explain.hints.search import NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.misses import lacks_cards, nearest_in
@@ -48,9 +48,14 @@ class Telling:
     """
 
     def __init__(
-        self, tries: Tries | None = None, cron_jobs: Container[str] = (), decision: Decision | None = None
+        self,
+        tries: Tries | None = None,
+        cron_jobs: Container[str] = (),
+        decision: Decision | None = None,
+        depth: int = 0,
     ) -> None:
         self._tries, self._cron_jobs, self._decision = tries or Tries(), cron_jobs, decision
+        self._depth = depth
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
@@ -151,7 +156,7 @@ class Telling:
         key = first.namespace, top_owner(first, self._cron_jobs) or first.key
         if key not in self._related:
             question = self._question(self._alike(refusal))
-            self._related[key] = Advice() if question is None else beside_others(refusal.cause, question)
+            self._related[key] = Advice() if question is None else beside_others(refusal.cause, question)[0]
         return self._related[key]
 
     def _alike(self, refusal: Refusal) -> tuple[Pod, ...]:
@@ -181,8 +186,38 @@ class Telling:
             return advice
         found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
         if found is not None and found.served == len(refusal.pods):
-            return advice
-        return beside_others(refusal.cause, question)
+            return replace(advice, hint=advice.hint.partition("; that places ")[0] + found.pace)
+        other, served = beside_others(refusal.cause, question)
+        if served < len(refusal.pods) and found is not None:
+            both, together = self._both(advice, found, question)
+            if together > served:
+                return both
+        return other if served else Advice(self._in_vain(advice, found, question))
+
+    def _in_vain(self, advice: Advice, found: Again | None, question: Question) -> str:
+        """That the change does not help, and what is in the way then."""
+        hint = advice.hint.partition("; that places ")[0]
+        refused = () if found is None else found.made.refusals
+        left = next(filter(None, (_of(each, question.pods) for each in refused)), None)
+        if left is None or hint.endswith(NOTHING):
+            return hint.removesuffix(NOTHING) + NOTHING
+        return f"{hint}, which alone does not help: then {self.reason(left).text}"
+
+    def _both(self, advice: Advice, found: Again, question: Question) -> tuple[Advice, int]:
+        """The change with another one for what then stands in the way, and how many of the pods both place."""
+        left = next(filter(None, (_of(each, question.pods) for each in found.made.refusals)), None)
+        if left is None or self._depth > 1:
+            return advice, 0
+        beside = Telling(self._tries, self._cron_jobs, found.made, self._depth + 1)._advised(left)
+        if beside.patch is None or not _is_one_pool(beside):
+            return advice, 0
+        last = replace(question, decision=found.made).with_both(beside.pool, beside.spec)
+        if last is None or last.served <= found.served:
+            return advice, 0
+        first = replace(advice, hint=advice.hint.partition("; that places ")[0])
+        both = joined(first, replace(beside, hint=beside.hint.partition("; that places ")[0]))
+        is_all = last.served == len(question.pods)
+        return replace(both, hint=both.hint + last.pace) if is_all else partly(both, last, question), last.served
 
     def _corrected(self, refusal: Refusal, fixed: Advice) -> Advice:
         """The change that the cause names, with what is needed beside it; without a patch where nothing helps."""
@@ -251,6 +286,13 @@ def _is_one_pool(advice: Advice) -> bool:
     """Whether it changes no more than one pool: it holds the last alone."""
     patches = (advice.patch, *advice.more)
     return sum(patch is not None and patch.kind == "NodePool" for patch in patches) <= 1
+
+
+def _of(refusal: Refusal, pods: Sequence[Pod]) -> Refusal | None:
+    """The refusal with those of the pods alone that it is of; None where it is of none."""
+    keys, inner = {pod.key for pod in pods}, refusal.innermost
+    mine = tuple(pod for pod in inner.pods if pod.key in keys)
+    return replace(inner, pods=mine) if mine and not isinstance(inner.cause, causes.Paced) else None
 
 
 def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:

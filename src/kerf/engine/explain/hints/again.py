@@ -5,7 +5,7 @@ Where those are, no look at one type or one node shows whether a change helps: o
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from kerf.engine.buy.limits import usage
 from kerf.engine.decide import decide
@@ -99,7 +99,7 @@ class Question:
         question = self if pool is None else replace(self, decision=self._with(pool))
         if spec is None:
             return question._decided(question.decision.world)
-        return question.with_spec(lambda held: replace(spec, claims=held.claims, mounts=held.mounts))
+        return question.with_spec(partial(_as_manifest, spec))
 
     def _with(self, pool: NodePool) -> Decision:
         return replace(self.decision, world=self.decision.world.with_pools((pool,)))
@@ -110,6 +110,17 @@ class Question:
         made = decide(world, replace(self.decision.options, with_bound=False))
         left = {pod.key for refusal in made.refusals for pod in refusal.pods if not _is_paced(refusal.innermost.cause)}
         return Again(made, len(self._keys - left), _pace(made, self._keys))
+
+
+def _as_manifest(spec: PodSpec, held: PodSpec) -> PodSpec:
+    """The spec without what a decision looks up itself: what volumes ask, and the overhead of a RuntimeClass."""
+    return replace(
+        spec,
+        claims=held.claims,
+        claim_templates=held.claim_templates,
+        mounts=held.mounts,
+        overhead=held.overhead,
+    )
 
 
 def _is_paced(cause: object) -> bool:

@@ -97,7 +97,7 @@ def _advice(hint: str, spec: PodSpec, question: Question) -> Advice:
     if is_written_by_server:
         # The selector of a live pod has the hash of its template, which a patch of the template would fix for ever.
         return Advice(text)
-    return Advice(text, pod_patch(question.pods[0], change, question.snapshot.cron_job_keys), change)
+    return Advice(text, pod_patch(question.pods[0], change, question.snapshot.cron_job_keys), change, spec=spec)
 
 
 def _term_entry(term: PodAffinityTerm) -> dict[str, object]:
@@ -128,7 +128,7 @@ def keepers(cause: TooNear | Unwelcome, question: Question) -> str:
 
 
 def _named(pod: Pod) -> str:
-    return f"{pod.key} on node {pod.node_name}" if pod.node_name else f"{pod.key}, which comes before"
+    return f"{pod.key} (node {pod.node_name})" if pod.node_name else f"{pod.key} (before it in the queue)"
 
 
 def _keeps_off(cause: TooNear | Unwelcome, pod: Pod, question: Question) -> bool:

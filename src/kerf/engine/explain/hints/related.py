@@ -27,17 +27,25 @@ RELATED = (NoRoomBeside, NotNear, NoTopologyLabel, OutOfTurn, SkewExceeded, TooF
 _NOUNS = {HOSTNAME: "node", ZONE: "zone", CAPACITY_TYPE: "capacity type"}
 
 
-def beside_others(cause: Cause, question: Question) -> Advice:
-    """The change that places all of the pods, else the one that places most; words where none places any."""
+def beside_others(cause: Cause, question: Question) -> tuple[Advice, int]:
+    """The change that places all of the pods, else the one that places most; words where none places any.
+
+    Also how many it places.
+    """
     best: Idea | None = None
     for advice, found in _ideas(cause, question):
         if found.served == len(question.pods):
-            return replace(advice, hint=advice.hint + found.pace)
+            return replace(advice, hint=advice.hint + found.pace), found.served
         if best is None or found.served > best[1].served:
             best = advice, found
     if best is None:
-        return Advice(_what_is_missing(cause, question))
+        return Advice(_what_is_missing(cause, question)), 0
     advice, found = best
+    return partly(advice, found, question), found.served
+
+
+def partly(advice: Advice, found: Again, question: Question) -> Advice:
+    """The same with how many of the pods it places."""
     places = f"that places {found.served} of these {most(question.pods)}{found.pace}"
     return replace(advice, hint=f"{advice.hint}; {places}")
 
@@ -69,7 +77,7 @@ def _tolerating(question: Question) -> Iterator[Idea]:
         found = _respecified(spec.tolerations, question)
         if found is not None and found.served:
             patch = pod_patch(question.pods[0], {"spec": change}, question.snapshot.cron_job_keys)
-            yield Advice(hint, patch, {"spec": change}), found
+            yield Advice(hint, patch, {"spec": change}, spec=spec), found
 
 
 def _respecified(tolerations: object, question: Question) -> Again | None:
@@ -82,7 +90,7 @@ def _what_is_missing(cause: Cause, question: Question) -> str:
         case TooNear() | Unwelcome():
             noun = _NOUNS.get(cause.key, f"value of {cause.key}")
             whose = keepers(cause, question)
-            kept = f"{whose} keeps it off; " if whose else ""
+            kept = f"it must be away from {whose}: " if whose else ""
             return f"{kept}a further {noun} is what is missing, and Kerf found no change that brings one"
         case NotNear() if unmet_terms(question):
             return "no pod matches, neither one that runs nor one that waits: it comes when there is one"

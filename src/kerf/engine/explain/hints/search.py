@@ -27,7 +27,7 @@ from kerf.model.quantities import Resources
 _BREADTHS = (4, 2, 2)
 """How many changes are tried first, beside each of these that does not do, and beside both."""
 _BY_NAME = {"containers": "name", "initContainers": "name", "topologySpreadConstraints": "topologyKey"}
-_NOTHING = ", which alone does not help; Kerf found no change that does"
+NOTHING = ", which alone does not help; Kerf found no change that does"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
                 best = max(best, found, key=lambda each: each.served)
                 following.append(found)
         level = following[:breadth]
-    return _said(best, shape) if best.served else Advice(first.hint + _NOTHING)
+    return _said(best, shape) if best.served else Advice(first.hint + NOTHING)
 
 
 def _said(best: _Tried, shape: Shape) -> Advice:
