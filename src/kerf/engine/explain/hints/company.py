@@ -70,12 +70,11 @@ def _near_misses(
         keys = sorted({label for pod in known for label, value in pod.labels.items() if value in asked.values})
         for close in difflib.get_close_matches(key, keys, 1, _CLOSE):
             yield f'write the label {close} instead of "{key}"', _with_label(term, key, close, asked.values)
-    if term.namespace_selector is None:
-        reach = Reach.of(term, owner.namespace, owner.labels, is_of_new=True)
-        others = {pod.namespace for pod in known if reach.selector.unsatisfied_by(pod.labels) is None}
-        for namespace in sorted(others - reach.namespaces):
-            names = tuple(sorted((*reach.namespaces, namespace)))
-            yield f"name namespace {namespace}, where such pods are,", replace(term, namespaces=names)
+    reach = Reach.of(term, owner.namespace, owner.labels, is_of_new=True)
+    others = {pod.namespace for pod in known if reach.selector.unsatisfied_by(pod.labels) is None}
+    for namespace in sorted(others - reach.namespaces):
+        names = tuple(sorted((*reach.namespaces, namespace)))
+        yield f"name namespace {namespace}, where such pods are,", replace(term, namespaces=names)
 
 
 def _with_label(term: PodAffinityTerm, key: str, to: str, values: frozenset[str]) -> PodAffinityTerm:
