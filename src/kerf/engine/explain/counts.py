@@ -100,6 +100,11 @@ class NodeReasons:
             counted.update(reasons)
         return NodeCounts(len(nodes), tuple(sorted(counted.items())))
 
+    def nearest(self, pod: Pod) -> Misfit | None:
+        """Of the nodes that there are the nearest miss; None where there is none, or each takes the pod."""
+        found = self._volumes.followed(pod)
+        return self._trial.nearest(Shape((found,))) if isinstance(found, Pod) else None
+
     def _on(self, index: int, shape: Shape) -> Iterator[str]:
         """What one node has against the pod; nothing where it takes it."""
         misfit, spot = self._trial.fit(index, shape), self._trial.spots[index]
