@@ -100,7 +100,7 @@ def test_nodes_whose_taints_keep_the_pods_off_need_not_count() -> None:
 
 
 def test_a_label_that_differs_by_typing_is_corrected() -> None:
-    """Affinity to app=databse finds nobody; there is app=database."""
+    """Affinity to app=databse finds no pod; there is app=database."""
     seeker = webs(1, pod_affinity=near(ZONE, "databse"))
     node = a_node("node", labels={ZONE: A})
     found = refused(*seeker, running("database", "node"), pool=a_pool_in(A), nodes=(node,))
@@ -109,7 +109,7 @@ def test_a_label_that_differs_by_typing_is_corrected() -> None:
     assert found.patch is not None
 
 
-def test_affinity_to_nobody_says_so() -> None:
+def test_affinity_that_no_pod_meets_says_so() -> None:
     """Without any pod that is like it no change helps."""
     found = refused(*webs(1, pod_affinity=near(ZONE, "cache")), pool=a_pool_in(A), nodes=(a_node("node"),))
 

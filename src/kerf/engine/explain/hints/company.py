@@ -25,10 +25,10 @@ def corrected_selectors(question: Question) -> Iterator[Idea]:
     for number, term in enumerate(question.spec.pod_affinity.required):
         if term.selector.is_never or any(_means(term, first, pod, question) for pod in pods):
             continue
-        for hint, mended in list(_near_misses(term, first, pods, question))[:_MOST_TRIED]:
-            found = question.with_spec(lambda spec, at=number, to=mended: _with_term(spec, at, to))  # type: ignore[misc]
+        for hint, written in list(_near_misses(term, first, pods, question))[:_MOST_TRIED]:
+            found = question.with_spec(lambda spec, at=number, to=written: _with_term(spec, at, to))  # type: ignore[misc]
             if found is not None and found.served:
-                spec = _with_term(question.spec, number, mended)
+                spec = _with_term(question.spec, number, written)
                 yield _advice(hint, spec, question), found
 
 

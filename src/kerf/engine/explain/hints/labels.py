@@ -7,6 +7,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.model.constraints import (
     HOSTNAME,
     NO_EXECUTE,
+    NODE_NAME,
     WELL_KNOWN,
     Requirement,
     Requirements,
@@ -53,6 +54,8 @@ def _toleration_entry(held: Toleration) -> dict[str, object]:
 def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
     """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
     held = pool.template_requirements().get(key)
+    if key == NODE_NAME:
+        return Advice("a new node has a name of its own: it can only be on a node that is there")
     if held is None:
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
         if asked is not None and key in WELL_KNOWN and key != HOSTNAME:
