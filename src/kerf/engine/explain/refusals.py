@@ -177,12 +177,19 @@ class Telling:
         return tuple(found) or refusal.pods
 
     def _proven(self, advice: Advice, refusal: Refusal) -> Advice:
-        """The same where deciding again with it serves pods that go by others, which a purchase alone cannot show."""
+        """The same where deciding again with it serves the pods, if a purchase alone cannot show that.
+
+        It cannot of pods that go by others, nor where the change is also one of pods that have a place.
+        """
         evidence = refusal.evidence
         if evidence is None or not advice.can_be_tried or advice.patch is None:
             return advice
         question = self._question(refusal.pods)
-        if question is None or not evidence.trial.ledger.concerns(Shape(refusal.pods)):
+        if question is None:
+            return advice
+        # A patch of their template changes placed pods, too, and may take them from nodes that are there.
+        moves_others = advice.spec is not None and question.has_placed
+        if not moves_others and not evidence.trial.ledger.concerns(Shape(refusal.pods)):
             return advice
         found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
         if found is not None and found.served == len(refusal.pods):

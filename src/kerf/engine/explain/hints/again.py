@@ -80,6 +80,12 @@ class Question:
             if pod.owner is not None and (pod.namespace, top_owner(pod, jobs)) == mine
         )
 
+    @property
+    def has_placed(self) -> bool:
+        """Whether pods of the workload get a place on nodes that are there. Linear in placements."""
+        mine = {pod.key for pod in self._waiting}
+        return any(placement.pod.pod in mine for placement in self.decision.placements)
+
     def with_pool(self, pool: NodePool) -> Again | None:
         """The decision with the pool in the place of the one of its name; None where none may be made."""
         return self._decided(self.decision.world.with_pools((pool,)))
