@@ -1,6 +1,7 @@
 """Patches as an operator applies them: by the kubectl of the control plane's programs where it is built.
 
-Without it the rules below are applied here: RFC 7386, save that containers are merged by name.
+Without it the rules below are applied here: RFC 7386, save that containers are merged by name and spread constraints by
+their topology key.
 """
 
 import json
@@ -28,7 +29,7 @@ def kubectl() -> Path | None:
 
 
 def merged(target: Any, change: Any) -> Any:
-    """RFC 7386, save that containers are merged by name, as kubectl's strategic patch does."""
+    """RFC 7386, save that such lists are merged by key, as kubectl's strategic patch does."""
     if not isinstance(change, dict):
         return deepcopy(change)
     result = dict(target) if isinstance(target, dict) else {}
@@ -39,6 +40,10 @@ def merged(target: Any, change: Any) -> Any:
             wanted = {entry["name"]: entry for entry in value}
             assert set(wanted) <= {held["name"] for held in result[key]}
             result[key] = [merged(held, wanted.get(held["name"], {})) for held in result[key]]
+        elif key == "topologySpreadConstraints":
+            wanted = {entry["topologyKey"]: entry for entry in value}
+            assert set(wanted) <= {held["topologyKey"] for held in result[key]}
+            result[key] = [merged(held, wanted.get(held["topologyKey"], {})) for held in result[key]]
         else:
             result[key] = merged(result.get(key), value)
     return result

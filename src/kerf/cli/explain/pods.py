@@ -12,10 +12,11 @@ from kerf.cli.render import counted, patch_command, table
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.causes import misfit_text, missing_text
+from kerf.engine.explain.counts import NodeCounts, NodeReasons
 from kerf.engine.explain.volumes import claim_lines
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
-from kerf.model.plan import Launch, NodePlacement, Plan, Unplaced
+from kerf.model.plan import Launch, NodePlacement, Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 
 RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, DAEMON = (
@@ -56,6 +57,23 @@ class PodAnswers:
     def unplaced(self) -> dict[str, Unplaced]:
         """Why a pod has no place."""
         return {unplaced.pod: unplaced for unplaced in self.plan.unplaced}
+
+    @cached_property
+    def _node_reasons(self) -> NodeReasons:
+        return NodeReasons(self.decision)
+
+    def refused(self, pod: Pod) -> Unplaced:
+        """Why a pod has no place; where other pods keep it from one, with the node that comes nearest."""
+        unplaced = self.unplaced[pod.key]
+        if unplaced.misfits or unplaced.stage not in (Stage.TOPOLOGY, Stage.AFFINITY):
+            return unplaced
+        nearest = self._node_reasons.nearest(pod)
+        return unplaced if nearest is None else replace(unplaced, misfits=(nearest,))
+
+    def counts(self, pod: Pod) -> NodeCounts | None:
+        """Why the nodes that there are refuse a pod, by reason; None where that is not what keeps it waiting."""
+        judged = self.unplaced[pod.key].stage not in (Stage.INVALID, Stage.HELD, Stage.SCHEDULER, Stage.WINDOWS)
+        return self._node_reasons.of(pod) if judged else None
 
     def verdict(self, pod: Pod) -> str:
         """One of the words above."""
@@ -115,8 +133,11 @@ def _verdict(pod: Pod, answers: PodAnswers) -> Explanation:
                 lines.append(f"  the node gets another configuration of GPU sharing first: {relabel.why}")
         return Explanation(data, tuple(lines))
     if verdict == NO_PLACE:
-        unplaced = answers.unplaced[pod.key]
-        return Explanation({**data, "unplaced": unplaced_object(unplaced)}, tuple(no_place(title, unplaced)), True)
+        unplaced, counts = answers.refused(pod), answers.counts(pod)
+        data["unplaced"] = unplaced_object(unplaced)
+        if counts is not None:
+            data["nodes"] = {"count": counts.nodes, "reasons": dict(counts.reasons), "ofPod": counts.of_pod}
+        return Explanation(data, tuple(no_place(title, unplaced, counts)), True)
     if verdict == RUNNING:
         return _running(pod, data, answers)
     texts = {
@@ -141,10 +162,12 @@ def _slices(slices: Sequence[Slice]) -> Iterator[str]:
         yield f"  GPU {part.device}: {part.memory_mib} MiB and {part.cores} cores for container {part.container}"
 
 
-def no_place(title: str, unplaced: Unplaced) -> Iterator[str]:
-    """Everything that is known of a pod without a place."""
+def no_place(title: str, unplaced: Unplaced, counts: NodeCounts | None = None) -> Iterator[str]:
+    """Everything that is known of a pod without a place; `counts` are the reasons of the nodes that there are."""
     yield f"{title} has no place, stage {unplaced.stage.value}"
     yield f"  {unplaced.reason}"
+    if counts is not None:
+        yield f"  {counts}"
     if unplaced.misfits:
         yield ""
         rows = [(str(m.target), m.stage.value, missing_text(m) or "-", misfit_text(m)) for m in unplaced.misfits]

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from kerf.engine.decision import Decision, Evidence, Refusal
 from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, hint_of
+from kerf.engine.explain.hints.again import Again, Question
 from kerf.engine.explain.hints.corrections import decided_again
-from kerf.engine.explain.hints.search import joined, smallest
+from kerf.engine.explain.hints.related import RELATED, beside_others, partly
+from kerf.engine.explain.hints.search import NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.misses import lacks_cards, nearest_in
@@ -20,6 +22,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.causes import Cause, TargetKind, TargetName
 from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupKind, GroupShort
+from kerf.model.owners import top_owner
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.pods import Owner, Pod
 
@@ -45,13 +48,19 @@ class Telling:
     """
 
     def __init__(
-        self, tries: Tries | None = None, cron_jobs: Container[str] = (), decision: Decision | None = None
+        self,
+        tries: Tries | None = None,
+        cron_jobs: Container[str] = (),
+        decision: Decision | None = None,
+        depth: int = 0,
     ) -> None:
         self._tries, self._cron_jobs, self._decision = tries or Tries(), cron_jobs, decision
+        self._depth = depth
         self._reasons: dict[int, Reason] = {}
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
         self._of_everyone: dict[str, Advice] = {}
+        self._related: dict[object, Advice] = {}
 
     def everyone(self, refusals: Sequence[Refusal]) -> list[Unplaced]:
         """What would help if no group were left out; for a limit that helps the groups that were, too."""
@@ -118,6 +127,8 @@ class Telling:
 
     def _advised(self, refusal: Refusal) -> Advice:
         """What would help; of a group what would help its first pod."""
+        if isinstance(refusal.cause, RELATED):
+            return self._beside_others(refusal)
         fixed = hint_of(refusal)
         if fixed is not None and fixed.change:
             return self._corrected(refusal, fixed)
@@ -131,7 +142,89 @@ class Telling:
             return Advice()
         if isinstance(worst.cause, causes.LimitReached) and worst.cause.pool in self._of_everyone:
             return self._of_everyone[worst.cause.pool]
-        return smallest(Shape(refusal.pods), worst, situation)
+        return self._proven(smallest(Shape(refusal.pods), worst, situation), refusal)
+
+    def _question(self, pods: tuple[Pod, ...]) -> Question | None:
+        """What to ask for these pods and all of their workload that the same kind of cause refuses."""
+        if self._decision is None or pods[0].kept_for is not None:
+            return None
+        return Question(pods, self._decision, self._tries)
+
+    def _beside_others(self, refusal: Refusal) -> Advice:
+        """For pods that others keep from their place; once for a workload, as one change is for all of its pods."""
+        first = refusal.pods[0]
+        key = first.namespace, top_owner(first, self._cron_jobs) or first.key
+        if key not in self._related:
+            question = self._question(self._alike(refusal))
+            self._related[key] = Advice() if question is None else beside_others(refusal.cause, question)[0]
+        return self._related[key]
+
+    def _alike(self, refusal: Refusal) -> tuple[Pod, ...]:
+        """All pods of its workload that others keep from their place."""
+        refusals = self._decision.refusals if self._decision is not None else ()
+        first = refusal.pods[0]
+        owner = top_owner(first, self._cron_jobs)
+        if owner is None:
+            return refusal.pods
+        mine = first.namespace, owner
+        found = [
+            pod
+            for each in refusals
+            if isinstance(each.innermost.cause, RELATED)
+            for pod in each.innermost.pods
+            if (pod.namespace, top_owner(pod, self._cron_jobs)) == mine
+        ]
+        return tuple(found) or refusal.pods
+
+    def _proven(self, advice: Advice, refusal: Refusal) -> Advice:
+        """The same where deciding again with it serves the pods, if a purchase alone cannot show that.
+
+        It cannot of pods that go by others, nor where the change is also one of pods that have a place.
+        """
+        evidence = refusal.evidence
+        if evidence is None or not advice.can_be_tried or advice.patch is None:
+            return advice
+        question = self._question(refusal.pods)
+        if question is None:
+            return advice
+        # A patch of their template changes placed pods, too, and may take them from nodes that are there.
+        moves_others = advice.spec is not None and question.has_placed
+        if not moves_others and not evidence.trial.ledger.concerns(Shape(refusal.pods)):
+            return advice
+        found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
+        if found is not None and found.served == len(refusal.pods):
+            return replace(advice, hint=advice.hint.partition("; that places ")[0] + found.pace)
+        other, served = beside_others(refusal.cause, question)
+        if served < len(refusal.pods) and found is not None:
+            both, together = self._both(advice, found, question)
+            if together > served:
+                return both
+        return other if served else Advice(self._in_vain(advice, found, question))
+
+    def _in_vain(self, advice: Advice, found: Again | None, question: Question) -> str:
+        """That the change does not help, and what is in the way then."""
+        hint = advice.hint.partition("; that places ")[0]
+        refused = () if found is None else found.made.refusals
+        left = next(filter(None, (_of(each, question.pods) for each in refused)), None)
+        if left is None or hint.endswith(NOTHING):
+            return hint.removesuffix(NOTHING) + NOTHING
+        return f"{hint}, which alone does not help: then {self.reason(left).text}"
+
+    def _both(self, advice: Advice, found: Again, question: Question) -> tuple[Advice, int]:
+        """The change with another one for what then stands in the way, and how many of the pods both place."""
+        left = next(filter(None, (_of(each, question.pods) for each in found.made.refusals)), None)
+        if left is None or self._depth > 1:
+            return advice, 0
+        beside = Telling(self._tries, self._cron_jobs, found.made, self._depth + 1)._advised(left)
+        if beside.patch is None or not _is_one_pool(beside):
+            return advice, 0
+        last = replace(question, decision=found.made).with_both(beside.pool, beside.spec)
+        if last is None or last.served <= found.served:
+            return advice, 0
+        first = replace(advice, hint=advice.hint.partition("; that places ")[0])
+        both = joined(first, replace(beside, hint=beside.hint.partition("; that places ")[0]))
+        is_all = last.served == len(question.pods)
+        return replace(both, hint=both.hint + last.pace) if is_all else partly(both, last, question), last.served
 
     def _corrected(self, refusal: Refusal, fixed: Advice) -> Advice:
         """The change that the cause names, with what is needed beside it; without a patch where nothing helps."""
@@ -194,6 +287,19 @@ def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     # A pool without any GPU takes such a pod further than a taint does, and is no place for it.
     stage = worst.stage if apt and len(apt) < len(by_pool) else nearest(misfits).stage
     return Reason(stage, misfit_sentence(worst), misfits, worst)
+
+
+def _is_one_pool(advice: Advice) -> bool:
+    """Whether it changes no more than one pool: it holds the last alone."""
+    patches = (advice.patch, *advice.more)
+    return sum(patch is not None and patch.kind == "NodePool" for patch in patches) <= 1
+
+
+def _of(refusal: Refusal, pods: Sequence[Pod]) -> Refusal | None:
+    """The refusal with those of the pods alone that it is of; None where it is of none."""
+    keys, inner = {pod.key for pod in pods}, refusal.innermost
+    mine = tuple(pod for pod in inner.pods if pod.key in keys)
+    return replace(inner, pods=mine) if mine and not isinstance(inner.cause, causes.Paced) else None
 
 
 def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:

@@ -7,6 +7,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.model.constraints import (
     HOSTNAME,
     NO_EXECUTE,
+    NODE_NAME,
     WELL_KNOWN,
     Requirement,
     Requirements,
@@ -15,6 +16,7 @@ from kerf.model.constraints import (
     untolerated,
 )
 from kerf.model.nodepool import NodePool
+from kerf.model.pods import PodSpec
 
 _OF_ADMISSION = tuple(
     (f"node.kubernetes.io/{taint}", "Exists", NO_EXECUTE, 300) for taint in ("not-ready", "unreachable")
@@ -23,12 +25,18 @@ _OF_ADMISSION = tuple(
 
 def tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
     """The tolerations that the pod lacks, with those that it has."""
-    missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), shape.spec.tolerations) is not None]
+    hint, spec, change = with_tolerations(pool, shape.spec)
+    return changing_pod(hint, shape, spec, change, situation)
+
+
+def with_tolerations(pool: NodePool, spec: PodSpec) -> tuple[str, PodSpec, dict[str, object]]:
+    """The hint, the spec with what it lacks for the pool's taints, and the merge patch of the spec."""
+    missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), spec.tolerations) is not None]
     added = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
     hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
-    spec = replace(shape.spec, tolerations=(*shape.spec.tolerations, *added))
-    entries = [_toleration_entry(each) for each in spec.tolerations if not _is_of_admission(each)]
-    return changing_pod(hint, shape, spec, {"tolerations": entries}, situation)
+    changed = replace(spec, tolerations=(*spec.tolerations, *added))
+    entries = [_toleration_entry(each) for each in changed.tolerations if not _is_of_admission(each)]
+    return hint, changed, {"tolerations": entries}
 
 
 def _is_of_admission(held: Toleration) -> bool:
@@ -46,6 +54,8 @@ def _toleration_entry(held: Toleration) -> dict[str, object]:
 def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
     """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
     held = pool.template_requirements().get(key)
+    if key == NODE_NAME:
+        return Advice("a new node has a name of its own: it can only be on a node that is there")
     if held is None:
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
         if asked is not None and key in WELL_KNOWN and key != HOSTNAME:

@@ -26,8 +26,8 @@ from kerf.model.quantities import Resources
 
 _BREADTHS = (4, 2, 2)
 """How many changes are tried first, beside each of these that does not do, and beside both."""
-_BY_NAME = ("containers", "initContainers")
-_NOTHING = ", which alone does not help; Kerf found no change that does"
+_BY_NAME = {"containers": "name", "initContainers": "name", "topologySpreadConstraints": "topologyKey"}
+NOTHING = ", which alone does not help; Kerf found no change that does"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
                 best = max(best, found, key=lambda each: each.served)
                 following.append(found)
         level = following[:breadth]
-    return _said(best, shape) if best.served else Advice(first.hint + _NOTHING)
+    return _said(best, shape) if best.served else Advice(first.hint + NOTHING)
 
 
 def _said(best: _Tried, shape: Shape) -> Advice:
@@ -193,22 +193,22 @@ def joined(one: Advice, other: Advice) -> Advice:
 
 
 def merged(one: Change, other: Change) -> Change:
-    """Both merge patches as one, containers by their names; where both set a value, that of the other."""
+    """Both merge patches as one, containers and the like by their names; where both set a value, that of the other."""
     result = dict(one)
     for key, value in other.items():
         held = result.get(key)
         if isinstance(held, Mapping) and isinstance(value, Mapping):
             result[key] = merged(held, value)
         elif key in _BY_NAME and isinstance(held, list) and isinstance(value, list):
-            result[key] = _by_name(held, value)
+            result[key] = _by_name(held, value, _BY_NAME[key])
         else:
             result[key] = value
     return result
 
 
-def _by_name(one: Sequence[Change], other: Sequence[Change]) -> list[Change]:
-    """Containers of both, each once."""
-    found = {each["name"]: each for each in one}
+def _by_name(one: Sequence[Change], other: Sequence[Change], name: str) -> list[Change]:
+    """Entries of both, each once."""
+    found = {each[name]: each for each in one}
     for each in other:
-        found[each["name"]] = merged(found.get(each["name"], {}), each)
+        found[each[name]] = merged(found.get(each[name], {}), each)
     return list(found.values())

@@ -1,0 +1,101 @@
+"""What would help a pod that other pods keep from its place: one change, tried by deciding again for all of them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kerf.engine.explain.hints.again import Again, Question, most
+from kerf.engine.explain.hints.company import corrected_selectors, keepers, unmet_terms
+from kerf.engine.explain.hints.labels import with_tolerations
+from kerf.engine.explain.hints.situation import Advice, pod_patch
+from kerf.engine.explain.hints.spread import looser_spread
+from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_pools
+from kerf.model.causes import Cause
+from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE
+from kerf.model.topology import (
+    NoRoomBeside,
+    NotNear,
+    NoTopologyLabel,
+    OutOfTurn,
+    SkewExceeded,
+    TooFewDomains,
+    TooNear,
+    Unwelcome,
+)
+
+RELATED = (NoRoomBeside, NotNear, NoTopologyLabel, OutOfTurn, SkewExceeded, TooFewDomains, TooNear, Unwelcome)
+"""Causes that are constraints on other pods."""
+_NOUNS = {HOSTNAME: "node", ZONE: "zone", CAPACITY_TYPE: "capacity type"}
+
+
+def beside_others(cause: Cause, question: Question) -> tuple[Advice, int]:
+    """The change that places all of the pods, else the one that places most; words where none places any.
+
+    Also how many it places.
+    """
+    best: Idea | None = None
+    for advice, found in _ideas(cause, question):
+        if found.served == len(question.pods):
+            return replace(advice, hint=advice.hint + found.pace), found.served
+        if best is None or found.served > best[1].served:
+            best = advice, found
+    if best is None:
+        return Advice(_what_is_missing(cause, question)), 0
+    advice, found = best
+    return partly(advice, found, question), found.served
+
+
+def partly(advice: Advice, found: Again, question: Question) -> Advice:
+    """The same with how many of the pods it places."""
+    places = f"that places {found.served} of these {most(question.pods)}{found.pace}"
+    return replace(advice, hint=f"{advice.hint}; {places}")
+
+
+def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
+    """Changes that were tried, those first that leave what the workload asks for as it is."""
+    if isinstance(cause, NotNear):
+        yield from corrected_selectors(question)
+    key = _key(cause)
+    keys = (key,) if key else ()
+    if isinstance(cause, NoTopologyLabel):
+        yield from labelled_pools(key, question)
+    yield from wider_pools(keys, question)
+    yield from higher_limits(question)
+    yield from _tolerating(question)
+    yield from looser_spread(cause, question)
+
+
+def _key(cause: Cause) -> str:
+    cause = cause.skew if isinstance(cause, TooFewDomains) else cause
+    return getattr(cause, "key", "")
+
+
+def _tolerating(question: Question) -> Iterator[Idea]:
+    for pool in sorted(question.snapshot.node_pools, key=lambda pool: pool.order):
+        hint, spec, change = with_tolerations(pool, question.spec)
+        if spec.tolerations == question.spec.tolerations:
+            continue
+        found = _respecified(spec.tolerations, question)
+        if found is not None and found.served:
+            patch = pod_patch(question.pods[0], {"spec": change}, question.snapshot.cron_job_keys)
+            yield Advice(hint, patch, {"spec": change}, spec=spec), found
+
+
+def _respecified(tolerations: object, question: Question) -> Again | None:
+    return question.with_spec(lambda held: replace(held, tolerations=tolerations))  # type: ignore[arg-type]
+
+
+def _what_is_missing(cause: Cause, question: Question) -> str:
+    """Where no change was found: who is in the way, and what there would have to be."""
+    match cause:
+        case TooNear() | Unwelcome():
+            noun = _NOUNS.get(cause.key, f"value of {cause.key}")
+            whose = keepers(cause, question)
+            kept = f"it must be away from {whose}: " if whose else ""
+            return f"{kept}a further {noun} is what is missing, and Kerf found no change that brings one"
+        case NotNear() if unmet_terms(question):
+            return "no pod matches, neither one that runs nor one that waits: it comes when there is one"
+        case NotNear() | NoRoomBeside():
+            return "where such pods are there is no room for it, and Kerf found no change that makes any"
+        case NoTopologyLabel(key=key):
+            return f"no NodePool gives its nodes the label {key}"
+    return "Kerf found no change that places it"

@@ -1,0 +1,112 @@
+"""Pools that would buy where pods with constraints on others can be: another zone, another type, a higher limit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kerf.engine.buy.cells import site_of
+from kerf.engine.decision import Decision
+from kerf.engine.explain.hints.again import Again, Question
+from kerf.engine.explain.hints.situation import Advice, changing_pool, requirements_of, with_requirement
+from kerf.model.constraints import (
+    ALIASES,
+    ARCH,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    WELL_KNOWN,
+    ZONE,
+    Requirement,
+    Requirements,
+    is_reserved,
+)
+from kerf.model.nodepool import NodePool
+from kerf.model.quantities import Resources, quantity_text
+
+_MOST_POOLS, _MOST_VALUES = 4, 3
+Idea = tuple[Advice, Again]
+"""A change that was tried, and the decision with it."""
+
+
+def wider_pools(keys: Sequence[str], question: Question) -> Iterator[Idea]:
+    """Pools that allow more values of a label: those by which the pods go first, then what is sold in general.
+
+    What a decision without the requirement buys says which value is worth allowing.
+    """
+    named = [ALIASES.get(key, key) for key in keys if key != HOSTNAME]
+    for pool in _pools(question):
+        for key in dict.fromkeys((*named, ZONE, INSTANCE_TYPE, CAPACITY_TYPE)):
+            yield from _wider(pool, key, question)
+
+
+def _pools(question: Question) -> list[NodePool]:
+    return sorted(question.snapshot.node_pools, key=lambda pool: pool.order)[:_MOST_POOLS]
+
+
+def _wider(pool: NodePool, key: str, question: Question) -> Iterator[Idea]:
+    held = pool.requirements.get(key)
+    if held is None or held.complement or not held.values:
+        return
+    others = pool.requirements.without((key,)).intersect(_architecture(pool, question))
+    opened = question.with_pool(replace(pool, requirements=others))
+    if opened is None or not opened.served:
+        return
+    found = sorted(_bought_with(opened.made, pool, key) - held.values)
+    for values in dict.fromkeys((*((value,) for value in found[:_MOST_VALUES]), tuple(found))):
+        if not values:
+            continue
+        widened = with_requirement(pool, replace(held, values=held.values | frozenset(values)))
+        tried = question.with_pool(widened)
+        if tried is not None and tried.served:
+            hint = f"allow {key} {', '.join(values)} in NodePool {pool.name}"
+            change = {"template": {"spec": {"requirements": requirements_of(widened)}}}
+            yield changing_pool(hint, widened, change), tried
+
+
+def _architecture(pool: NodePool, question: Question) -> Requirements:
+    """That of the types which the pool offers, where it states none: a pod's image is built for one."""
+    offered = question.decision.world.supply.by_pool.get(pool.name, ())
+    values = {value for each in offered for value in each.kind.requirements[ARCH].values}
+    stated = Requirement.of(ARCH, "In", tuple(sorted(values or {"amd64"})))
+    return Requirements() if ARCH in pool.requirements else Requirements([stated])
+
+
+def _bought_with(made: Decision, pool: NodePool, key: str) -> set[str]:
+    """The values of the label that nodes of the pool would have."""
+    loads = (node.load for node in made.bought if node.load.offered.pool.name == pool.name)
+    found = (site_of(load, "").labels.get(key) for load in loads)
+    return {value for value in found if value is not None}
+
+
+def higher_limits(question: Question) -> Iterator[Idea]:
+    """Pools with the limits that a decision without any would need."""
+    for pool in _pools(question):
+        limits = pool.limits or Resources()
+        freed = question.with_pool(replace(pool, limits=None)) if limits else None
+        if freed is None or not freed.served:
+            continue
+        used = freed.used(pool.name)
+        needed = {name: used.get(name, 0) for name, limit in limits.items() if used.get(name, 0) > limit}
+        raised = replace(pool, limits=limits.replaced(needed))
+        tried = question.with_pool(raised) if needed else None
+        if tried is not None and tried.served:
+            texts = {name: quantity_text(name, amount) for name, amount in sorted(needed.items())}
+            stated = ", ".join(f"{text} is a {name} limit" for name, text in texts.items())
+            hint = f"{stated} of NodePool {pool.name} that leaves room"
+            yield changing_pool(hint, raised, {"limits": texts}), tried
+
+
+def labelled_pools(key: str, question: Question) -> Iterator[Idea]:
+    """Pools whose template gets a label that the pods go by: with a value that nodes have, or the pool's name."""
+    if key in WELL_KNOWN or ALIASES.get(key, key) in WELL_KNOWN or is_reserved(key):
+        return
+    nodes = (node.node for node in question.snapshot.nodes if node.node is not None)
+    known = sorted({node.labels[key] for node in nodes if key in node.labels})[:_MOST_VALUES]
+    for pool in _pools(question):
+        if key in pool.template_requirements():
+            continue
+        for value in (*known, pool.name):
+            changed = replace(pool, labels={**pool.labels, key: value})
+            tried = question.with_pool(changed)
+            if tried is not None and tried.served:
+                hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}'
+                yield changing_pool(hint, changed, {"template": {"metadata": {"labels": {key: value}}}}), tried

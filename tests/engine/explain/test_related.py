@@ -1,0 +1,173 @@
+"""What would help pods that other pods keep from their place: each hint is one change that was decided for again."""
+
+from typing import Any
+
+from kerf.engine.decide import decide
+from kerf.engine.explain.counts import NodeReasons
+from kerf.engine.explain.plan import plan
+from kerf.engine.world import World
+from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
+from kerf.model.nodepool import NodePool
+from kerf.model.plan import Unplaced
+from kerf.model.pods import Owner, Pod, PodSpec
+from kerf.model.quantities import Resources
+from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kerf.testing.builders import a_container, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
+
+A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
+MARKET = a_market(
+    an_instance_type("m5.xlarge", price="0.192", zones=(A, B, C)),
+    an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384", zones=(A, B, C)),
+)
+WEB = Requirements.of_labels({"app": "web"})
+
+
+def a_pool_in(*zones: str, types: tuple[str, ...] = ("m5.xlarge",), **given: Any) -> NodePool:
+    """A pool that allows these zones and types."""
+    stated = [Requirement.of(ZONE, "In", zones), Requirement.of(INSTANCE_TYPE, "In", types)]
+    stated.append(Requirement.of(CAPACITY_TYPE, "In", ("on-demand",)))
+    return a_pool("common", requirements=Requirements(stated), **given)
+
+
+def webs(count: int, **given: Any) -> list[Pod]:
+    """Replicas of one StatefulSet that ask one core each; `given` are fields of their spec."""
+    spec = PodSpec((a_container(cpu=1),), **given)
+    owner = Owner("StatefulSet", "web")
+    return [a_pod(f"web-{n}", spec=spec, owner=owner, labels={"app": "web"}) for n in range(count)]
+
+
+def running(app: str, node: str, **given: Any) -> Pod:
+    """A pod that runs on a node."""
+    return a_pod(f"{app}-on-{node}", labels={"app": app}, node_name=node, phase="Running", **given)
+
+
+def refused(*pods: Pod, pool: NodePool, nodes: tuple[Any, ...] = ()) -> Unplaced:
+    """The first pod that has no place."""
+    return plan(a_snapshot(pools=[pool], pods=pods, nodes=nodes), MARKET).unplaced[0]
+
+
+def spread(**given: Any) -> tuple[TopologySpreadConstraint, ...]:
+    """Over zones, of the pods of web."""
+    return (TopologySpreadConstraint(ZONE, given.pop("max_skew", 1), WEB, **given),)
+
+
+def near(key: str, app: str, **given: Any) -> PodAffinity:
+    """One required term."""
+    return PodAffinity((PodAffinityTerm(key, Requirements.of_labels({"app": app}), **given),))
+
+
+FULL = a_node("full", labels={ZONE: C}, allocatable={"cpu": "100m", "memory": "1Gi", "pods": 10})
+
+
+def test_a_zone_of_the_pool_comes_before_a_larger_skew() -> None:
+    """A zone with a full node counts 0, and the pool may not buy there: the zone is allowed."""
+    found = refused(*webs(4, spread=spread()), pool=a_pool_in(A, B), nodes=(FULL,))
+
+    assert f"allow {ZONE} {C} in NodePool common" == found.hint
+    assert found.patch is not None
+    assert "NodePool" == found.patch.kind
+
+
+def test_the_smallest_skew_that_places_all_is_named() -> None:
+    """Where nothing can be bought in the third zone, five in two zones need maxSkew 3 and no more."""
+    pool = a_pool_in(A, B, types=("m5.xlarge",))
+    market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A, B)))
+    snapshot = a_snapshot(pools=[pool], pods=webs(5, spread=spread()), nodes=(FULL,))
+    [found, *_] = plan(snapshot, market).unplaced
+
+    assert f"maxSkew 3 of the topology spread over {ZONE}" == found.hint
+    assert found.patch is not None
+    change = {"topologySpreadConstraints": [{"topologyKey": ZONE, "maxSkew": 3}]}
+    assert {"spec": {"template": {"spec": change}}} == found.patch.change
+
+
+def test_fewer_domains_help_where_the_zones_are_too_few() -> None:
+    """minDomains 3 in one zone lets one pod in; with 1 all come."""
+    only_a = Requirements.of_labels({ZONE: A})
+    found = refused(*webs(3, spread=spread(min_domains=3), node_selector=only_a), pool=a_pool_in(A, B, C))
+
+    assert f"lower minDomains of the topology spread over {ZONE} to 1" == found.hint
+
+
+def test_nodes_whose_taints_keep_the_pods_off_need_not_count() -> None:
+    """A control plane in a zone of its own is a domain, unless the constraint honors taints."""
+    market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A, B)))
+    control = a_node("control", labels={ZONE: C}, taints=(Taint("control", "", "NoSchedule"),))
+    snapshot = a_snapshot(pools=[a_pool_in(A, B)], pods=webs(5, spread=spread()), nodes=(control,))
+    [found, *_] = plan(snapshot, market).unplaced
+
+    assert found.hint.startswith(f"nodeTaintsPolicy Honor of the topology spread over {ZONE}")
+
+
+def test_a_label_that_differs_by_typing_is_corrected() -> None:
+    """Affinity to app=databse finds no pod; there is app=database."""
+    seeker = webs(1, pod_affinity=near(ZONE, "databse"))
+    node = a_node("node", labels={ZONE: A})
+    found = refused(*seeker, running("database", "node"), pool=a_pool_in(A), nodes=(node,))
+
+    assert 'write app: "database" instead of "databse" in the pod affinity of the pod' == found.hint
+    assert found.patch is not None
+
+
+def test_affinity_that_no_pod_meets_says_so() -> None:
+    """Without any pod that is like it no change helps."""
+    found = refused(*webs(1, pod_affinity=near(ZONE, "cache")), pool=a_pool_in(A), nodes=(a_node("node"),))
+
+    assert "no pod matches, neither one that runs nor one that waits: it comes when there is one" == found.hint
+    assert found.patch is None
+
+
+def test_who_keeps_a_pod_off_is_named() -> None:
+    """The only zone that is sold has a pod that it must be away from."""
+    market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A,)))
+    pods = [*webs(1, pod_anti_affinity=near(ZONE, "db")), running("db", "node")]
+    snapshot = a_snapshot(pools=[a_pool_in(A)], pods=pods, nodes=(a_node("node", labels={ZONE: A}),))
+    [found] = plan(snapshot, market).unplaced
+
+    missing = "a further zone is what is missing, and Kerf found no change that brings one"
+    assert f"it must be away from default/db-on-node (node node): {missing}" == found.hint
+    assert found.patch is None
+
+
+def test_a_further_node_is_a_higher_limit() -> None:
+    """Replicas that are apart by node need as many nodes as the limit must allow."""
+    pool = a_pool_in(A, limits=Resources.parse({"nodes": 1}))
+    found = refused(*webs(3, pod_anti_affinity=near(HOSTNAME, "web")), pool=pool)
+
+    assert found.patch is not None
+    assert {"spec": {"limits": {"nodes": "3"}}} == found.patch.change
+
+
+def test_two_changes_are_said_where_each_alone_does_not_help() -> None:
+    """The pool has a taint, and the zone where the others are is not one of its own."""
+    pool = a_pool_in(A, taints=(Taint("team", "a", "NoSchedule"),))
+    found = refused(*webs(1, pod_affinity=near(ZONE, "db")), running("db", "full"), pool=pool, nodes=(FULL,))
+
+    assert f"add a toleration for team=a:NoSchedule to the pod; and allow {ZONE} {C} in NodePool common" == found.hint
+    assert 2 == len(found.patches)
+
+
+def test_a_larger_machine_makes_room_beside_others() -> None:
+    """Six that must share a node need one of eight cores."""
+    found = refused(*webs(6, pod_affinity=near(HOSTNAME, "web")), pool=a_pool_in(A))
+
+    assert f"allow {INSTANCE_TYPE} m5.2xlarge in NodePool common" == found.hint
+
+
+def test_reasons_of_nodes_are_counted_in_the_words_of_kube_scheduler() -> None:
+    """A full node, one in a zone that has too many, one with a taint, and a cordoned one."""
+    nodes = (
+        a_node("a", labels={ZONE: A}),
+        a_node("b", labels={ZONE: B}, taints=(Taint("x", "", "NoSchedule"),)),
+        a_node("cordoned", labels={ZONE: B}, is_unschedulable=True),
+        FULL,
+    )
+    [pod] = webs(1, spread=spread())
+    pods = (pod, running("web", "a"))
+    snapshot = a_snapshot(pods=pods, nodes=nodes)
+    counts = NodeReasons(decide(World(snapshot, MARKET))).of(pod)
+
+    assert (
+        "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints, "
+        "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
+    ) == str(counts)
