@@ -25,6 +25,7 @@ LEADER = {
         "strategy": "first-fit",
         "follow": "pin",
         "preferencePolicy": "Ignore",
+        "minValuesPolicy": "Strict",
         "pluginNamespaces": ["gpus"],
     },
     "catalogue": {"name": "aws", "region": "us-east-1"},

@@ -53,6 +53,13 @@ AGENT = """\
             affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
               {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}
 """
+DISKS = """\
+    - apiVersion: storage.k8s.io/v1
+      kind: StorageClass
+      metadata: {name: disks}
+      provisioner: ebs.csi.aws.com
+      volumeBindingMode: WaitForFirstConsumer
+"""
 only_unusable = pytest.mark.parametrize("why", sorted(SAID))
 
 
@@ -170,10 +177,10 @@ def test_nothing_is_bought_for_a_pod_whose_claim_is_missing(tmp_path: Path) -> N
 def test_a_claim_that_comes_lets_the_pod_be_bought_for_at_once(tmp_path: Path) -> None:
     """What the refusal names has changed: with a StatefulSet its claim is there, and no other is missing."""
     database = deployment("db", limits="{cpu: 1}", replicas=0).replace("Deployment", "StatefulSet")
-    database += "        volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]\n"
+    database += "        volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: disks}}]\n"
     web = deployment("web", PARTS["a missing claim"].replace("claimName: data", "claimName: data-db-0"))
     timeline = "[{at: 15m30s, scale: {statefulset: db, replicas: 1}}]"
-    report = simulated(tmp_path, "30m", web, database, timeline=timeline)
+    report = simulated(tmp_path, "30m", web, database, DISKS, timeline=timeline)
 
     (bound_s,) = times(report, "bound", "web")
     assert bound_s <= 15.5 * 60 + 2 * 126 + 15
