@@ -448,7 +448,8 @@ async def test_silence_is_measured_from_the_last_that_was_heard() -> None:
     """On the clock that the reflector was given; readiness can say so."""
     server, passed = FakeServer(is_silent=True), [0.0]
     async with following(server, replace(PACE, silence_s=600, now_s=lambda: passed[0])) as made:
-        await until(lambda: server.watches)
+        # The server has the watch a moment before the reflector has its answer.
+        await until(lambda: made.reflector.health().problem(-1).startswith("nodes: silent"))
         passed[0] = 90.0
         assert 90.0 == made.reflector.health().silent_s
         assert "nodes: silent for 90 s" == made.reflector.health().problem(80)
