@@ -12,7 +12,7 @@ from tests.scenarios.crashes import endings, states
 SCENARIOS = sorted(set(Path(__file__).parent.glob("*.yaml")) - set(test_restarts.SCENARIOS.values()))
 """Those of `test_restarts.py` are killed there, in all their states."""
 
-CRASHES, CRASHES_IN_THE_GATE, CRASHES_OF_DAYS = 50, 6, 4
+CRASHES, CRASHES_IN_THE_GATE, CRASHES_OF_DAYS = 50, 3, 3
 """The last of a scenario that lasts longer than a day."""
 
 A_DAY_S, A_WEEK_S = 86_400, 604_800
@@ -35,7 +35,7 @@ def crashed(path: Path, most: int) -> None:
 
 @pytest.mark.parametrize("path", SHORTER_THAN_A_WEEK, ids=lambda path: path.stem)
 def test_a_crash_in_some_states_changes_nothing_that_counts(path: Path) -> None:
-    """Six of each scenario; the scenarios of `test_restarts.py` have all."""
+    """Three of each scenario; the scenarios of `test_restarts.py` have all."""
     crashed(path, CRASHES_IN_THE_GATE)
 
 
