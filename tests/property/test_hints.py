@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -175,6 +175,15 @@ def left_of(found: Plan, hint: str) -> set[str]:
     return {each.pod for each in found.unplaced if not (is_said and each.reason.startswith("paced: "))}
 
 
+def placed_as_said(one: Unplaced, unplaced: Sequence[Unplaced], left: set[str]) -> None:
+    """Of the pods with this hint all have a place once it is applied, or some where it says so; `left` have none."""
+    mine = {each.pod for each in unplaced if each.hint == one.hint and each.patches == one.patches}
+    if "of these" in one.hint:
+        assert mine - left, one.hint
+    else:
+        assert not mine & left, (one.hint, one.patches)
+
+
 def keeps_its_word(objects: list[Object]) -> None:
     """What the property says, of each hint of a plan once."""
     unplaced = planned(objects).unplaced
@@ -184,11 +193,7 @@ def keeps_its_word(objects: list[Object]) -> None:
             assert says_so or not PROMISES.match(one.hint), one.hint
             continue
         left = left_of(planned(applied(objects, one)), one.hint)
-        mine = {each.pod for each in unplaced if each.hint == one.hint and each.patches == one.patches}
-        if "of these" in one.hint:
-            assert mine - left, one.hint
-        else:
-            assert not mine & left, (one.hint, one.patches)
+        placed_as_said(one, unplaced, left)
 
 
 @QUICK

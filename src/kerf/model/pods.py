@@ -66,8 +66,9 @@ class PodSpec:
     """What is the same for all pods of a workload; decode interns it, so that equal pods share one.
 
     `affinity` holds the required node affinity terms, of which one must hold (none: no constraint); `preferred` the
-    preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names constraints that are accepted
-    and not planned for. `claims` are names of PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
+    preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names what a pod is refused for
+    because Kerf does not plan it: resource claims. `claims` are names of PersistentVolumeClaims. `active_deadline_s`
+    None: it may run for ever.
     `pod_requests` are those of the pod as a whole (`spec.resources`), which count in place of its containers' sums.
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
     `claim_templates` are claims that are made for each of its pods. `mounts` is what all its volumes ask of a node; it
