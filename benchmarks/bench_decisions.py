@@ -6,26 +6,28 @@ what is linear, 4 for what is quadratic.
 """
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from benchmarks import clusters
+from benchmarks import clusters, diverse, judging
 from kerf.catalog import aws
 from kerf.catalog.select import AWS, load_market
-from kerf.engine.buy.options import Options
-from kerf.engine.decide import decide
+from kerf.engine.buy.options import FIRST_FIT, Options
+from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
-from kerf.engine.place.shapes import Readings, group
+from kerf.engine.place.shapes import Readings, group, queue_order
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME
+from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -34,6 +36,7 @@ Decide = Callable[[ClusterSnapshot], object]
 _RUNS, _ENOUGH_S = 3, 5.0
 _METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
 _OPTIONS = Options(with_bound=False)
+_AS_KARPENTER = Options(FIRST_FIT, with_bound=False)
 
 
 def disruption(snapshot: ClusterSnapshot, market: Market = clusters.MARKET) -> None:
@@ -181,19 +184,81 @@ def spread(nodes: int = 5_000, pods: int = 10_000, shapes: int = 200) -> Figures
     yield "spread_hosts_growth", growth(placing, with_hosts, nodes // 2)
 
 
-def preferences(pods: int = 4_000, types: int = 400) -> Figures:
-    """A plan for pods of Karpenter's own benchmark: one preference that all can have, one that none but the first can,
-    and one that costs each of them a node of its own."""
-    market = clusters.many_types(types)
+def zonal(nodes: int = 5_000, shapes: int = 200, types: int = 16) -> Figures:
+    """A plan for two pods a node with zonal spread, beside twenty running ones: where nodes have room, and where all
+    must be bought for. Memory is the most of the process beyond what it had before there was a cluster."""
+    before, market = _peak_mib(), clusters.many_types(types)
+    snapshot = clusters.spread(nodes, 2 * nodes, shapes)
+    for name, held in (("zonal", snapshot), ("zonal_bought", clusters.without_room(snapshot))):
+        start = time.process_time()
+        made = decide(World(held, market), _OPTIONS)
+        yield f"{name}_{nodes}_s", time.process_time() - start
+        assert not made.refusals, f"{sum(len(each.pods) for each in made.refusals)} unplaced"
+        assert bool(made.launches) == (held is not snapshot), f"{len(made.launches)} launches"
+    yield f"zonal_{nodes}_mib", _peak_mib() - before
 
-    def decided(snapshot: ClusterSnapshot) -> None:
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def different(pods: int = 10_000, types: int = 400) -> Figures:
+    """A plan for pods with zonal spread of which no two are equal, on an empty cluster."""
+    market = diverse.types(types)
+
+    def planned(snapshot: ClusterSnapshot) -> None:
         made = decide(World(snapshot, market), _OPTIONS)
+        assert not made.refusals, f"{sum(len(each.pods) for each in made.refusals)} unplaced"
+
+    yield f"different_{pods}_s", seconds(planned, clusters.different(pods))
+    yield "different_growth", growth(planned, clusters.different, pods // 4)
+
+
+def preferences(pods: int = 4_000, types: int = 400, few: int = 400) -> Figures:
+    """A plan for pods of Karpenter's own benchmark: one preference that all can have, one that none but the first can,
+    and one that costs each of them a node of its own.
+
+    For a few of them its own rule is asked, too: nodes, dollars and preferences lost are parts of what that comes to.
+    """
+    market = diverse.types(types)
+
+    def decided(snapshot: ClusterSnapshot, options: Options = _OPTIONS) -> Decision:
+        made = decide(World(snapshot, market), options)
         held = {launch.offering.zone for launch in made.launches}
         assert len(snapshot.pending) == len(made.launches), f"{len(made.launches)} launches"
-        assert held == {clusters.PREFERRED_ZONE}, f"in {held}"
+        assert held == {diverse.PREFERRED_ZONE}, f"in {held}"
+        return made
 
-    yield f"preferences_{pods}_s", seconds(decided, clusters.preferring(pods))
-    yield "preferences_growth", growth(decided, clusters.preferring, pods // 2)
+    yield f"preferences_{pods}_s", seconds(decided, diverse.preferring(pods))
+    yield "preferences_growth", growth(decided, diverse.preferring, pods // 2)
+    ours, theirs = (_worth(decided(diverse.preferring(few), each)) for each in (_OPTIONS, _AS_KARPENTER))
+    for name, mine, other in zip(("nodes", "usd", "dropped"), ours, theirs, strict=True):
+        yield f"preferences_{name}_part", mine / other
+
+
+def _worth(made: Decision) -> tuple[int, int, int]:
+    """Nodes, price in micro-units an hour, and preferences that were lost."""
+    lost = sum(len(dropped) for dropped in made.dropped.values())
+    return len(made.launches), sum(launch.price_micro for launch in made.launches), lost
+
+
+def diversity(pods: int = 10_000, types: int = 400) -> Figures:
+    """A plan for Karpenter's own diverse workload on an empty cluster, and the bound of it; once, for it takes long.
+
+    Every pod has a place, and an independent judge finds no pod that could not be bound there.
+    """
+    snapshot, market = diverse.diverse(pods), diverse.types(types)
+    start = time.process_time()
+    made = decide(World(snapshot, market), _OPTIONS)
+    yield f"diverse_{pods}_plan_s", time.process_time() - start
+    yield f"diverse_{pods}_nodes", len(made.launches)
+    yield f"diverse_{pods}_usd_h", sum(launch.price_micro for launch in made.launches) / MICRO
+    assert not made.refusals, f"{sum(len(each.pods) for each in made.refusals)} unplaced"
+    wrong = judging.wrong(made.launches, sorted(snapshot.pending, key=queue_order), market)
+    assert not wrong, f"{len(wrong)} cannot be bound, such as {wrong[0]}"
+    start = time.process_time()
+    bounded(made)
+    yield f"diverse_{pods}_bound_s", time.process_time() - start
 
 
 SETS: dict[str, Callable[..., Figures]] = {
@@ -204,7 +269,10 @@ SETS: dict[str, Callable[..., Figures]] = {
     "refused": refused,
     "refused-gpu": refused_gpu,
     "spread": spread,
+    "zonal": zonal,
+    "different": different,
     "preferences": preferences,
+    "diverse": diversity,
 }
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ cluster is what a pass meets every ten seconds.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kerf.model.constraints import HOSTNAME, ZONE, Requirements
+from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
@@ -16,7 +16,7 @@ from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
-from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kerf.model.topology import TopologySpreadConstraint
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET: Market = a_market(
@@ -26,8 +26,7 @@ MARKET: Market = a_market(
     )
 )
 """Three sizes at one price a core, by names that the catalogue of AWS has, too."""
-PREFERRED_ZONE = "us-east-1b"
-_ZONES = ("us-east-1a", PREFERRED_ZONE, "us-east-1c")
+_ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 _TYPE = "m5.xlarge"
 _STAGES = (LAUNCHED, REGISTERED, INITIALIZED, READY, CONSOLIDATABLE)
 _POOLS = 10
@@ -84,24 +83,25 @@ def spread(nodes: int, pods: int, shapes: int, key: str = ZONE) -> ClusterSnapsh
     return a_snapshot(pools=[a_pool()], nodes=joined, pods=waiting)
 
 
-def preferring(pods: int) -> ClusterSnapshot:
-    """Pods of karpenter's scheduling benchmark (`makePreferencePods`): they would rather be in one zone, in a zone
-    without each other, which all but one cannot have, and on nodes without each other."""
-    labels = {"app": "nginx"}
-    terms = (
-        (10, PodAffinityTerm(ZONE, selector := Requirements.of_labels(labels))),
-        (1, PodAffinityTerm(HOSTNAME, selector)),
-    )
-    asked = a_pod(
-        "",
-        cpu="500m",
-        memory="512Mi",
-        labels=labels,
-        preferred=((1, Requirements.of_labels({ZONE: PREFERRED_ZONE})),),
-        pod_anti_affinity=PodAffinity(preferred=terms),
-    )
-    waiting = tuple(replace(asked, name=f"nginx-{n:06}", uid=f"n{n}") for n in range(pods))
+def different(pods: int) -> ClusterSnapshot:
+    """Pods of one workload that are evenly spread over zones and all ask for another amount of cpu."""
+    labels = {"app": "web"}
+    even = (TopologySpreadConstraint(ZONE, 1, Requirements.of_labels(labels)),)
+    waiting = [
+        a_pod(f"web-{n}", cpu=f"{100 + n}m", memory=f"{64 + n % 997}Mi", labels=labels, spread=even, uid=f"w{n}")
+        for n in range(pods)
+    ]
     return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
+def without_room(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """The same with nodes that hold no pod more."""
+    full = (
+        replace(each, node=replace(each.node, allocatable=each.node.allocatable.replaced({PODS: len(each.pods)})))
+        for each in snapshot.nodes
+        if each.node is not None
+    )
+    return replace(snapshot, nodes=tuple(full))
 
 
 def many_types(count: int) -> Market:

@@ -28,7 +28,7 @@ class Burst:
         return -(-self.pods // PER_NODE)
 
 
-@pytest.fixture(scope="module", params=[300, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[300, pytest.param(1000, marks=(pytest.mark.long, pytest.mark.alone))])
 def burst(binaries: Binaries, request: pytest.FixtureRequest) -> Iterator[Burst]:
     """A cluster with one pool, and the pods, which all run."""
     pods: int = request.param

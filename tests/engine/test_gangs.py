@@ -15,6 +15,7 @@ from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan
 from kerf.engine.world import World
+from kerf.model.constraints import ANYTHING, HOSTNAME
 from kerf.model.groups import CoschedulingGroup, NativeWorkload, VolcanoGroup
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import SoldOut
@@ -22,6 +23,7 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, Condition
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.plan import Plan, Stage
 from kerf.model.pods import Pod
+from kerf.model.topology import PodAffinity, PodAffinityTerm
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4))
@@ -334,3 +336,17 @@ def test_a_number_of_no_group_is_noted() -> None:
     made = planned([a_pod("p", labels={"kerf.dev/pod-group-min": "8"})])
 
     assert "1 pod with kerf.dev/pod-group-min and no label kerf.dev/pod-group: of no group, planned alone" in made.notes
+
+
+def test_groups_whose_pods_go_by_others_get_in_as_far_as_they_fit() -> None:
+    """Twelve pairs that keep each other's pods off, ten nodes: five pairs whole, each pod on a node of its own.
+
+    Summed up all of them would fit: a node has room for three.
+    """
+    apart = PodAffinity((PodAffinityTerm(HOSTNAME, ANYTHING),))
+    pairs = [members(2, f"pair-{n:02}", 2, cpu=1, pod_anti_affinity=apart, created_s=n) for n in range(12)]
+
+    made = planned([pod for pair in pairs for pod in pair], nodes=10)
+
+    assert [f"pair-{n:02}-{i}" for n in range(5) for i in range(2)] == served(made)
+    assert [1] * 10 == [len(launch.pods) for launch in made.launches]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from kerf.engine.place.shapes import Readings
 from kerf.engine.portion import Portion, portion
 from kerf.model.groups import POD_GROUP
 from kerf.model.pods import Pod
@@ -82,3 +83,11 @@ def test_more_namespaces_than_turns_wait_for_a_later_pass() -> None:
     pods = [a_pod("p", namespace=f"n{n}", uid=str(n), created_s=-n, memory=f"{n + 1}Mi") for n in range(9)]
 
     assert {"n8": 1, "n7": 1} == taken(portion(pods, 2))
+
+
+def test_pods_that_differ_for_a_selector_are_shapes_of_their_own() -> None:
+    """Of one spec, each with a value of its own of a label that some selector reads: a plan costs by these."""
+    pods = [replace(pod, labels={"app": pod.name}) for pod in flood("a", 9, kinds=1)]
+
+    assert 4 == len(portion(pods, 4, read=lambda: Readings(labels=frozenset({"app"}))).pods)
+    assert 9 == len(portion(pods, 4).pods)

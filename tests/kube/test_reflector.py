@@ -448,9 +448,11 @@ async def test_silence_is_measured_from_the_last_that_was_heard() -> None:
     """On the clock that the reflector was given; readiness can say so."""
     server, passed = FakeServer(is_silent=True), [0.0]
     async with following(server, replace(PACE, silence_s=600, now_s=lambda: passed[0])) as made:
-        # The server has the watch a moment before the reflector has its answer.
-        await until(lambda: made.reflector.health().problem(-1).startswith("nodes: silent"))
-        passed[0] = 90.0
+        await until(lambda: server.watches)
+        # The server has the watch a moment before the reflector has its answer; until then the watch is lost.
+        passed[0] = 1.0
+        await until(lambda: 0 == made.reflector.health().lost_s)
+        passed[0] += 90 - made.reflector.health().silent_s
         assert 90.0 == made.reflector.health().silent_s
         assert "nodes: silent for 90 s" == made.reflector.health().problem(80)
         assert "" == made.reflector.health().problem(100)

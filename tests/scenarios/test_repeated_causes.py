@@ -12,7 +12,7 @@ import pytest
 from kerf.sim.course.report import SimulationReport
 from kerf.sim.course.scenario import read_scenario
 from kerf.sim.simulation import run
-from tests.scenarios.test_last_word import AGENT, deployment, times, whys
+from tests.scenarios.test_last_word import deployment, times, whys
 
 A_DAY_S, MOST = 86_400, 20
 HEALTHY_S = (0, 3_600, 20_000, 43_200, 70_000)
@@ -88,8 +88,9 @@ def flapping(days: int) -> tuple[str, list[str]]:
 
 
 def rejected(days: int) -> tuple[str, list[str]]:
-    """No scheduler ever binds the pods: a DaemonSet keeps them off every node."""
-    return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2) + AGENT, []
+    """No scheduler ever binds the pods."""
+    refused = "{at: 0s, refuse: {podLabels: {app: web}, message: node(s) had no free licence}}"
+    return pool("ill", "g5.xlarge") + selecting("web", "ill", replicas=2), [refused]
 
 
 Cause = Callable[[int], tuple[str, list[str]]]

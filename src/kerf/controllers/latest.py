@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from kerf.engine.decision import Decision
 from kerf.engine.place.ages import Peers, is_of_ages
+from kerf.engine.place.shapes import Readings
 from kerf.model.nodeclaim import FOLLOW, INITIALIZED, NodeClaim
 from kerf.model.nodes import CORDONED_BY_KERF, RESERVED_FOR, Node
 from kerf.model.placeholders import is_virtual
@@ -104,7 +105,8 @@ class LatestPlan:
 
     def _places(self, decision: Decision) -> Iterable[_Place]:
         """Of the pods that wait for nodes to be; the claim of those that are bought for now has no name here."""
-        peers, snapshot = Peers(), decision.world.snapshot
+        snapshot = decision.world.snapshot
+        peers = Peers(Readings.of(snapshot))
         claims = {node.name: node.claim.name for node in snapshot.nodes if node.claim and not node.is_initialized}
         found = [(place.pod, claims[place.node]) for place in decision.placements if place.node in claims]
         found += [(placed, "") for launch in decision.launches for placed in launch.pods]

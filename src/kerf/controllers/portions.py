@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kerf.config import Settings
+from kerf.engine.place.shapes import Readings
 from kerf.engine.portion import Portion, portion
 from kerf.model.pods import Pod
 from kerf.state import ClusterState
@@ -16,8 +17,10 @@ class Portions:
 
     def of(self, waiting: Sequence[Pod], tried: frozenset[str] = frozenset()) -> Portion:
         """The pods to decide for; those with `tried` uids come after the others."""
-        quotas = frozenset(quota.namespace for quota in self._state.quotas())
-        return portion(waiting, self._most, self.is_promised, tried, quotas)
+        return portion(waiting, self._most, self.is_promised, tried, self._read)
+
+    def _read(self) -> Readings:
+        return Readings.of(self._state.snapshot(0.0))
 
     def is_promised(self, pod: Pod) -> bool:
         """Whether a node was bought for it that is to come or is there."""

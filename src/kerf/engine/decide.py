@@ -1,6 +1,6 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -35,7 +35,9 @@ from kerf.model.constraints import Taint
 from kerf.model.market import Market
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.topology import NO_AFFINITY
 from kerf.sharing.family import Family
 
 
@@ -184,10 +186,24 @@ def bounded(decision: Decision) -> Decision:
     """The decision with its lower bound; as it is where nodes there are take some of the pods."""
     if decision.placements:
         return decision
-    shapes = group((pod for node in decision.bought for pod in node.pods), Readings.of(decision.world.snapshot))
+    shapes = _sole(pod for node in decision.bought for pod in node.pods)
     bound = _bound(shapes, decision.world.supply.available, decision.world.market)
     total = None if bound is None else decision.cost.before_micro + bound
     return replace(decision, cost=replace(decision.cost, bound_micro=total))
+
+
+def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
+    """The pods as they would be on nodes of their own: a bound leaves out what they ask of others."""
+    known: dict[int, PodSpec] = {}
+
+    def of(spec: PodSpec) -> PodSpec:
+        # The spec that is asked for is the pod's, so its identity stays its own.
+        if id(spec) not in known:
+            bare = replace(spec, preferred=(), spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+            known[id(spec)] = bare if spec.preferred or spec.has_relations else spec
+        return known[id(spec)]
+
+    return group(replace(pod, spec=of(pod.spec)) for pod in pods)
 
 
 def _bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], market: Market) -> int | None:

@@ -52,13 +52,13 @@ def find_places(
     """
     real = tuple(shape for shape in shapes if not is_virtual(shape.pod.key))
     places = Places()
-    places.found, real = trial.place_as_planned(real)
+    places.found, real = _as_planned(trial, real, forms)
     real = _preferred(trial, _in_order(trial, real, places), places, forms)
     yielding = Yielding(trial)
     found, places.evictions, real = yielding.place(real)
     places.found.update(found)
     places.mark = trial.mark()
-    kept, virtual = trial.place_as_planned([shape for shape in shapes if is_virtual(shape.pod.key)])
+    kept, virtual, _ = trial.place_as_planned([shape for shape in shapes if is_virtual(shape.pod.key)])
     places.found.update(kept)
     checks = _placed(trial, [shape for shape in virtual if is_check(shape.pod)], places, among=_is_up)
     common = [shape for shape in virtual if not _is_exclusive(shape) and not is_check(shape.pod)]
@@ -74,6 +74,28 @@ def find_places(
         if left:
             places.exclusive[name] = left
     return places
+
+
+def _as_planned(
+    trial: Trial, shapes: tuple[Shape, ...], forms: Forms
+) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
+    """Promised pods on their claims, and the shapes that are left.
+
+    A promise that others stand against may have been made beside pods that are still to come, to a node that is there.
+    So these are thought in their places before it is given up. Cost: where one is in doubt, each pod is placed twice.
+    """
+    mark = trial.mark()
+    made = trial.place_as_planned(shapes)
+    if not made.unmet:
+        return made.placed, made.left
+    doubtful = {each.pod.key for each in made.unmet}
+    others = (tuple(pod for pod in shape.pods if pod.key not in doubtful) for shape in made.left)
+    thought = Places()
+    _preferred(trial, _in_order(trial, [Shape(pods) for pods in others if pods], thought), thought, forms)
+    broken = {each.pod.key for each in trial.unmet(made.unmet)}
+    trial.undo_to(mark)
+    made = trial.place_as_planned(shapes, frozenset(doubtful - broken))
+    return made.placed, made.left
 
 
 def _in_order(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Shape, ...]:

@@ -61,17 +61,18 @@ def portion(
     most: int,
     is_promised: Callable[[Pod], bool] = lambda _: False,
     tried: Collection[str] = (),
-    quota_namespaces: frozenset[str] = frozenset(),
+    read: Callable[[], Readings] = Readings,
 ) -> Portion:
     """Pods of at most `most` shapes, in turn from each namespace, the oldest first; all where they have no more.
 
     `is_promised` says that a node was bought for a pod: such pods come on top, and count as turns of their namespace.
     Pods whose uids are among `tried` come after the others, so what an earlier pass left comes first. A group is
-    taken whole or not at all. Cost: linear in the pods, and n log n in units.
+    taken whole or not at all. `read` says what selectors and quotas read of pods, by which shapes differ; it is asked
+    where there are more than `most` pods. Cost: linear in the pods, and n log n in units.
     """
     if len(pods) <= most:
         return Portion(tuple(pods))
-    kinds = Kinds(Readings(quota_namespaces))
+    kinds = Kinds(read())
     shapes = {pod.key: kinds.of(pod) for pod in pods}
     if len(set(shapes.values())) <= most:
         return Portion(tuple(pods))

@@ -41,15 +41,21 @@ class Remainder:
     def take(self, pods: Sequence[Pod], needed: int) -> tuple[int, Refusal | None]:
         """Give the pods places that they keep where at least `needed` find one; none where fewer do.
 
-        How many found one, and what stopped the first of the others where it was too few. Cost: one look at each node
-        that has cpu and memory enough for a shape, and at its twenty cheapest types.
+        How many found one, and what stopped the first of the others where it was too few. Pods that go by other pods
+        find places on nodes that are there, and none on nodes to be bought: in which domains these are and who is on
+        them is decided for all pods at once, so a whole try answers for them. Pods that only others go by find them
+        everywhere; what that breaks, the whole try at the end shows. Cost: one look at each node that has cpu and
+        memory enough for a shape, and at its twenty cheapest types.
         """
         mark, ledger, new = self._trial.mark(), self._ledger.copy(), list(self._new)
         known = (self._usable[pod.key] for pod in pods if pod.key in self._usable)
         shapes = group(known, self._readings)
         places = find_places(self._trial, shapes, {})
-        left = self._on_new_nodes(places.left)
+        tied = tuple(shape for shape in places.left if self._trial.ledger.concerns(shape))
+        left = self._on_new_nodes([shape for shape in places.left if shape not in tied])
         purchase = self._buy(left)
+        purchase.left += map(len, tied)
+        left += tied
         placed = sum(map(len, shapes)) - sum(purchase.left) - sum(map(len, places.unbought))
         if placed >= needed:
             return placed, None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+import msgspec
 import yaml
 
 from kerf.errors import DecodeError
@@ -90,17 +91,25 @@ class YamlDocument(Large):
 
 @dataclass(frozen=True, repr=False)
 class JsonFile(Large):
-    """A JSON file as bytes, and its objects in order as views of them."""
+    """A JSON file as bytes, and its objects in order as views of them.
+
+    `is_answer`: a server has written it, so no key stands there twice.
+    """
 
     name: str
     data: bytes
-    objects: tuple[bytes, ...]
+    objects: tuple[bytes | msgspec.Raw, ...]
+    is_answer: bool = False
+
+    def object(self, index: int) -> bytes:
+        """The text of one."""
+        return bytes(self.objects[index])
 
     @cached_property
     def _offsets(self) -> tuple[int, ...]:
         # The objects stand in the file in order, so each is found where the one before it ends.
         offsets, end = [], 0
-        for raw in self.objects:
+        for raw in map(bytes, self.objects):
             offset = self.data.find(raw, end)
             offsets.append(offset)
             end = offset + len(raw)
@@ -135,12 +144,12 @@ class JsonDocument:
 
     def value(self) -> Any:
         """See Document."""
-        data = self.file.objects[self.index]
+        data = self.file.object(self.index)
         try:
-            value = _DECODER.decode(str(data, "utf-8"))
+            value = msgspec.json.decode(data) if self.file.is_answer else _DECODER.decode(str(data, "utf-8"))
         except KeyError:
             raise self._duplicate() from None
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise DecodeError("", "JSON", f"<{error}>", place=self.place()) from None
         # Counted first, because few documents have so many brackets, and going through all values costs.
         if data.count(b"{") + data.count(b"[") > MOST_LEVELS and levels(value) > MOST_LEVELS:
@@ -158,7 +167,7 @@ class JsonDocument:
     @cached_property
     def _node(self) -> yaml.Node:
         # JSON is YAML as far as positions go, so one way of finding a field serves both.
-        composed = compose(str(self.file.objects[self.index], "utf-8"))
+        composed = compose(str(self.file.object(self.index), "utf-8"))
         # As a document of YAML `null` is none; as an item of a list of JSON it is one, which is no object.
         return composed[0] if composed else yaml.ScalarNode("tag:yaml.org,2002:null", "null", _START, _START)
 
@@ -187,7 +196,7 @@ class JsonDocument:
     def may_be(self, kind: str) -> bool:
         """See Document."""
         # An item may say its own kind, whatever its list says.
-        return self.inherited.get("kind") == kind or kind.encode() in self.file.objects[self.index]
+        return self.inherited.get("kind") == kind or kind.encode() in self.file.object(self.index)
 
     @property
     def source(self) -> str:

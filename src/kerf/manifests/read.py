@@ -71,7 +71,7 @@ def parse_json(data: bytes, name: str) -> Documents:
         data.decode()
     except UnicodeDecodeError:
         data = data.decode(errors="replace").encode()
-    return _parse(data, name)
+    return _json(data, data.decode(), name, is_answer=True)
 
 
 def _read(path: str, stdin: TextIO, recursive: bool) -> Documents:
@@ -130,15 +130,15 @@ def _parse(data: bytes, name: str) -> Documents:
     return _yaml(text, name)
 
 
-def _json(data: bytes, text: str, name: str) -> Documents:
+def _json(data: bytes, text: str, name: str, *, is_answer: bool = False) -> Documents:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if not _is_list(envelope.kind) or not envelope.items:
-            return Documents((JsonDocument(JsonFile(name, data, (data,)), 0),))
-        items = tuple(bytes(item) for item in msgspec.json.decode(envelope.items, type=list[msgspec.Raw]))
+            return Documents((JsonDocument(JsonFile(name, data, (data,), is_answer), 0),))
+        items = tuple(msgspec.json.decode(envelope.items, type=list[msgspec.Raw]))
     except (msgspec.DecodeError, RecursionError):
         return _several_json(text, name)
-    file = JsonFile(name, data, items)
+    file = JsonFile(name, data, items, is_answer)
     inherited = _inherited(envelope.kind, envelope.api_version)
     return Documents(tuple(JsonDocument(file, index, True, inherited) for index in range(len(items))))
 

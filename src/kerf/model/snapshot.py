@@ -89,6 +89,11 @@ class DaemonSet:
     pod: Pod
     programs: tuple[PluginContainer, ...] = field(default=(), repr=False)
 
+    @property
+    def key(self) -> str:
+        """Its namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
     def as_running(self, live: Pod) -> "DaemonSet":
         """The same with what one of its pods really asks for; itself where that is what the template says.
 
@@ -272,9 +277,13 @@ class ClusterSnapshot(Large):
 
     @cached_property
     def related(self) -> tuple[PodSpec, ...]:
-        """The specs of waiting and running pods whose place depends on other pods, each once. Linear in pods."""
+        """The specs of waiting and running pods whose place depends on other pods, each once. Linear in pods.
+
+        Those of DaemonSets are among them: a node that is bought gets their pods before any other.
+        """
         found = {id(spec): spec for node in self.nodes for spec in node.related}
         found.update((id(spec), spec) for spec in _related(self.pending))
+        found.update((id(spec), spec) for spec in _related(each.pod for each in self.daemon_sets))
         return tuple(found.values())
 
     @cached_property

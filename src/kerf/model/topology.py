@@ -174,6 +174,18 @@ class NoRoomBeside(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptOffByDaemonSet(Cause):
+    """Each node that could be bought for it gets a pod of the DaemonSet (`namespace/name`), and that stands against it.
+
+    `constraint` is the pod's own that means the DaemonSet's pod; empty where that pod's anti-affinity keeps it off.
+    """
+
+    daemon_set: Name
+    constraint: Name
+    key: Name
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfTurn(Cause):
     """Pods that come before it leave its constraints on others unmet on every node that the plan has for it."""
 

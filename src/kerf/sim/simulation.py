@@ -101,7 +101,8 @@ class Simulation:
         self._plans, self._books = PlanNotes(), Books()
         self._observer = Observer(self._api, self._clock, self._cloud, self._books, self._plans)
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
-        self._timeline = Timeline(self._api, self._clock, self._cloud, self._plugins, self._observer)
+        self._scheduler = Scheduler(self._api, self._clock)
+        self._timeline = Timeline(self._scheduler, self._clock, self._cloud, self._plugins, self._observer)
         self._outcomes: list[CheckedExpectation] = []
         self._events = self._cloud_steps = 0
         self._is_over = False
@@ -140,7 +141,7 @@ class Simulation:
         latencies = NodeLatencies(times.register_s, times.ready_s, times.devices_ready_s)
         self._plugins.start()
         Kubelets(self._api, self._clock, self._cloud, self._plugins, latencies).start()
-        Scheduler(self._api, self._clock).start()
+        self._scheduler.start()
         Workloads(self._api, self._clock).start()
         # Before all other timers, so that of two things at one time the scenario's comes first.
         for expectation in self._scenario.expectations:

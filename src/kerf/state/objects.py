@@ -10,7 +10,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
-from kerf.model.snapshot import NodeClass, ResourceQuota, Watched
+from kerf.model.snapshot import NodeClass, Watched
 from kerf.model.windows import CapacityWindow
 from kerf.state.shelves import Shelf
 
@@ -66,10 +66,6 @@ class Objects:
     def provisioning_requests(self) -> tuple[ProvisioningRequest, ...]:
         """All ProvisioningRequests, by key; also those that are another's."""
         return self._all(ProvisioningRequest)
-
-    def quotas(self) -> tuple[ResourceQuota, ...]:
-        """All ResourceQuotas, by key, without what is used of them."""
-        return self._all(ResourceQuota)
 
     def pod_groups(self) -> tuple[PodGroup, ...]:
         """All PodGroups, those of the coscheduling plugin first, then native Workloads, by key."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.place.ages import elders
+from kerf.engine.place.shapes import Readings
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.pods import Pod
 from kerf.testing.builders import NOON_S, a_pod
@@ -60,3 +61,11 @@ def test_only_equal_pods_change_places(other: dict[str, Any]) -> None:
 def test_some_pods_have_no_peers(label: dict[str, str]) -> None:
     """The pods of a group start together or not at all; opportunistic ones have no place of their own."""
     assert {} == elders([a_run("p", 100, labels=label)], [a_run("q", 0, labels=label)], ONE_AGE_S)
+
+
+def test_pods_that_differ_for_a_selector_do_not_change_places() -> None:
+    """The label says whom an anti-affinity means, so beside others the places are not equal; without one they are."""
+    young, old = a_run("p", 100, labels={"app": "web"}), a_run("q", 0, labels={"app": "db"})
+
+    assert {} == elders([young], [old], ONE_AGE_S, Readings(labels=frozenset({"app"})))
+    assert {"default/p": "default/q"} == elders([young], [old], ONE_AGE_S)

@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from kerf.catalog import load_market, provider_of, why_not_sold
+from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
 from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
@@ -262,7 +263,7 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
     Prints warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
     ClusterUnreachable.
     """
-    with progress("reading manifests" if source.files else "reading the cluster"):
+    with collector_off(), progress("reading manifests" if source.files else "reading the cluster"):
         now_s = given_instant(source.now)
         documents, namespace, usage_problem = _documents(source, with_usage=with_usage, with_history=with_history)
         if now_s is None and source.is_live:

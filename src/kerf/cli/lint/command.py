@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerf.catalog import load_market
+from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK, USAGE
 from kerf.cli.lint.fix import difference, write
@@ -69,8 +70,9 @@ def lint(**flags: Any) -> int:
     if (flags["fix"] or flags["diff"]) and (not files or "-" in files):
         raise click.UsageError("--fix and --diff change files: give some with -f")
     codes = chosen(_codes(flags["select"]), _codes(flags["ignore"]))
-    documents, texts = _read(files, flags)
-    linted = _look(documents, texts, codes, flags)
+    with collector_off():
+        documents, texts = _read(files, flags)
+        linted = _look(documents, texts, codes, flags)
     if flags["fix"] or flags["diff"]:
         mended = _mended(linted, texts, codes, flags)
         changed = {name: text for name, text in mended.items() if text != texts[name]}
@@ -104,9 +106,9 @@ def _explain(code: str) -> int:
 def _read(files: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Documents, dict[str, str]]:
     """The documents, and the texts of the files they are in, in their order; none of a cluster."""
     if not files:
-        from kerf.cli.inputs.live import but_pods_whole, read_cluster
+        from kerf.cli.inputs.live import read_cluster, whole_if_written
 
-        return read_cluster(flags["kubeconfig"], flags["context"], cut=but_pods_whole).documents, {}
+        return read_cluster(flags["kubeconfig"], flags["context"], cut=whole_if_written).documents, {}
     piped = sys.stdin.buffer.read().decode("utf-8", "replace") if "-" in files else ""
     parts = [
         parse(piped, _STDIN) if file == "-" else read_documents((file,), sys.stdin, recursive=flags["recursive"])

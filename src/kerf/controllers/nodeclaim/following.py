@@ -14,6 +14,7 @@ from kerf.config import Settings
 from kerf.controllers.latest import is_to_open
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.place.ages import elders
+from kerf.engine.place.shapes import Readings
 from kerf.engine.place.turns import turns
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE, Taint
@@ -92,7 +93,8 @@ class Following:
         here = [pod for key in planned if (pod := free.get(key)) is not None]
         others = [pod for key, pod in free.items() if key not in planned]
         # By the key of each whose place another takes, that other's.
-        elder_of = elders(here, others, self._settings.one_age_s)
+        readings = Readings.of(self._state.snapshot(0.0))
+        elder_of = elders(here, others, self._settings.one_age_s, readings)
         if not elder_of:
             return False
         given_up = {name for elder in elder_of.values() for name in self._claims_named_by(elder)}

@@ -24,6 +24,10 @@ from kerf.model.quantities import Resources
 _MOST_COUNTED_SHAPES = 32
 """Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
 bound where pods do not divide a node evenly, and costs a column a type and shape."""
+_MOST_ROWS = 8_000
+"""Shapes times types beyond which the bound is a little rougher: see `_roughly`."""
+_NEARLY = 100_000
+"""A type may have one part in so many more for its price than the one that implies it."""
 _MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
 _MEMORY_OVER_HALF, _CORES_OVER_HALF = "cards over half in memory", "cards over half in cores"
 
@@ -40,7 +44,7 @@ def lower_bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -
     rows = [(number, c) for number in range(len(shapes)) for c in useful if filler.alone(number, c)]
     if {number for number, _ in rows} != set(range(len(shapes))):
         return None
-    relaxed = _relaxed(filler, useful, rows)
+    relaxed = _relaxed(filler, useful, rows) if len(rows) <= _MOST_ROWS else _roughly(filler, useful, rows)
     dearest_pod = max(min(_price(c) for n, c in rows if n == number) for number in range(len(shapes)))
     prices = {_price(c) for c in useful}
     # Whatever is bought, the bill is a multiple of what all prices are multiples of.
@@ -50,17 +54,66 @@ def lower_bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -
     return max(relaxed, dearest_pod)
 
 
+def _roughly(filler: Filler, useful: Sequence[OfferedType], rows: Sequence[tuple[int, OfferedType]]) -> int:
+    """The relaxation without types that others imply, and without the whole number of pods that a node holds."""
+    needed = _unimplied(filler, useful)
+    here = set(map(id, needed))
+    relaxed = _relaxed(filler, needed, [row for row in rows if id(row[1]) in here], are_counted=False)
+    return relaxed * _NEARLY // (_NEARLY + 1) if len(needed) < len(useful) else relaxed
+
+
+def _unimplied(filler: Filler, useful: Sequence[OfferedType]) -> list[OfferedType]:
+    """The types less those that have no more of anything for their price than another that takes the same pods.
+
+    A split of the other's price, each part scaled by what this one has of the resource, is a split of this one's, and
+    every pod is worth the same by both. So it is, less one part in `_NEARLY`, where this one has hardly more: prices
+    are rounded. All are kept where cards count. Cost: types times those that are kept.
+    """
+    uncounted = {offered.target.uncounted for offered in useful}
+    asks = any(asks_devices(shape, offered.target) for shape in filler.shapes for offered in _of_families(useful))
+    if len(uncounted) > 1 or asks:
+        return list(useful)
+    names = sorted({n for s in filler.shapes for n, amount in s.counted(*uncounted).items() if amount > 0})
+    has = [[offered.room.free.get(name, 0) for name in names] for offered in useful]
+    takes = filler.held(range(len(filler.shapes)))[filler.holding.rows(useful)] > 0
+    prices = list(map(_price, useful))
+
+    def is_implied(at: int, by: int) -> bool:
+        price, other = prices[at] * (_NEARLY + 1), prices[by] * _NEARLY
+        is_worse = all(other * mine <= price * its for mine, its in zip(has[at], has[by], strict=True))
+        return is_worse and bool((takes[by] | ~takes[at]).all())
+
+    kept: list[int] = []
+    # The most for its price first, by what is asked of most nodes first.
+    for at in sorted(range(len(useful)), key=lambda n: (-sum(has[n][:2]) / max(1, prices[n]), n)):
+        if not any(is_implied(at, by) for by in kept):
+            kept.append(at)
+    return [useful[at] for at in sorted(kept)]
+
+
+def _of_families(useful: Sequence[OfferedType]) -> list[OfferedType]:
+    """One of each family of sharing."""
+    return list({(each.target.family.name, id(each.target.families)): each for each in useful}.values())
+
+
 def _price(offered: OfferedType) -> int:
     """The least that it is sold for: its first offering may be dearer (spot comes before on-demand at any price)."""
     return min(offering.price_micro for offering in offered.offerings)
 
 
-def _relaxed(filler: Filler, useful: Sequence[OfferedType], rows: Sequence[tuple[int, OfferedType]]) -> int:
+def _relaxed(
+    filler: Filler,
+    useful: Sequence[OfferedType],
+    rows: Sequence[tuple[int, OfferedType]],
+    *,
+    are_counted: bool = True,
+) -> int:
+    """The best split of prices; with `are_counted` places on a node are a resource where shapes are few."""
     import highspy
     import numpy
 
     shares = [_shares(filler, number, offered) for number, offered in rows]
-    if len(filler.shapes) <= _MOST_COUNTED_SHAPES:
+    if are_counted and len(filler.shapes) <= _MOST_COUNTED_SHAPES:
         for (number, offered), share in zip(rows, shares, strict=True):
             if _counts_exactly(filler.shapes[number], offered):
                 share[f"places of shape {number}"] = Fraction(1, filler.alone(number, offered))

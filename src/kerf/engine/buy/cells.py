@@ -5,7 +5,7 @@ from then on pods that ask for it. So the search knows nothing of other pods, an
 shapes as there are cells.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -28,7 +28,7 @@ from kerf.model.constraints import (
     Taint,
 )
 from kerf.model.instancetypes import Offering
-from kerf.model.pods import PodSpec
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.preferences import NO_WISH
 from kerf.model.topology import NO_AFFINITY
 
@@ -94,14 +94,41 @@ def asking_for(spec: PodSpec, keys: Sequence[str], place: Place) -> PodSpec:
     return free if spec.wish is NO_WISH else replace(free, wish=spec.wish.settled)
 
 
-def price_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Holding) -> int | None:
-    """What one of the pods costs on the best type for it; None where no type takes it.
+class SpecsOfCells:
+    """Specs of pods that are to run in cells, one object for pods that differ only in what they ask of others."""
+
+    def __init__(self) -> None:
+        # A spec is kept beside what is made of it: an identity is free again once its object is gone.
+        self._bare: dict[int, tuple[PodSpec, PodSpec]] = {}
+        self._by_value: dict[PodSpec, PodSpec] = {}
+        self._made: dict[tuple[int, tuple[str, ...], Place], PodSpec] = {}
+
+    def of(self, spec: PodSpec, keys: tuple[str, ...], place: Place) -> PodSpec:
+        """See `asking_for`."""
+        held = self._bare.get(id(spec))
+        if held is None:
+            bare = replace(spec, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+            held = self._bare[id(spec)] = spec, self._by_value.setdefault(bare, bare)
+        key = id(held[1]), keys, place
+        if key not in self._made:
+            self._made[key] = asking_for(held[1], keys, place)
+        return self._made[key]
+
+
+def daemon_pods(offered_types: Iterable[OfferedType]) -> list[Pod]:
+    """The pods that DaemonSets would put on nodes of the types, one of each DaemonSet."""
+    return list({each.key: each.pod for offered in offered_types for each in offered.daemon_sets}.values())
+
+
+def cheapest_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Holding) -> tuple[int, int] | None:
+    """What one of the pods costs on the best type for it, and the row of that; None where no type takes it.
 
     `cell_prices` are by row, for those of `rows` that are sold there.
     """
     held = holding.alone(shape, holding.kind(shape))[rows]
-    found = np.where(held > 0, cell_prices // np.maximum(held, 1), _NO_PRICE).min(initial=_NO_PRICE)
-    return int(found) if found < _NO_PRICE else None
+    found = np.where(held > 0, cell_prices // np.maximum(held, 1), _NO_PRICE)
+    at = int(found.argmin()) if len(found) else 0
+    return (int(found[at]), int(rows[at])) if len(found) and found[at] < _NO_PRICE else None
 
 
 def site_of(load: Load, name: str) -> Site:

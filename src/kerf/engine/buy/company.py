@@ -49,7 +49,7 @@ def shared_nodes(
             load = filler.fill_first(load.offered, first, others) or load
             found.purchase.loads.append((load, 1))
             ledger.charge(load.offered.pool.name, load.charge)
-            for number, count in enumerate(load.counts):
+            for number, count in load.held:
                 found.purchase.left[number] -= count
             if not company.anchors:
                 break
@@ -75,7 +75,8 @@ def _next(
         load = filler.fill_first(offered, *((seekers, first) if anchor is None else (first, seekers)))
         if load is None or ledger.room_for(offered, load.charge) == 0:
             continue
-        held = sum(load.counts[number] for number in company.seekers)
+        counts = load.counts
+        held = sum(counts[number] for number in company.seekers)
         if held:
             price = load.offering.price_micro
             names = offered.pool.name, offered.kind.name
@@ -105,5 +106,6 @@ def rest(shapes: Sequence[Shape], bought: Purchase) -> tuple[tuple[int, ...], Am
     """Numbers of the shapes of which some pods are left to buy for, and how many the purchase took of each shape."""
     taken = np.zeros(len(shapes), dtype=np.int64)
     for load, times in bought.loads:
-        taken += np.array(load.counts, dtype=np.int64) * times
+        for number, count in load.held:
+            taken[number] += count * times
     return tuple(n for n, left in enumerate(bought.left) if left), taken

@@ -3,15 +3,29 @@
 Such a constraint goes by `kubernetes.io/hostname`, whose domains are the nodes themselves. So it is a limit inside a
 load: at most so many pods of a group where a certain pod is. An empty node has none, so a spread constraint allows
 `maxSkew` of the pods that it counts; an anti-affinity term none of those that it means, or the pod alone.
+
+A bought node is empty except for the pods of DaemonSets, which bind there before all others. Their anti-affinity, and
+that of pods against them, can close each node of a type to these pods; then no such node is bought for them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
 
 from kerf.engine.place.checks import Apart, Check, Even, Welcome
+from kerf.engine.place.domains import Site
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape
 from kerf.engine.place.tallies import Tally
 from kerf.engine.place.topology import TopologyLedger
-from kerf.model.constraints import HOSTNAME
+from kerf.engine.supply.holding import Holding
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.causes import Cause, Name
+from kerf.model.constraints import HOSTNAME, WELL_KNOWN
+from kerf.model.plan import Stage
+from kerf.model.snapshot import DaemonSet
+from kerf.model.topology import ANTI_AFFINITY, SPREAD, KeptOffByDaemonSet
 
 _ANY_NUMBER = 1 << 62
 
@@ -47,41 +61,126 @@ class Headcount:
             self._allowed[group] = min(most, self._allowed.get(group, most))
 
 
-def most_alone(crowding: Crowding) -> int:
-    """How many such pods an empty node may have."""
-    return Headcount().room(crowding)
+def among(shapes: Iterable[Shape]) -> Crowding:
+    """One of theirs that says which groups the pods of DaemonSets are in: all that do, say the same."""
+    return next((shape.crowding for shape in shapes if shape.crowding.daemons), UNCROWDED)
 
 
-def crowdings(ledger: TopologyLedger, shapes: Sequence[Shape]) -> tuple[Crowding, ...]:
-    """Those of the shapes, in their order. The ledger must have been asked for the checks of all of them."""
-    limits = [_limits(ledger.checks(shape)) for shape in shapes]
-    numbers: dict[int, int] = {}
-    for tally, _ in (limit for found in limits for limit in found):
-        numbers.setdefault(id(tally), len(numbers))
-    if not numbers:
-        return (UNCROWDED,) * len(shapes)
-    return tuple(_crowding(ledger.counting(shape), found, numbers) for shape, found in zip(shapes, limits, strict=True))
-
-
-def _crowding(counting: Iterable[Tally], limits: Sequence[tuple[Tally, int]], numbers: Mapping[int, int]) -> Crowding:
-    groups = tuple(sorted({numbers[id(tally)] for tally in counting if id(tally) in numbers}))
-    most: dict[int, int] = {}
-    for tally, skew in limits:
-        group = numbers[id(tally)]
-        # A pod that is itself one of those it must be away from is alone there.
-        allowed = skew or int(group in groups)
-        most[group] = min(allowed, most.get(group, allowed))
-    return Crowding(groups, tuple(sorted(most.items()))) if groups or most else UNCROWDED
-
-
-def _limits(checks: Iterable[Check]) -> list[tuple[Tally, int]]:
-    """The tallies of single nodes that pods go by, each with maxSkew; 0 where they must be away."""
-    found: list[tuple[Tally, int]] = []
-    for check in checks:
-        if check.keys != (HOSTNAME,):
-            continue
-        if isinstance(check, Even):
-            found.append((check.tally, check.constraint.max_skew))
-        elif isinstance(check, Apart | Welcome):
-            found.append((check.tally, 0))
+def starting(offered: OfferedType, crowding: Crowding) -> Headcount:
+    """The head count of a node of the type before any pod comes that is bought for."""
+    found, here = Headcount(), {each.key for each in offered.daemon_sets} if crowding.daemons else frozenset[str]()
+    for key, groups in crowding.daemons:
+        if key in here:
+            found.add(Crowding(groups), 1)
     return found
+
+
+class Manners:
+    """How shapes get on with each other and with the pods of DaemonSets on a node to be bought.
+
+    `ledger` must have been asked for the `checks` of all shapes, and must expect the pods of DaemonSets.
+    """
+
+    def __init__(
+        self,
+        ledger: TopologyLedger,
+        shapes: Sequence[Shape],
+        checks: Sequence[Sequence[Check]],
+        offered_types: Sequence[OfferedType],
+    ) -> None:
+        self._checks, self._offered_types = checks, offered_types
+        self._daemons = _daemons(ledger, checks, offered_types)
+        limits = [self._limits(found) for found in checks]
+        self._numbers: dict[int, int] = {}
+        for tally, _ in (limit for found in limits for limit in found):
+            self._numbers.setdefault(id(tally), len(self._numbers))
+        self._beside = tuple(
+            (key, groups) for key, (_, tallies) in self._daemons.items() if (groups := self._groups(tallies.values()))
+        )
+        self.crowdings = tuple(
+            self._crowding(ledger.counting(shape), found) if self._numbers else UNCROWDED
+            for shape, found in zip(shapes, limits, strict=True)
+        )
+        """Those of the shapes, in their order."""
+
+    def open_rows(self, number: int, holding: Holding) -> npt.NDArray[np.bool_]:
+        """By row, whether the pods of DaemonSets leave an empty node to the shape. Cost: rows, where they count."""
+        crowding = self.crowdings[number]
+        if not crowding.daemons:
+            return np.ones(len(holding.types), dtype=np.bool_)
+        rooms = (starting(offered, crowding).room(crowding) for offered in holding.types)
+        return np.fromiter((room > 0 for room in rooms), dtype=np.bool_)
+
+    def cause(self, number: int, offered: OfferedType) -> tuple[Stage, Cause]:
+        """Why a node of the type takes no pod of the shape, though it is empty: which DaemonSet has a pod there."""
+        here = [each.key for each in offered.daemon_sets if each.key in self._daemons]
+        for check in self._checks[number]:
+            for daemon, tallies in (self._daemons[key] for key in here):
+                if id(check.tally) in tallies and self._is_of_load(check):
+                    return check.stage, KeptOffByDaemonSet(Name(daemon.key), _relation(check), Name(check.keys[0]))
+        raise AssertionError("no DaemonSet keeps the pods off")
+
+    def _crowding(self, counting: Iterable[Tally], limits: Sequence[tuple[Tally, int]]) -> Crowding:
+        groups = self._groups(counting)
+        most: dict[int, int] = {}
+        for tally, skew in limits:
+            group = self._numbers[id(tally)]
+            # A pod that is itself one of those it must be away from is alone there.
+            allowed = skew or int(group in groups)
+            most[group] = min(allowed, most.get(group, allowed))
+        return Crowding(groups, tuple(sorted(most.items())), self._beside) if groups or most else UNCROWDED
+
+    def _groups(self, tallies: Iterable[Tally]) -> tuple[int, ...]:
+        return tuple(sorted({self._numbers[id(tally)] for tally in tallies if id(tally) in self._numbers}))
+
+    def _limits(self, checks: Iterable[Check]) -> list[tuple[Tally, int]]:
+        """The tallies that pods go by on one node, each with how many it may have; 0 where they must be away."""
+        found: list[tuple[Tally, int]] = []
+        for check in filter(self._is_of_load, checks):
+            if isinstance(check, Even):
+                found.append((check.tally, check.constraint.max_skew + self._least(check)))
+            elif isinstance(check, Apart | Welcome):
+                found.append((check.tally, 0))
+        return found
+
+    def _is_of_load(self, check: Check) -> bool:
+        """Whether one node decides it. A DaemonSet's pod there is in the node's zone, too."""
+        if check.keys == (HOSTNAME,):
+            return True
+        if not isinstance(check, Apart | Welcome) or check.keys[0] not in WELL_KNOWN:
+            return False
+        return any(id(check.tally) in tallies for _, tallies in self._daemons.values())
+
+    def _least(self, check: Even) -> int:
+        """Pods that each node has of those that the constraint counts, for a DaemonSet runs one on each that counts."""
+        held = {key for key, (_, tallies) in self._daemons.items() if id(check.tally) in tallies}
+        if not held:
+            return 0
+        rule = replace(check.tally.rule, keys=())
+        targets = ((each.target, each.daemon_sets) for each in self._offered_types)
+        sites = ((Site("", {}, kinds=((target.requirements, target.taints),)), daemons) for target, daemons in targets)
+        least = min(
+            (sum(each.key in held for each in daemons) for site, daemons in sites if rule.counts(site)), default=0
+        )
+        return min(least, check.tally.least(check.constraint.min_domains)) if check.tally.domains else least
+
+
+def _daemons(
+    ledger: TopologyLedger, checks: Iterable[Iterable[Check]], offered_types: Iterable[OfferedType]
+) -> dict[str, tuple[DaemonSet, dict[int, Tally]]]:
+    """DaemonSets that some check goes by, by their keys, with the tallies that their pods count in."""
+    used = {id(check.tally) for found in checks for check in found}
+    found = {}
+    for daemon in (
+        {each.key: each for offered in offered_types for each in offered.daemon_sets}.values() if used else ()
+    ):
+        tallies = {id(tally): tally for tally in ledger.counting(Shape((daemon.pod,))) if id(tally) in used}
+        if tallies:
+            found[daemon.key] = daemon, tallies
+    return found
+
+
+def _relation(check: Check) -> Name:
+    if isinstance(check, Even):
+        return Name(SPREAD)
+    return Name(ANTI_AFFINITY if isinstance(check, Apart) else "")

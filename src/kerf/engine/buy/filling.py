@@ -5,19 +5,19 @@ pods with devices one by one by the family's own chooser. Results depend on how 
 to what one node can hold, so that they are remembered.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from kerf.engine.buy.crowding import Headcount, most_alone
+from kerf.engine.buy.crowding import Headcount, among, starting
 from kerf.engine.buy.flexibility import Counted, Interchangeable, asks
 from kerf.engine.place.fit import narrowed
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
-from kerf.engine.supply.holding import Amounts, Holding
+from kerf.engine.supply.holding import Amounts, Holding, measured
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause
 from kerf.model.constraints import ZONE, Requirements
@@ -26,23 +26,28 @@ from kerf.model.instancetypes import Offering
 from kerf.model.large import Large
 from kerf.model.plan import Misfit, PlacedPod
 from kerf.model.pods import Pod
-from kerf.model.quantities import COST_PER_HOUR, NOTHING, Resources
+from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, NOTHING, PODS, Resources
 
+_SIZES = (CPU, MEMORY, PODS)
+"""Amounts that every family leaves to kubelet, and of which a node most often has too little left."""
 Counts = tuple[int, ...]
 """Pods by shape, in the order of the shapes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Load(Large):
-    """A node full of pods: `counts` by shape; `slices` of each pod, by shape, in the order they were placed.
+    """A node full of pods: how many of each shape it has, by the shape's number, of so many `shapes`.
 
-    `order` is how it was filled: shapes, each with how many of its pods came then. `needed` are other types that hold
-    the same pods and that a claim must name, because the pool asks for a choice; the cheapest first.
+    `held` leaves out those that it has none of, for most nodes have few of the shapes. `slices` are those of each pod,
+    by number, in the order they were placed. `order` is how it was filled: shapes, each with how many of its pods came
+    then. `needed` are other types that hold the same pods and that a claim must name, because the pool asks for a
+    choice; the cheapest first.
     """
 
     offered: OfferedType
-    counts: Counts
-    slices: tuple[tuple[tuple[Slice, ...], ...], ...]
+    shapes: int
+    held: tuple[tuple[int, int], ...]
+    slices: Mapping[int, tuple[tuple[Slice, ...], ...]]
     room: Room
     offering: Offering
     order: tuple[tuple[int, int], ...] = ()
@@ -51,7 +56,15 @@ class Load(Large):
     @property
     def pods(self) -> int:
         """How many pods it holds."""
-        return sum(self.counts)
+        return sum(count for _, count in self.held)
+
+    @property
+    def counts(self) -> Counts:
+        """Pods by shape. Cost: all shapes."""
+        counts = [0] * self.shapes
+        for number, count in self.held:
+            counts[number] = count
+        return tuple(counts)
 
     @cached_property
     def charge(self) -> Resources:
@@ -106,10 +119,17 @@ class Filler:
         self._groups = Interchangeable(self.holding) if keeps_choice else None
         self._chosen: dict[tuple[int, bytes], Load | None] = {}
         self._kinds: dict[int, int] = {}
-        self._recipes: dict[tuple[int, str, int], _Recipe] = {}
+        self._recipes: dict[tuple[str, int], dict[int, _Recipe]] = {}
+        self._wants: dict[object, int] = {}
+        self._terms: list[Requirements] = []
+        self._term_numbers: dict[int, int] = {}
+        self._agreed: dict[tuple[int, int, int], int | None] = {}
+        sizes = [[measured(each.requests, name) for name in _SIZES] for each in self.shapes]
+        self._sizes = np.array(sizes, dtype=np.int64).reshape(-1, len(_SIZES))
         self._known: list[int] = []
         self.kinds: set[int] = set()
         self._held = np.zeros((0, len(self.shapes)), dtype=np.int64)
+        self._related = among(self.shapes)
         self._loads: dict[tuple[int, bytes], Load | None] = {}
 
     def held(self, numbers: Iterable[int]) -> Amounts:
@@ -136,7 +156,17 @@ class Filler:
         shape = self.shapes[number]
         alone = self.holding.alone(shape, self._kinds[number])
         alone = alone if self._groups is None else self._groups.capped(alone)
-        return alone if shape.crowding is UNCROWDED else np.minimum(alone, most_alone(shape.crowding))
+        return alone if shape.crowding is UNCROWDED else np.minimum(alone, self._most_beside(shape.crowding))
+
+    def _most_beside(self, crowding: Crowding) -> Amounts:
+        """By row, how many such pods an empty node may have. Cost: linear in rows where DaemonSets matter."""
+        if not crowding.daemons:
+            return np.full(len(self.holding.types), Headcount().room(crowding), dtype=np.int64)
+        return np.array([self.headcount(row).room(crowding) for row in range(len(self.holding.types))], dtype=np.int64)
+
+    def headcount(self, row: int) -> Headcount:
+        """Who is on an empty node of the type, of those that the shapes go by."""
+        return starting(self.holding.types[row], self._related)
 
     def alone(self, number: int, offered: OfferedType) -> int:
         """How many pods of one shape an empty node of the type holds; 0 when none fits there."""
@@ -202,7 +232,7 @@ class Filler:
             # Amounts alone decide, and those have been compared.
             return True
         held = self._filled(other, load.counts)
-        return held is not None and held.counts == load.counts
+        return held is not None and held.held == load.held
 
     def _filled(self, offered: OfferedType, remaining: Sequence[int] | Amounts) -> Load | None:
         row, wanted = self.holding.row(offered), np.asarray(remaining, dtype=np.int64)
@@ -237,24 +267,74 @@ class Filler:
 
     def recipe(self, number: int, offered: OfferedType) -> "_Recipe":
         """How pods of a shape that was asked for go onto nodes of the type's family."""
-        target = offered.target
-        key = (number, target.family.name, id(target.families))
-        if key not in self._recipes:
-            shape, kind = self.shapes[number], self._kinds[number]
+        known = self.recipes(offered)
+        if number not in known:
+            target, shape, kind = offered.target, self.shapes[number], self._kinds[number]
             amounts = tuple(shape.counted(target.uncounted).items())
             asks = self.holding.asks_devices(kind, shape, offered)
             is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives_new[0])
-            self._recipes[key] = _Recipe(kind, amounts, asks, is_plain, shape.crowding)
-        return self._recipes[key]
+            want = self._wants.setdefault(shape.spec.alternatives_new, len(self._wants))
+            known[number] = _Recipe(kind, amounts, asks, is_plain, want, shape.crowding)
+        return known[number]
+
+    def recipes(self, offered: OfferedType) -> dict[int, "_Recipe"]:
+        """Those that are known of the type's family, by number."""
+        return self._recipes.setdefault((offered.target.family.name, id(offered.target.families)), {})
+
+    def asked(self, name: str) -> Amounts:
+        """By number how much cpu or memory one pod of the shape asks for."""
+        found: Amounts = self._sizes[:, _SIZES.index(name)]
+        return found
+
+    def small(self, numbers: Sequence[int], free: Mapping[str, int]) -> list[int]:
+        """Those of the shapes of which one pod is small enough for what is free, in their order."""
+        found = np.array(numbers, dtype=np.int64)
+        room = np.array([max(0, measured(free, name)) for name in _SIZES])
+        kept: list[int] = found[(self._sizes[found] <= room).all(axis=1)].tolist()
+        return kept
+
+    def terms(self, number: int) -> Requirements:
+        """What pods on a node ask of it together, by a number of `agreed`."""
+        return self._terms[number]
+
+    def first_terms(self, row: int) -> int:
+        """The number of what an empty node of the type asks."""
+        return self._numbered(self.holding.types[row].room.requirements)
+
+    def agreed(self, row: int, terms: int, number: int, recipe: "_Recipe") -> int | None:
+        """The terms of a node with one pod of the shape more; None where they have none in common, or none is sold.
+
+        Shapes that ask for the same labels share the answer.
+        """
+        key = (row, terms, recipe.want)
+        if key not in self._agreed:
+            offered, before = self.holding.types[row], self._terms[terms]
+            found = narrowed(offered.target, Room(NOTHING, (), (), before), self.shapes[number])
+            if isinstance(found, Misfit) or offered.offering_for(found) is None:
+                self._agreed[key] = None
+            else:
+                self._agreed[key] = terms if found == before else self._numbered(found)
+        return self._agreed[key]
+
+    def _numbered(self, terms: Requirements) -> int:
+        number = self._term_numbers.setdefault(id(terms), len(self._terms))
+        if number == len(self._terms):
+            # It is kept, so no other can get its id.
+            self._terms.append(terms)
+        return number
 
 
 class _Recipe(NamedTuple):
-    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else but its company."""
+    """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else but its company.
+
+    `want` numbers the labels that it asks for.
+    """
 
     kind: int
     amounts: tuple[tuple[str, int], ...]
     asks_devices: bool
     is_plain: bool
+    want: int
     crowding: Crowding
 
 
@@ -267,19 +347,20 @@ class _Fill:
         self._offered = filler.holding.types[row]
         self._free = dict(self._offered.room.free)
         self._state = filler.holding.start(row)
-        self._requirements, self._ports = self._offered.room.requirements, self._offered.room.ports
+        self._row, self._terms, self._ports = row, filler.first_terms(row), self._offered.room.ports
         self._counts = [0] * len(filler.shapes)
         self._slices: list[tuple[tuple[Slice, ...], ...]] = [()] * len(filler.shapes)
         # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
         self._closed: dict[int, int] = {}
-        self._crowd = Headcount()
-        self._narrowed: dict[int, tuple[Requirements, Requirements | None]] = {}
+        self._crowd = filler.headcount(row)
 
     def load(self) -> Load | None:
         """The node when it is full; None where it holds nothing that can be bought."""
-        free, recipe_of, offered = self._free, self._filler.recipe, self._offered
-        for number in self._order:
-            recipe, many = recipe_of(number, offered), self._wanted[number]
+        free, known, offered = self._free, self._filler.recipes(self._offered), self._offered
+        waiting, has_changed = list(self._order[::-1]), True
+        while waiting:
+            number = waiting.pop()
+            recipe, many = known.get(number) or self._filler.recipe(number, offered), self._wanted[number]
             for name, amount in recipe.amounts:
                 if amount > 0 and amount * many > free.get(name, 0):
                     many = max(0, free.get(name, 0) // amount)
@@ -287,31 +368,37 @@ class _Fill:
                         break
             if many and recipe.crowding is not UNCROWDED:
                 many = min(many, self._crowd.room(recipe.crowding))
+                if not many:
+                    continue
             if not many:
+                # What is left of a full node is too little for most that come after.
+                if has_changed:
+                    waiting, has_changed = self._filler.small(waiting, free), False
                 continue
+            has_changed = True
             if recipe.is_plain:
                 self._take(number, recipe, [()] * many)
             elif self._closed.get(recipe.kind) != self._state:
                 self._add(number, recipe, many)
                 if self._is_closed_to_all():
                     break
-        offering = self._offered.offering_for(self._requirements)
+        requirements = self._filler.terms(self._terms)
+        offering = self._offered.offering_for(requirements)
         if offering is None or not any(self._counts):
             return None
         devices = self._filler.holding.cards.devices(self._state)
-        room = Room(Resources(self._free), devices, self._ports, self._requirements)
+        room = Room(Resources(self._free), devices, self._ports, requirements)
         order = tuple((number, self._counts[number]) for number in self._order if self._counts[number])
-        return Load(self._offered, tuple(self._counts), tuple(self._slices), room, offering, order)
+        held = tuple(sorted(order))
+        slices = {number: tuple(self._slices[number]) for number, _ in held}
+        return Load(self._offered, len(self._counts), held, slices, room, offering, order)
 
     def _add(self, number: int, recipe: _Recipe, many: int) -> None:
         """As many pods of the shape as labels, ports and cards allow, of so many that have the amounts."""
         shape, holding = self._filler.shapes[number], self._filler.holding
-        requirements, ports = self._requirements, shape.spec.host_ports
-        if shape.spec.alternatives_new[0]:
-            narrower = self._narrower(shape, recipe.kind)
-            if narrower is None:
-                return
-            requirements = narrower
+        terms, ports = self._filler.agreed(self._row, self._terms, number, recipe), shape.spec.host_ports
+        if terms is None:
+            return
         if ports:
             many = 0 if any(port.conflicts(taken) for port in ports for taken in self._ports) else 1
         slices: list[tuple[Slice, ...]] = [] if recipe.asks_devices else [()] * many
@@ -323,21 +410,8 @@ class _Fill:
             self._state = after[0]
             slices.append(after[1])
         if slices:
-            self._requirements, self._ports = requirements, (*self._ports, *ports)
+            self._terms, self._ports = terms, (*self._ports, *ports)
             self._take(number, recipe, slices)
-
-    def _narrower(self, shape: Shape, kind: int) -> Requirements | None:
-        """The requirements with those of the pods; None where they have none in common. Asked once for each kind."""
-        known = self._narrowed.get(kind)
-        if known is None or known[0] is not self._requirements:
-            narrower = narrowed(self._offered.target, self._room(), shape)
-            agreed = None if isinstance(narrower, Misfit) else narrower
-            if agreed is not None and self._offered.offering_for(agreed) is None:
-                agreed = None
-            if agreed == self._requirements:
-                agreed = self._requirements
-            known = self._narrowed[kind] = self._requirements, agreed
-        return known[1]
 
     def _is_closed_to_all(self) -> bool:
         """Whether the cards, as they are now, have refused every kind that is to be bought for."""
@@ -350,13 +424,10 @@ class _Fill:
         for name, amount in recipe.amounts:
             self._free[name] = self._free.get(name, 0) - amount * len(slices)
 
-    def _room(self) -> Room:
-        return Room(NOTHING, (), self._ports, self._requirements)
-
 
 def _first(load: Load, most: int) -> Amounts:
     """So many pods of a load, by shape: those that were placed first."""
-    counts = np.zeros(len(load.counts), dtype=np.int64)
+    counts = np.zeros(load.shapes, dtype=np.int64)
     for number, count in load.order:
         counts[number] = min(count, most)
         most -= int(counts[number])
@@ -365,7 +436,7 @@ def _first(load: Load, most: int) -> Amounts:
 
 def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:
     """The pods of a load with their slices, in queue order; `members` are (number of the shape, pod)."""
-    cursors = [iter(slices) for slices in load.slices]
+    cursors = {number: iter(slices) for number, slices in load.slices.items()}
     placed = [
         (queue_order(pod), PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in next(cursors[number]))))
         for number, pod in members

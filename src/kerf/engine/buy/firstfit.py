@@ -11,32 +11,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from kerf.engine.buy.crowding import Headcount
+from kerf.engine.buy.crowding import Headcount, among, starting
 from kerf.engine.buy.filling import Load, Purchase
 from kerf.engine.buy.flexibility import Counted, asks, lacking
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.fit import fit
-from kerf.engine.place.shapes import Shape
+from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape
 from kerf.engine.place.target import Room
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit
 from kerf.model.quantities import CPU, MEMORY, NODES, Resources
 
+_Option = tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]
+"""A type, what is left of a node of it, and the slices of the pods that are there."""
+
 
 @dataclass
 class _Open:
     """A node that is being filled: every type that still holds its pods, with what is left of it."""
 
-    options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]
+    options: list[_Option]
     members: list[int] = field(default_factory=list)
     closed_to: set[int] = field(default_factory=set)
-    crowd: Headcount = field(default_factory=Headcount)
+    crowds: dict[tuple[str, ...], Headcount] = field(default_factory=dict)
+    """By the DaemonSets of a type who is on the node, should it become one of that type."""
 
     def take(self, number: int, shape: Shape) -> None:
         """One more pod of the shape is on it."""
         self.members.append(number)
-        self.crowd.add(shape.crowding, 1)
+        for crowd in self.crowds.values():
+            crowd.add(shape.crowding, 1)
+
+    def beside(self, shape: Shape) -> list[_Option]:
+        """The types on which the pods that are there let one more come."""
+        if shape.crowding is UNCROWDED:
+            return self.options
+        open_to = {key for key, crowd in self.crowds.items() if crowd.room(shape.crowding)}
+        return [option for option in self.options if _daemons_of(option[0]) in open_to]
 
 
 def first_fit(
@@ -56,7 +68,7 @@ def first_fit(
     order = sorted(
         range(len(shapes)), key=lambda n: (-shapes[n].requests.get(CPU, 0), -shapes[n].requests.get(MEMORY, 0), n)
     )
-    pools = _Pools(_by_pool(offered_types), relaxes)
+    pools = _Pools(_by_pool(offered_types), among(shapes), relaxes)
     for number in order:
         while left[number] and _place(number, shapes[number], opened, pools, ledger):
             left[number] -= 1
@@ -65,9 +77,13 @@ def first_fit(
 
 @dataclass(frozen=True)
 class _Pools:
-    """What each sells, in the order in which they are asked; whether they may go below minValues."""
+    """What each sells, in the order in which they are asked; whether they may go below minValues.
+
+    `related` says which groups the pods of DaemonSets are in.
+    """
 
     sold: list[list[OfferedType]]
+    related: Crowding
     relaxes: bool
 
 
@@ -80,40 +96,42 @@ def _by_pool(offered_types: Sequence[OfferedType]) -> list[list[OfferedType]]:
 
 def _place(number: int, shape: Shape, opened: list[_Open], pools: _Pools, ledger: Ledger) -> bool:
     for node in sorted((n for n in opened if number not in n.closed_to), key=lambda n: len(n.members)):
-        options = _narrow(node.options, shape) if node.crowd.room(shape.crowding) else []
+        options = _narrow(node.beside(shape), shape)
         if options and not (_lacks(options) and not _lacks(node.options)):
             node.options = options
             node.take(number, shape)
             return True
         node.closed_to.add(number)
     for pool in pools.sold:
-        allowed = [(c, c.room, ()) for c in pool if _within_limits(c, ledger)]
-        options = _reserved(_narrow(allowed, shape))
+        node = _Open([(c, c.room, ()) for c in pool if _within_limits(c, ledger)])
+        node.crowds = {_daemons_of(c): starting(c, pools.related) for c, _, _ in node.options}
+        options = _reserved(_narrow(node.beside(shape), shape))
         if options and (pools.relaxes or not _lacks(options)):
-            opened.append(_Open(options))
-            opened[-1].take(number, shape)
+            node.options = options
+            opened.append(node)
+            node.take(number, shape)
             _charge([offered for offered, _, _ in options], ledger)
             return True
     return False
 
 
-def _reserved(
-    options: list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]],
-) -> list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]:
+def _daemons_of(offered: OfferedType) -> tuple[str, ...]:
+    return tuple(each.key for each in offered.daemon_sets)
+
+
+def _reserved(options: list[_Option]) -> list[_Option]:
     """Those of the first reservation where there is one: an open node keeps it, as in Karpenter's strict mode."""
     name = next((offered.reservation for offered, _, _ in options if offered.reservation), "")
     return [option for option in options if option[0].reservation == name]
 
 
-def _lacks(options: Sequence[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]) -> bool:
+def _lacks(options: Sequence[_Option]) -> bool:
     """Whether the types have fewer values than their pool asks for by minValues."""
     first = options[0][0]
     return asks(first) and bool(lacking(first.pool, [offered.kind for offered, _, _ in options]))
 
 
-def _narrow(
-    options: Sequence[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]], shape: Shape
-) -> list[tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]]:
+def _narrow(options: Sequence[_Option], shape: Shape) -> list[_Option]:
     kept = []
     cpu, memory = shape.requests.get(CPU, 0), shape.requests.get(MEMORY, 0)
     for offered, room, slices in options:
@@ -144,21 +162,21 @@ def _charge(offered_types: Sequence[OfferedType], ledger: Ledger) -> None:
 def _settled(node: _Open, shapes: int) -> Load:
     """The open node as its cheapest remaining type."""
 
-    def launch_order(option: tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]) -> tuple[int, str]:
+    def launch_order(option: _Option) -> tuple[int, str]:
         offering = option[0].offering_for(option[1].requirements)
         return (offering.price_micro if offering is not None else 0, option[0].kind.name)
 
     offered, room, slices = min(node.options, key=launch_order)
-    counts: list[int] = [0] * shapes
-    by_shape: list[list[tuple[Slice, ...]]] = [[] for _ in range(shapes)]
+    by_shape: dict[int, list[tuple[Slice, ...]]] = {}
     for number, taken in zip(node.members, slices, strict=True):
-        counts[number] += 1
-        by_shape[number].append(taken)
+        by_shape.setdefault(number, []).append(taken)
     offering = offered.offering_for(room.requirements)
     assert offering is not None
     order = tuple((number, len(list(run))) for number, run in groupby(node.members))
     needed = _needed(offered, sorted((option[0] for option in node.options), key=lambda each: each.order))
-    return Load(offered, tuple(counts), tuple(map(tuple, by_shape)), room, offering, order, needed)
+    held = tuple((number, len(by_shape[number])) for number in sorted(by_shape))
+    taken_by = {number: tuple(by_shape[number]) for number, _ in held}
+    return Load(offered, shapes, held, taken_by, room, offering, order, needed)
 
 
 def _needed(planned: OfferedType, others: Sequence[OfferedType]) -> tuple[OfferedType, ...]:

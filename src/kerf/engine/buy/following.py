@@ -90,7 +90,7 @@ def with_follow(
 
 def _is_preferred(node: Bought, shapes: Sequence[Shape]) -> bool:
     """Whether pods of the node are there because of what they prefer of where others are."""
-    return any(count and shapes[number].spec.wish.is_settled for number, count in enumerate(node.load.counts))
+    return any(shapes[number].spec.wish.is_settled for number, _ in node.load.held)
 
 
 def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
@@ -107,7 +107,7 @@ def _in_turns(launch: Launch, node: Bought) -> Launch:
     load = node.load
     cards = {placed.pod: frozenset(part.device for part in placed.slices) for placed in launch.pods}
     pods = iter(node.pods)
-    by_shape = [iter(list(islice(pods, count))) for count in load.counts]
+    by_shape = {number: iter(list(islice(pods, count))) for number, count in load.held}
     filled = (pod for number, count in load.order for pod in islice(by_shape[number], count))
     waiting = [pod for pod in filled if cards[pod.key]]
     target = load.offered.target
@@ -119,7 +119,7 @@ def _in_turns(launch: Launch, node: Bought) -> Launch:
 def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:
     """Whether the family's own scheduler gives out the node's cards: a reserved node binds no pod to a card."""
     target = node.load.offered.target
-    members = [shapes[number] for number, count in enumerate(node.load.counts) if count]
+    members = [shapes[number] for number, _ in node.load.held]
     return bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)
 
 
@@ -135,5 +135,5 @@ def _is_shown_whole_first(node: Bought) -> bool:
 def _crossing(indexes: Sequence[int], bought: Sequence[Bought]) -> bool:
     """Whether pods of one node could take the place of others on another: different loads side by side."""
     kinds = {id(bought[i].load.offered) for i in indexes}
-    members = {tuple(n for n, count in enumerate(bought[i].load.counts) if count) for i in indexes}
+    members = {tuple(n for n, _ in bought[i].load.held) for i in indexes}
     return len(kinds) > 1 or len(members) > 1 or any(len(m) > 1 for m in members)

@@ -6,13 +6,14 @@ The pods of a shape are dealt out in queue order, so that the same pods come on 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.engine.buy.filling import Filler, Load, Purchase, charge, named
+from kerf.engine.buy.alternatives import Others, positive
+from kerf.engine.buy.filling import Filler, Load, Purchase, named
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.buy.following import Bought, Coming, with_follow
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.caps import leaks, within_cap
+from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause
@@ -31,10 +32,6 @@ class Needed(Cause):
     supply: Supply
 
 
-MOST_ALTERNATIVES = 59
-"""With the planned type 60: as many as Karpenter's AWS provider sends with one launch."""
-
-
 def launches_of(
     purchase: Purchase,
     shapes: Sequence[Shape],
@@ -46,7 +43,7 @@ def launches_of(
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
     (world, ledger), supply = available, available[0].supply
     queues = [iter(shape.pods) for shape in shapes]
-    filler = Filler(shapes, world.holding)
+    others = Others(Filler(shapes, world.holding), supply, ledger)
     launches: list[Launch] = []
     bought: list[Bought] = []
     for load, times in purchase.loads:
@@ -55,10 +52,10 @@ def launches_of(
         if options.strategy == FIRST_FIT:
             alternatives = tuple(other.kind.name for other in load.needed)
         else:
-            alternatives, extra = _alternatives(load, times, filler, supply, ledger)
+            alternatives, extra = others.of(load, times)
         template = replace(_template(load, shapes, alternatives, supply), charge=load.charge + extra)
         for _ in range(times):
-            members = [(number, next(queues[number])) for number, count in enumerate(load.counts) for _ in range(count)]
+            members = [(number, next(queues[number])) for number, count in load.held for _ in range(count)]
             launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
             bought.append(Bought(load, tuple(pod for _, pod in members)))
     return with_follow(launches, bought, shapes, options.follow, coming), bought
@@ -67,9 +64,8 @@ def launches_of(
 def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...], supply: Supply) -> Launch:
     offered, offering = load.offered, load.offering
     requests = Resources()
-    for number, count in enumerate(load.counts):
-        if count:
-            requests = requests + shapes[number].counted(_uncounted(offered)) * count
+    for number, count in load.held:
+        requests = requests + shapes[number].counted(_uncounted(offered)) * count
     daemons = offered.kind.allocatable - offered.room.free
     requirements = (
         offered.pool.template_requirements()
@@ -92,7 +88,7 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         pods=(),
         requirements=_least(requirements, short) if asks(offered) else requirements.without_min_values(),
         is_relaxed=bool(short),
-        requests=requests + _positive(daemons) + _asked(kubelet, load, shapes),
+        requests=requests + positive(daemons) + _asked(kubelet, load, shapes),
         devices=offered.kind.devices,
         alternatives=alternatives,
         is_estimate=offering.is_estimate,
@@ -141,65 +137,11 @@ def _uncounted(offered: OfferedType) -> frozenset[str]:
     return offered.target.uncounted
 
 
-def _positive(amounts: Resources) -> Resources:
-    return Resources({name: amount for name, amount in amounts.items() if amount > 0})
-
-
 def _asked(kubelet: Resources, load: Load, shapes: Sequence[Shape]) -> Resources:
     """What the pods ask of the cards that the device plugin makes kubelet show; slices stay out of claims."""
     hidden = [name for name in kubelet if name in _uncounted(load.offered)]
     asked = Resources()
-    for number, count in enumerate(load.counts):
-        if count:
-            requests = shapes[number].requests
-            asked = asked + {name: requests.get(name, 0) * count for name in hidden if requests.get(name, 0)}
+    for number, count in load.held if hidden else ():
+        requests = shapes[number].requests
+        asked = asked + {name: requests.get(name, 0) * count for name in hidden if requests.get(name, 0)}
     return asked
-
-
-def _alternatives(
-    load: Load, times: int, filler: Filler, supply: Supply, ledger: Ledger
-) -> tuple[tuple[str, ...], Resources]:
-    """Other types of the pool that hold the same pods on as many cards, cheapest first, as far as limits allow.
-
-    Also what the largest of them adds to a node's charge. The limits are charged with it, because the cloud may take
-    any of them, and none must break a limit.
-    """
-    chosen, extra = load.offered, Resources()
-    used = chosen.room.free - load.room.free
-    # The load's charge has those that it needs in it.
-    names = {other.kind.name for other in load.needed}
-    for other in supply.by_pool[chosen.pool.name]:
-        if other.pool.chosen_labels != chosen.pool.chosen_labels or other.reservation != chosen.reservation:
-            continue
-        if (
-            other.kind.name == chosen.kind.name
-            or other.kind.name in names
-            or len(names) == MOST_ALTERNATIVES
-            or len(other.room.devices) != len(chosen.room.devices)
-        ):
-            continue
-        offering = other.offering_for(load.room.requirements)
-        if offering is None or offering.capacity_type != load.offering.capacity_type:
-            continue
-        if other.has_own_capacity or leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering)):
-            continue
-        more = _positive(charge(other, offering, load.room.requirements) - load.charge)
-        if not _still_within(ledger, chosen, more.largest(extra) * times):
-            continue
-        if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
-            continue
-        held = filler.fill(other, load.counts)
-        if held is not None and held.counts == load.counts:
-            names.add(other.kind.name)
-            extra = more.largest(extra)
-    ledger.charge(chosen.pool.name, extra, times)
-    in_order = (other.kind.name for other in supply.by_pool[chosen.pool.name])
-    return tuple(name for name in dict.fromkeys(in_order) if name in names), extra
-
-
-def _still_within(ledger: Ledger, offered: OfferedType, wanted: Resources) -> bool:
-    limits = ledger.limit(offered.pool.name)
-    used = ledger.used(offered.pool.name)
-    return limits is None or all(
-        used.get(n, 0) + wanted.get(n, 0) <= limit for n, limit in limits.items() if wanted.get(n, 0) > 0
-    )

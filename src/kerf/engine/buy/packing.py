@@ -22,6 +22,7 @@ from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.mixing import mixed, suits
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -181,6 +182,8 @@ def _buy_in_tier(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int
     useful = undominated(filler, tier, left)
     if not useful:
         return Purchase(left=list(left))
+    if suits(filler, useful, left, ledger):
+        return mixed(filler, useful, left)
     values = _values(filler, useful, left)
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
@@ -324,7 +327,7 @@ class _Greedy:
             _buy(load, purchase, ledger)
             heapq.heappush(self._queue, (key, number, next(self._pushed), load))
             remaining = np.array(purchase.left, dtype=np.int64)
-            changed = np.flatnonzero(load.counts)
+            changed = [held for held, _ in load.held]
             short = (self._counts[:, changed] > remaining[changed]).any(axis=1)
             self._expect(np.flatnonzero(short).tolist(), remaining)
         return purchase
@@ -348,7 +351,7 @@ class _Greedy:
         shapes = np.flatnonzero(remaining)
         rows = self._filler.holding.rows(self._types[number] for number in numbers)
         for name in (CPU, MEMORY):
-            asked = np.array([self._filler.shapes[n].requests.get(name, 0) for n in shapes.tolist()], dtype=np.float64)
+            asked = self._filler.asked(name)[shapes].astype(np.float64)
             if (asked > 0).all():
                 rate = np.where(wanted[:, shapes] > 0, self._worth[shapes] / asked, 0.0).max(axis=1, initial=0.0)
                 most = np.minimum(most, rate * self._filler.holding.amounts(name)[rows])
@@ -360,19 +363,19 @@ class _Greedy:
         load = self._loads[number] = self._filler.fill(self._types[number], remaining)
         if load is not None:
             self._counts[number] = load.counts
-            value = sum(count * worth for count, worth in zip(load.counts, self._values, strict=True) if count)
+            value = sum(count * self._values[held] for held, count in load.held)
             key = self._prefer(load.offering.price_micro, value)
             heapq.heappush(self._queue, (key, number, next(self._pushed), load))
 
 
 def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
     """As often as the load repeats within what is left and the limits allow."""
-    times = min(purchase.left[number] // count for number, count in enumerate(load.counts) if count)
+    times = min(purchase.left[number] // count for number, count in load.order)
     room = ledger.room_for(load.offered, load.charge)
     times = times if room is None else min(times, room)
     purchase.loads.append((load, times))
     ledger.charge(load.offered.pool.name, load.charge, times)
-    for number, count in enumerate(load.counts):
+    for number, count in load.order:
         purchase.left[number] -= count * times
 
 
@@ -386,7 +389,7 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
         held = filler.fill(offered, load.counts)
-        if held is not None and held.counts == load.counts and held.offering.price_micro < load.offering.price_micro:
+        if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held
     return load
 

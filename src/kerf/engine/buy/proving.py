@@ -33,6 +33,10 @@ def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proo
     """
     sites = tuple(site_of(node.load, f"launch-{first + number}") for number, node in enumerate(bought))
     after, at = ledger.extended(sites), len(ledger.domains.sites)
+    for number, node in enumerate(bought):
+        # A node has the pods of DaemonSets as soon as it registers, before any other pod may be bound there.
+        for daemon in node.load.offered.daemon_sets:
+            _binds(daemon.pod, at + number, after)
     waiting = [(pod, at + number) for number, node in enumerate(bought) for pod in node.pods]
     waiting.sort(key=lambda each: queue_order(each[0]))
     while waiting:

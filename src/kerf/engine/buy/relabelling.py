@@ -79,7 +79,7 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World, freed: Mappi
         if not found:
             break
         load, option = max(found, key=lambda pair: pair[0].pods)
-        members = [(number, queues[number].pop(0)) for number, count in enumerate(load.counts) for _ in range(count)]
+        members = [(number, queues[number].pop(0)) for number, count in load.held for _ in range(count)]
         relabel = _relabel(load, option, members, shapes)
         if option.labels:
             relabels.append(relabel)

@@ -6,14 +6,15 @@ follow that must be with it, then the cheapest. A pod that no cell allows waits 
 affinity may make it wait for company. So the order in which cells are given is one in which the scheduler can bind.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from kerf.engine.buy.cells import Cell, Place, asking_for, cells, price_in
-from kerf.engine.buy.crowding import crowdings
+from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in, daemon_pods
+from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.place.checks import Check, Even, Together, openings
 from kerf.engine.place.domains import Site
@@ -97,11 +98,12 @@ class _Option:
 class Concerns:
     """Which of the shapes go by other pods, or are counted by one that does; each is asked before any is answered."""
 
-    def __init__(self, ledger: TopologyLedger, shapes: Sequence[Shape]) -> None:
-        self.ledger, self.shapes = ledger, shapes
+    def __init__(self, ledger: TopologyLedger, shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -> None:
+        self.ledger, self.shapes, self._offered_types = ledger, shapes, offered_types
         for shape in shapes:
             # Terms that keep others off are known once a shape with them was asked for.
             ledger.checks(shape)
+        ledger.expect(daemon_pods(offered_types))
         self.checks = [ledger.checks(shape) for shape in shapes]
         self._used: dict[int, Tally] = {id(check.tally): check.tally for each in self.checks for check in each}
 
@@ -109,6 +111,11 @@ class Concerns:
     def are_none(self) -> bool:
         """Whether no shape goes by other pods."""
         return not self._used
+
+    @cached_property
+    def manners(self) -> Manners:
+        """How they get on with each other on one node."""
+        return Manners(self.ledger, self.shapes, self.checks, self._offered_types)
 
     @cached_property
     def counted(self) -> list[tuple[Tally, ...]]:
@@ -125,25 +132,41 @@ class Concerns:
         """The labels of which a value must be known for pods of the shape."""
         asked = [check.keys for check in self.checks[number]]
         asked += [keys_by for tally in self.counted[number] for keys_by in self._keys_by[id(tally)]]
-        if any(HOSTNAME in keys for keys in self._company(number)):
+        if self._shares_nodes(number):
             # Those that share a node must be known to be in one cell.
             return self.keys
         return tuple(sorted({key for keys in asked for key in keys} - {HOSTNAME}))
 
-    def _company(self, number: int) -> Iterator[tuple[str, ...]]:
-        """The keys of affinity terms of the shape, and of others that mean it."""
-        mine = {id(tally) for tally in self.counted[number]}
-        for at, checks in enumerate(self.checks):
-            for check in checks:
-                if isinstance(check, Together) and (at == number or id(check.tally) in mine):
-                    yield check.keys
+    def _shares_nodes(self, number: int) -> bool:
+        """Whether affinity terms of the shape, or of others that mean it, go by single nodes."""
+        if any(isinstance(check, Together) and HOSTNAME in check.keys for check in self.checks[number]):
+            return True
+        return any(id(tally) in self._of_nodes for tally in self.counted[number])
 
     @cached_property
-    def _keys_by(self) -> dict[int, list[tuple[str, ...]]]:
-        found: dict[int, list[tuple[str, ...]]] = {}
+    def _of_nodes(self) -> frozenset[int]:
+        found = (check for each in self.checks for check in each if isinstance(check, Together))
+        return frozenset(id(check.tally) for check in found if HOSTNAME in check.keys)
+
+    def followers(self, number: int) -> list[int]:
+        """The tallies in which the shape counts and with whose pods others must be."""
+        return [id(tally) for tally in self.counted[number] if id(tally) in self.seekers]
+
+    @cached_property
+    def seekers(self) -> dict[int, list[int]]:
+        """By tally the shapes that must be with its pods."""
+        found: dict[int, list[int]] = {}
+        for number, checks in enumerate(self.checks):
+            for tally in dict.fromkeys(id(check.tally) for check in checks if isinstance(check, Together)):
+                found.setdefault(tally, []).append(number)
+        return found
+
+    @cached_property
+    def _keys_by(self) -> dict[int, set[tuple[str, ...]]]:
+        found: dict[int, set[tuple[str, ...]]] = {}
         for checks in self.checks:
             for check in checks:
-                found.setdefault(id(check.tally), []).append(check.keys)
+                found.setdefault(id(check.tally), set()).add(check.keys)
         return found
 
     def is_bound(self, number: int) -> bool:
@@ -163,7 +186,7 @@ def assigned(
 
     Cost: nothing more where no shape goes by others; else pods that do times cells.
     """
-    concerns = Concerns(ledger, shapes)
+    concerns = Concerns(ledger, shapes, offered_types)
     if concerns.are_none:
         return Assigned(tuple(shapes))
     able = [offered for offered in offered_types if limits.room_for(offered) != 0]
@@ -184,11 +207,13 @@ class _Options:
 
     def __init__(self, concerns: Concerns, held: Sequence[Cell], holding: Holding, known: Known) -> None:
         self._concerns, self._cells, self._holding, self._known = concerns, held, holding, known
-        self._first = len(concerns.ledger.domains.sites)
+        self._first, self._specs = len(concerns.ledger.domains.sites), SpecsOfCells()
         self._arrays = [
             (np.fromiter(cell.prices.keys(), dtype=np.int64), np.fromiter(cell.prices.values(), dtype=np.int64))
             for cell in held
         ]
+        self.kept: dict[int, Unassigned] = {}
+        """By number the shapes that DaemonSets keep off all nodes that would hold their pods."""
         self._found = [self._of(number) for number in range(len(concerns.shapes))]
         self._count_followers()
 
@@ -198,29 +223,41 @@ class _Options:
             return []
         shape, keys = self._concerns.shapes[number], self._concerns.keys_of(number)
         at = [self._concerns.keys.index(key) for key in keys]
+        is_open = self._concerns.manners.open_rows(number, self._holding)
+        is_all_open = bool(is_open.all())
         found: dict[Place, _Option] = {}
+        shut: list[tuple[int, int]] = []
         for cell_number, cell in enumerate(self._cells):
             place = tuple(cell.place[index] for index in at)
             before = found.get(place)
-            made = before.shape if before is not None else Shape(shape.pods, asking_for(shape.spec, keys, place))
+            made = before.shape if before is not None else Shape(shape.pods, self._specs.of(shape.spec, keys, place))
             rows, prices = self._arrays[cell_number]
-            price = price_in(prices, made, rows, self._holding)
-            if price is None or (before is not None and before.price <= price):
-                continue
-            site = before.site if before is not None else self._first + cell_number
-            found[place] = _Option(site, place, made, price, self._known.ceilings.get((number, place)))
+            useful = slice(None) if is_all_open else is_open[rows]
+            best = cheapest_in(prices[useful], made, rows[useful], self._holding)
+            if best is None:
+                best = None if is_all_open else cheapest_in(prices, made, rows, self._holding)
+                shut += [best] if best is not None else []
+            elif before is None or best[0] < before.price:
+                site = before.site if before is not None else self._first + cell_number
+                found[place] = _Option(site, place, made, best[0], self._known.ceilings.get((number, place)))
+        if shut and not found:
+            stage, cause = self._concerns.manners.cause(number, self._holding.types[min(shut)[1]])
+            self.kept[number] = Unassigned(shape.pods, stage, cause)
         return list(found.values())
 
     def _count_followers(self) -> None:
-        """Count for each option the shapes that must be with its pods and can be."""
-        checks = self._concerns.checks
-        for number, counted in enumerate(self._concerns.counted):
-            mine = {id(tally) for tally in counted}
-            for other, found in enumerate(checks):
-                if other != number and any(isinstance(c, Together) and id(c.tally) in mine for c in found):
-                    there = {option.site for option in self._found[other]}
-                    for option in self._found[number]:
-                        option.follow += option.site in there
+        """Count for each option the shapes that must be with its pods and can be. Cost: shapes times options."""
+        known: dict[tuple[int, ...], tuple[frozenset[int], Counter[int]]] = {}
+        for number, options in enumerate(self._found):
+            tallies = tuple(self._concerns.followers(number))
+            if not tallies:
+                continue
+            if tallies not in known:
+                others = frozenset(other for tally in tallies for other in self._concerns.seekers[tally])
+                known[tallies] = others, Counter(option.site for other in others for option in self._found[other])
+            others, there = known[tallies]
+            for option in options:
+                option.follow += there[option.site] - (number in others)
 
     @property
     def expected(self) -> frozenset[int]:
@@ -239,8 +276,8 @@ class _Options:
             shape = self._concerns.shapes[number]
             if shape.spec.wish.labels and any(map(_is_even, checks)):
                 own = Shape(shape.pods)
-                priced = (price_in(prices, own, rows, self._holding) for rows, prices in self._arrays)
-                found.update(self._first + at for at, price in enumerate(priced) if price is not None)
+                priced = (cheapest_in(prices, own, rows, self._holding) for rows, prices in self._arrays)
+                found.update(self._first + at for at, price in enumerate(priced) if price)
         return frozenset(found)
 
     @property
@@ -262,6 +299,7 @@ class _Assignment:
         self, before: Concerns, held: Sequence[Cell], options: _Options, known: Known, used: frozenset[int]
     ) -> None:
         self._shapes, self._options = before.shapes, options.fresh()
+        self._crowdings, self._kept_off = before.manners.crowdings, options.kept
         first = len(before.ledger.domains.sites)
         self._ledger = before.ledger.extended([cell.site(before.keys, at) for at, cell in enumerate(held)])
         self._closed = {first + at for at in range(len(held))} - used
@@ -323,9 +361,9 @@ class _Assignment:
         shapes: list[Shape] = []
         origins: dict[int, tuple[int, Place]] = {}
         numbers: dict[int, list[int]] = {}
-        crowding = crowdings(self._ledger, self._shapes)
+        crowding = self._crowdings
         for number, shape in enumerate(self._shapes):
-            if not self._options[number]:
+            if not self._options[number] and number not in self._kept_off:
                 # No type takes it, or it goes by no other pod.
                 shapes.append(shape if crowding[number] is UNCROWDED else replace(shape, crowding=crowding[number]))
             for option in self._options[number]:
@@ -338,6 +376,7 @@ class _Assignment:
         for pod, number in self._waiting:
             left.setdefault(number, []).append(pod)
         kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
+        kept += tuple(self._kept_off.values())
         return Assigned(tuple(shapes), kept, origins, tuple(self._companies(numbers)), are_bound=True)
 
     def _companies(self, numbers: Mapping[int, Sequence[int]]) -> Iterator[Colocated]:

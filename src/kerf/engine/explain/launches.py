@@ -70,7 +70,7 @@ def _why_needed(needed: Needed) -> str:
     load = needed.load
     text = needs(load, needed.shapes)
     family = load.offered.target.family
-    is_gpu = any(_asks_gpu(needed.shapes[number], family) for number, count in enumerate(load.counts) if count)
+    is_gpu = any(_asks_gpu(needed.shapes[number], family) for number, count in load.held)
     where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
     return "; ".join([text, where, *_chosen(load), *_passed_over(load, needed.supply)])
 
@@ -84,7 +84,7 @@ def _why_idle(fits: IdleNodeFits) -> str:
 def needs(load: Load, shapes: Sequence[Shape]) -> str:
     """What the pods of a load need: `8 pods need 1000 MiB of a GPU, 1 pod needs 2 GPUs`."""
     family = load.offered.target.family
-    return ", ".join(_need(shapes[number], count, family) for number, count in enumerate(load.counts) if count)
+    return ", ".join(_need(shapes[number], count, family) for number, count in load.held)
 
 
 def _need(shape: Shape, count: int, family: Family) -> str:

@@ -6,6 +6,7 @@ from kerf.engine.explain import sharing
 from kerf.model.causes import Cause
 from kerf.model.constraints import Requirements
 from kerf.model.topology import (
+    KeptOffByDaemonSet,
     NeverMet,
     NoRoomBeside,
     NotNear,
@@ -74,6 +75,14 @@ def _(cause: NoRoomBeside) -> str:
         f"pod affinity: it must be on one node with a pod with {meant}, and no node that can be bought has room beside "
         f"{_pods(cause.held)} of its kind"
     )
+
+
+@reason.register
+def _(cause: KeptOffByDaemonSet) -> str:
+    nodes = f"each node that can be bought for it gets a pod of DaemonSet {cause.daemon_set}"
+    if cause.constraint:
+        return f"{nodes}, and its {cause.constraint} over {cause.key} lets it run beside none"
+    return f"{nodes}, whose anti-affinity over {cause.key} keeps it off"
 
 
 @reason.register

@@ -8,7 +8,7 @@ each of them; that buys nothing and gives nothing back.
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from kerf.engine.place.shapes import Kinds, queue_order
+from kerf.engine.place.shapes import NOTHING_READ, Kinds, Readings, queue_order
 from kerf.model.groups import group_of
 from kerf.model.pods import Pod
 from kerf.model.windows import ADMITTED, WINDOW_LABEL
@@ -18,11 +18,11 @@ class Peers:
     """Says by a key which pods may change places; one object's keys are comparable.
 
     They are equal for every placement, of one namespace (so one quota counts them), of one priority, and let in by the
-    same window.
+    same window. `read` says which of their labels selectors read: by these they differ to other pods.
     """
 
-    def __init__(self) -> None:
-        self._kinds = Kinds()
+    def __init__(self, read: Readings = NOTHING_READ) -> None:
+        self._kinds = Kinds(read)
 
     def of(self, pod: Pod) -> Hashable | None:
         """The key of a pod; None for one of a group, which has its places as a whole, and for one that only takes what
@@ -30,9 +30,7 @@ class Peers:
         if pod.is_opportunistic or group_of(pod) is not None:
             return None
         window = pod.labels.get(WINDOW_LABEL, ""), pod.annotations.get(ADMITTED, "")
-        # Beside others the places are not equal for pods of other labels.
-        labels = tuple(sorted(pod.labels.items())) if pod.spec.has_relations else ()
-        return self._kinds.of(pod), pod.namespace, pod.queue_priority, window, labels
+        return self._kinds.of(pod), pod.namespace, pod.queue_priority, window
 
 
 def is_of_ages(pods: Iterable[Pod], one_age_s: float) -> bool:
@@ -41,14 +39,16 @@ def is_of_ages(pods: Iterable[Pod], one_age_s: float) -> bool:
     return bool(created) and max(created) - min(created) > one_age_s
 
 
-def elders(planned: Sequence[Pod], others: Iterable[Pod], one_age_s: float) -> dict[str, str]:
+def elders(
+    planned: Sequence[Pod], others: Iterable[Pod], one_age_s: float, read: Readings = NOTHING_READ
+) -> dict[str, str]:
     """Which of the `others` go in the place of which of the `planned`: by the key of each that gives way, its elder's.
 
     `planned` have their places on the node that opens now; all wait. Of one kind the oldest get the places, where one
     left out is older by more than `one_age_s`: pods that came so close together are of one age. Cost: linear in the
     pods, and n log n in those that are equal.
     """
-    peers, here = Peers(), {pod.key for pod in planned}
+    peers, here = Peers(read), {pod.key for pod in planned}
     places: dict[Hashable | None, list[Pod]] = {}
     for pod in planned:
         places.setdefault(peers.of(pod), []).append(pod)

@@ -39,11 +39,13 @@ class Crowding:
     """How pods get on with others on one node to be bought.
 
     `groups` are numbers of sets of pods that they are in. Where one of them is, a node has at most so many pods of each
-    group in `most`.
+    group in `most`. `daemons` are the groups that pods of DaemonSets are in, by the keys of these: where such a
+    DaemonSet runs, a new node has one of its pods from the start.
     """
 
     groups: tuple[int, ...] = ()
     most: tuple[tuple[int, int], ...] = ()
+    daemons: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 UNCROWDED = Crowding()

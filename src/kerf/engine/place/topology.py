@@ -162,6 +162,14 @@ class TopologyLedger:
             known = self._checks[number, id(spec)] = self.version, spec, made
         return known[2]
 
+    def expect(self, pods: Iterable[Pod]) -> None:
+        """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""
+        for pod in pods:
+            if pod.spec.pod_anti_affinity.required:
+                self._is_averse = True
+                self._count()
+                self._number(pod)
+
     def concerns(self, shape: Shape) -> bool:
         """Whether where the pods may run depends on other pods."""
         return bool(self.checks(shape))

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kerf.engine.place.checks import openings
 from kerf.engine.place.devices import (
     asks_devices,
     demand_of,
@@ -58,6 +60,22 @@ class NodeRoom:
     room: Room
 
 
+class Promise(NamedTuple):
+    """A pod and the number of the node that a claim was bought for it as."""
+
+    shape: Shape
+    pod: Pod
+    node: int
+
+
+class AsPlanned(NamedTuple):
+    """Promised pods on their claims, the shapes of all other pods, and of each promised one among these a promise."""
+
+    placed: dict[str, NodePlacement]
+    left: tuple[Shape, ...]
+    unmet: tuple[Promise, ...] = ()
+
+
 class Trial:
     """The nodes that can take pods, in name order, initialised ones first; `rooms` changes as pods are placed.
 
@@ -80,6 +98,7 @@ class Trial:
         self.spots = tuple(_with_volumes(_spot(node, snapshot, market, families), volumes) for node in usable)
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
+        self._daemons = snapshot.daemon_sets_as_running
         self.ledger = _ledger(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
@@ -114,7 +133,8 @@ class Trial:
         """Think a node away, with its pods, in what other pods go by; it keeps its room until it is undone."""
         number = self.ledger.domains.number(node.name)
         self._journal.append((-1, None, self.ledger.mark()))
-        for pod in node.pods:
+        coming = _daemons_to_come(self.spots[number], self._daemons) if number < len(self.spots) else ()
+        for pod in (*node.pods, *coming):
             if not pod.is_ended:
                 self.ledger.leave(number, pod)
         self.ledger.close(number)
@@ -134,30 +154,78 @@ class Trial:
         self.rooms[index] = room
         self._free[index] = _measured(room.free)
 
-    def place_as_planned(self, shapes: Sequence[Shape]) -> tuple[dict[str, NodePlacement], tuple[Shape, ...]]:
-        """Pods that a claim was bought for, on that claim; and the shapes of all other pods.
+    def place_as_planned(self, shapes: Sequence[Shape], despite: frozenset[str] = frozenset()) -> AsPlanned:
+        """Pods that a claim was bought for, on that claim. Its room alone makes no place: the pod must be let in there.
 
-        First those for which their scheduler has booked cards already: it binds them there within seconds.
+        A promise whose pod others stand against once all promised pods have come, in whichever order lets most of them
+        in, is none: the scheduler would refuse it. The pod is planned for like any other and its claim goes by the
+        ordinary rules. That never flaps. The answer goes by what is bound and what is promised, and by nothing that
+        this plan decides, so it changes only when these do. And a pod that is bought for again has two promises, of
+        which one is enough. `despite` are keys of pods that keep their places whatever stands against them now: pods
+        that get a place in the same plan let them in.
+
+        First come those for which their scheduler has booked cards already: it binds them there within seconds.
+        Cost: promised pods, and for those that go by others their shapes x nodes each time that one of them opens.
         """
-        plans = {pod: [booked] for pod, booked in self._booked(shapes).items()}
+        booked = self._booked(shapes)
+        plans = {pod: [place] for pod, place in booked.items()}
         for index, spot in enumerate(self.spots):
             for key, cards in _planned(spot).items():
                 # Several claims may name a pod: one whose place was taken by others has been bought for again.
                 plans.setdefault(key, []).append((index, cards))
         if not plans:
-            return {}, tuple(shapes)
+            return AsPlanned({}, tuple(shapes))
         # In the order of the plan: where a card is taken as a whole by parts, no other order may do.
         order = {pod: number for number, pod in enumerate(plans)}
         awaited = [(shape, pod) for shape in shapes for pod in shape.pods if pod.key in plans]
         awaited.sort(key=lambda each: order[each[1].key])
-        placed: dict[str, NodePlacement] = {}
-        for shape, pod in awaited:
-            tries = (self._place_planned(shape, pod, *place) for place in plans[pod.key])
-            found = next((placement for placement in tries if placement is not None), None)
-            if found is not None:
-                placed[pod.key] = found
+        mark, unmet, certain = self.mark(), dict[tuple[str, int], Promise](), despite.union(booked)
+        while True:
+            placed: dict[str, NodePlacement] = {}
+            promises: list[Promise] = []
+            for shape, pod in awaited:
+                places = (place for place in plans[pod.key] if (pod.key, place[0]) not in unmet)
+                tries = ((place[0], self._place_planned(shape, pod, *place)) for place in places)
+                index, found = next(((at, each) for at, each in tries if each is not None), (-1, None))
+                if found is not None:
+                    placed[pod.key] = found
+                    promises.append(Promise(shape, pod, index))
+            refused = self.unmet(promises, certain)
+            if not refused:
+                break
+            unmet.update(((each.pod.key, each.node), each) for each in refused)
+            self.undo_to(mark)
         others = ([pod for pod in shape.pods if pod.key not in placed] for shape in shapes)
-        return placed, tuple(Shape(tuple(left)) for left in others if left)
+        left = tuple(Shape(tuple(pods)) for pods in others if pods)
+        first = {each.pod.key: each for each in reversed(unmet.values()) if each.pod.key not in placed}
+        return AsPlanned(placed, left, tuple(first.values()))
+
+    def unmet(self, promises: Iterable[Promise], certain: frozenset[str] = frozenset()) -> tuple[Promise, ...]:
+        """Let the pods come to their nodes as far as others let them, the `certain` ones whatever stands against them;
+        the promises of those that cannot. Their rooms are not looked at."""
+        waiting: dict[tuple[int, int], list[Promise]] = {}
+        for each in promises:
+            if each.pod.key in certain or not self.ledger.concerns(each.shape):
+                self.occupy(each.node, self.rooms[each.node], each.pod)
+            else:
+                waiting.setdefault((id(each.shape), each.node), []).append(each)
+        queues, shut = [pods[::-1] for pods in waiting.values()], dict[int, int]()
+        is_moving = True
+        while is_moving:
+            is_moving = False
+            for number, queue in enumerate(queues):
+                while queue:
+                    checks = self.ledger.checks(queue[-1].shape)
+                    opened = openings(checks)
+                    if shut.get(number) == opened:
+                        break
+                    if not self.ledger.allows(checks, queue[-1].node):
+                        shut[number] = opened
+                        break
+                    come = queue.pop()
+                    self.occupy(come.node, self.rooms[come.node], come.pod)
+                    is_moving = True
+        return tuple(each for queue in queues for each in queue[::-1])
 
     def _booked(self, shapes: Sequence[Shape]) -> dict[str, tuple[int, frozenset[int]]]:
         """By pod the node and the cards that are booked for it; none of a node that is not there."""
@@ -176,13 +244,11 @@ class Trial:
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
         narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
-        # Where other pods are is not asked: new nodes are bought without it, and what was bought is not bought again.
-        # Where the scheduler refuses the pod there, its word ends that (`engine.lastword`). Nor do its volumes ask more
-        # than they did when it was bought: a local one may name another node.
+        # Its volumes ask no more than they did when the node was bought: a local one may name another node.
         result = fit(spot.target, narrowed, _as_bought(shape, pod))
         if isinstance(result, Misfit):
             return None
-        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)), pod)
+        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
         return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
 
     def place(
@@ -194,6 +260,8 @@ class Trial:
         one + kinds of nodes that have room enough and refuse it + pods x log(nodes); and where other pods matter, the
         domains that open again.
         """
+        if not self.spots:
+            return {}, shape.pods
         line = self._line(shape, closed, among)
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
@@ -272,7 +340,7 @@ class Trial:
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
         other._kinds, other._first_of_kind = self._kinds.copy(), None
         other._ranks, other._families, other._samples = self._ranks, self._families, self._samples
-        other.ledger = self.ledger.copy()
+        other._daemons, other.ledger = self._daemons, self.ledger.copy()
         return other
 
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
@@ -444,8 +512,10 @@ def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot, lasting: Calla
         usable = {spot.cluster_node.name for spot in spots}
         others = [node for node in snapshot.nodes if node.node is not None and node.name not in usable]
         sites = [_site(spot) for spot in spots]
+        daemons = snapshot.daemon_sets_as_running
         sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
-        return Domains(sites, lasting()), [node.pods for node in (*(spot.cluster_node for spot in spots), *others)]
+        held = [(*spot.cluster_node.pods, *_daemons_to_come(spot, daemons)) for spot in spots]
+        return Domains(sites, lasting()), [*held, *(node.pods for node in others)]
 
     preferred = frozenset[str]().union(*(wish.label_keys for wish in snapshot.related_preferences))
     return TopologyLedger(look, snapshot.related, snapshot.namespaces, preferred)
@@ -456,6 +526,11 @@ def _site(spot: NodeRoom) -> Site:
     if target.is_open or not node.is_registered:
         return coming_site(node.name, target.requirements, target.taints)
     return settled_site(node.name, node.labels, target.taints)
+
+
+def _daemons_to_come(spot: NodeRoom, daemons: Iterable[DaemonSet]) -> list[Pod]:
+    node = spot.cluster_node
+    return [] if node.is_initialized else [each.pod for each in _missing_daemons(node, spot.target, daemons)]
 
 
 def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:

@@ -5,7 +5,7 @@ in. Taints, labels, offerings and cards answer all shapes of one kind alike: eve
 kubelet. So they are asked once a kind and type, and what is left for a shape is division, for all types at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -71,6 +71,9 @@ class Holding:
         self._rows: dict[int, int] = {}
         self._starts: list[int] = []
         self._layouts: list[int] = []
+        self._families: list[int] = []
+        self._known_families: dict[tuple[str, int], int] = {}
+        self._first_of_family: list[int] = []
         self._known_layouts: dict[object, int] = {}
         self._offered: dict[str, Amounts] = {}
         self._kinds, self._numbers = Kinds(are_sized=False), dict[object, int]()
@@ -91,6 +94,11 @@ class Holding:
         if row == len(self.types):
             self.types.append(offered)
             self._starts.append(self.cards.start(offered))
+            family = offered.target.family.name, id(offered.target.families)
+            number = self._known_families.setdefault(family, len(self._known_families))
+            if number == len(self._first_of_family):
+                self._first_of_family.append(row)
+            self._families.append(number)
             self._layouts.append(self._known_layouts.setdefault(offered.layout, len(self._known_layouts)))
         return row
 
@@ -156,25 +164,27 @@ class Holding:
         for name, amount in shape.requests.items():
             if amount > 0:
                 np.minimum(counts, self.amounts(name)[first:] // min(amount, _MOST), out=counts)
-        for at in np.flatnonzero(counts > 0).tolist():
-            row = first + at
-            if not self._is_admitted(shape, kind, row):
-                counts[at] = 0
-                continue
-            by_devices = self._count_devices(shape, kind, row)
+        counts *= self._admitted(shape, kind, first + np.flatnonzero(counts > 0))[first:]
+        for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[first:]).tolist():
+            by_devices = self._count_devices(shape, kind, first + at)
             if by_devices is not None:
                 counts[at] = min(int(counts[at]), by_devices)
         return np.maximum(counts, 0)
 
-    def _is_admitted(self, shape: Shape, kind: int, row: int) -> bool:
-        """Whether taints, labels, ports and offerings let pods of the kind onto a node of the type."""
+    def _admitted(self, shape: Shape, kind: int, rows: Amounts) -> npt.NDArray[np.bool_]:
+        """By row whether taints, labels, ports and offerings let pods of the kind onto a node; right for `rows`."""
         answers = self._admits[kind]
         if len(answers) < len(self.types):
             more = np.full(len(self.types) - len(answers), -1, dtype=np.int8)
             answers = self._admits[kind] = np.concatenate([answers, more])
-        if answers[row] < 0:
+        for row in rows[answers[rows] < 0].tolist():
             answers[row] = admits_shape(shape, self.types[row])
-        return bool(answers[row])
+        return answers > 0
+
+    def _asking(self, shape: Shape, kind: int) -> npt.NDArray[np.bool_]:
+        """By row whether pods of the kind must be asked about the cards of the type."""
+        answers = [self.asks_devices(kind, shape, self.types[row]) for row in self._first_of_family]
+        return np.array(answers, dtype=np.bool_)[self._families]
 
     def _count_devices(self, shape: Shape, kind: int, row: int) -> int | None:
         """How many pods of the kind idle cards hold, no more than asked for; None where they ask for none."""
@@ -211,7 +221,7 @@ def admits_shape(shape: Shape, offered: OfferedType) -> bool:
     return not isinstance(requirements, Misfit) and offered.offering_for(requirements) is not None
 
 
-def measured(amounts: Resources, name: str) -> int:
+def measured(amounts: Mapping[str, int], name: str) -> int:
     """An amount, cut to what an array of 64 bits can hold."""
     return max(-_MOST, min(amounts.get(name, 0), _MOST))
 

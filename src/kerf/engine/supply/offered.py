@@ -67,7 +67,7 @@ class OfferedType:
     cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
     launch charges against the pool's limits, at the price of its cheapest offering. What a reservation sells of a type
     is an offered type of its own, and so are offerings of another capacity: with `has_own_capacity` machines of the
-    type have another one elsewhere.
+    type have another one elsewhere. `daemon_sets` run a pod on it.
     """
 
     target: Target
@@ -80,6 +80,7 @@ class OfferedType:
     retry_at_s: float = 0
     sold_out: tuple[str, ...] = ()
     over_price_cap: tuple[Offering, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
     has_own_capacity: bool = False
 
     @property
@@ -436,18 +437,20 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_cap
         no_devices=obstacle,
         sold=tuple((o.zone, o.capacity_type) for o in sold.available),
     )
+    daemon_sets = tuple(each for each in terms.daemon_sets if admits(target, Shape((each.pod,))))
     return OfferedType(
         target,
         pool,
         # What a type has worked out about itself is lost in a copy.
         replace(kind, devices=shapes) if shapes != kind.devices else kind,
         sold.available,
-        _empty_room(target, with_parts(kind.allocatable, family, devices), devices, terms.daemon_sets),
+        _empty_room(target, with_parts(kind.allocatable, family, devices), devices, daemon_sets),
         kind.capacity + {NODES: 1} + _cost(pool, sold.available),
         sold.refused,
         sold.retry_at_s,
         sold.sold_out,
         sold.over_price_cap,
+        daemon_sets,
         has_own_capacity,
     )
 
@@ -566,11 +569,9 @@ def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], fa
 def _empty_room(
     target: Target, free: Resources, devices: tuple[DeviceState, ...], daemon_sets: Iterable[DaemonSet]
 ) -> Room:
-    """An empty node with that much allocatable and these cards, less what DaemonSets take there."""
+    """An empty node with that much allocatable and these cards, less what the DaemonSets of such nodes take there."""
     ports: list[HostPort] = []
     for daemon in daemon_sets:
-        spec = daemon.pod.spec
-        if admits(target, Shape((daemon.pod,))):
-            free = free - spec.requests.without(target.uncounted)
-            ports.extend(spec.host_ports)
+        free = free - daemon.pod.spec.requests.without(target.uncounted)
+        ports.extend(daemon.pod.spec.host_ports)
     return Room(free, devices, tuple(ports))

@@ -17,6 +17,7 @@ from kerf.manifests.schema import (
     FILLED,
     INSTANT,
     NAME,
+    TEXTS,
     WHOLE,
     ListOf,
     Path,
@@ -41,6 +42,7 @@ from kerf.sim.course.steps import (
     NodesExpected,
     PodsExpected,
     Price,
+    Refuse,
     Restart,
     Scale,
     StockOut,
@@ -125,6 +127,11 @@ def _stock_out(raw: Json) -> StockOut:
     return StockOut(raw.get("instanceType"), raw.get("zone"), raw.get("capacityType"), for_s)
 
 
+def _refuse(raw: Json) -> Refuse:
+    for_s = duration_s(raw["for"]) if "for" in raw else None
+    return Refuse(raw.get("namespace", "default"), raw["podLabels"], raw["message"], for_s)
+
+
 def _price(raw: Json) -> Price:
     return Price(raw["instanceType"], money_micro(raw["perHour"]), raw.get("zone"), raw.get("capacityType"))
 
@@ -151,6 +158,7 @@ _NODES: dict[str, Schema] = {
     "count": COUNT,
     "most": COUNT,
 }
+_REFUSED: dict[str, Schema] = {"namespace": NAME, "podLabels": TEXTS, "message": FILLED, "for": DURATION}
 _FAULT: dict[str, Schema] = {
     "nodePool": NAME,
     "kind": one_of(*FAULT_KINDS),
@@ -174,6 +182,7 @@ _ACTIONS: dict[str, _Form] = {
         Record({"for": DURATION, "retryAfter": DURATION}, ("for",)),
         lambda raw: Throttle(_seconds(raw, "for", ""), _seconds(raw, "retryAfter", "5s")),
     ),
+    "refuse": _Form(Record(_REFUSED, ("podLabels", "message")), _refuse),
     "lostReply": _Form(Record({"launches": _ONE_OR_MORE}), lambda raw: LostReply(raw.get("launches", 1))),
     "delete": _Form(Record({"kind": FILLED, "name": _REFERENCE}, ("kind", "name")), _delete),
     "restart": _Form(Record({}), _restart),

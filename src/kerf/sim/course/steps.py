@@ -4,6 +4,7 @@ Times are seconds from the start of the scenario. `place` and `path` are where t
 that only the run can give (a pod that is not there).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kerf.sim.kubernetes.device_plugins import DeviceFault
@@ -70,6 +71,19 @@ class Throttle:
     retry_after_s: int
 
 
+@dataclass(frozen=True)
+class Refuse:
+    """kube-scheduler takes no node for pods with these labels, as a plugin or extender would that Kerf does not know.
+
+    `for_s` None: until the end.
+    """
+
+    namespace: str
+    labels: Mapping[str, str]
+    message: str
+    for_s: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class LostReply:
     """The next launches succeed, and Kerf is not told."""
@@ -98,7 +112,7 @@ class Restart:
     """Kerf is killed and started again."""
 
 
-Action = Scale | StockOut | Price | Fault | Interrupt | Throttle | LostReply | Apply | Delete | Restart
+Action = Scale | StockOut | Price | Fault | Interrupt | Throttle | Refuse | LostReply | Apply | Delete | Restart
 
 
 @dataclass(frozen=True)

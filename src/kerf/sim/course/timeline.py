@@ -18,14 +18,15 @@ from kerf.sim.course.steps import (
     Interrupt,
     LostReply,
     Price,
+    Refuse,
     Restart,
     Scale,
     Step,
     StockOut,
     Throttle,
 )
-from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.kubernetes.device_plugins import DevicePlugins
+from kerf.sim.kubernetes.scheduler import Scheduler
 from kerf.sim.objects import Json, key_of, labels_of, merged, shown
 
 
@@ -33,9 +34,15 @@ class Timeline:
     """One for each run."""
 
     def __init__(
-        self, api: InMemoryApi, clock: Clock, cloud: FakeCloud, plugins: DevicePlugins, observer: Observer
+        self,
+        scheduler: Scheduler,
+        clock: Clock,
+        cloud: FakeCloud,
+        plugins: DevicePlugins,
+        observer: Observer,
     ) -> None:
-        self._api, self._clock, self._cloud, self._plugins, self._observer = api, clock, cloud, plugins, observer
+        self._scheduler, self._api = scheduler, scheduler.api
+        self._clock, self._cloud, self._plugins, self._observer = clock, cloud, plugins, observer
 
     def act(self, step: Step) -> None:
         """Do it now. Raises InputError when it cannot be done."""
@@ -63,6 +70,8 @@ class Timeline:
             case Throttle() as throttle:
                 self._cloud.throttle(self._clock.now_s() + throttle.for_s, throttle.retry_after_s)
                 self._observer.note("throttling", "cloud", f"for {duration_text(throttle.for_s)}")
+            case Refuse() as refuse:
+                self._refuse(refuse)
             case LostReply() as lost:
                 self._cloud.lose_replies(lost.launches)
                 self._observer.note("lost replies", "cloud", f"of the next {lost.launches}")
@@ -90,8 +99,12 @@ class Timeline:
         selection = (stock_out.instance_type, stock_out.zone, stock_out.capacity_type)
         self._cloud.sell_out(*selection, until_s=until_s)
         what = " ".join(word for word in selection if word) or "everything"
-        span = "until the end" if stock_out.for_s is None else f"for {duration_text(stock_out.for_s)}"
-        self._observer.note("stock-out", "cloud", f"{what}, {span}")
+        self._observer.note("stock-out", "cloud", f"{what}, {_span(stock_out.for_s)}")
+
+    def _refuse(self, refuse: Refuse) -> None:
+        until_s = float("inf") if refuse.for_s is None else self._clock.now_s() + refuse.for_s
+        self._scheduler.refuse(refuse.namespace, refuse.labels, refuse.message, until_s)
+        self._observer.note("refusal", "scheduler", f"{refuse.message}, {_span(refuse.for_s)}")
 
     def _price(self, price: Price) -> None:
         words = (price.instance_type, price.zone, price.capacity_type)
@@ -130,3 +143,7 @@ class Timeline:
         )
         kept = {field: held[field] for field in ("status",) if field in held}
         self._api.update({**obj, "metadata": metadata, **kept})
+
+
+def _span(for_s: int | None) -> str:
+    return "until the end" if for_s is None else f"for {duration_text(for_s)}"

@@ -9,7 +9,7 @@ A second profile, `hami-scheduler`, leaves HAMi's resources to HAMi's extender (
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.model.nodes import Node
@@ -43,6 +43,21 @@ class _Failure:
     nominated: str = ""
 
 
+@dataclass(frozen=True)
+class _Refusals:
+    """Pods that find no node, until a time."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    message: str
+    until_s: float
+
+    def meets(self, pod: Pod, now_s: float) -> bool:
+        """Whether the pod is one of them now."""
+        is_meant = pod.namespace == self.namespace and self.labels.items() <= pod.labels.items()
+        return is_meant and now_s < self.until_s
+
+
 class Scheduler:
     """Both profiles, over the in-memory API."""
 
@@ -50,10 +65,20 @@ class Scheduler:
         self._api, self._clock = api, clock
         self._rooms = Rooms(api)
         self._queue = SchedulingQueue(clock, self._soon)
+        self._refusals: list[_Refusals] = []
         self._bindings = 0
         self._nominees: list[Pod] = []
         self._booked: list[Pod] = []
         self._is_due = False
+
+    @property
+    def api(self) -> InMemoryApi:
+        """Where it reads pods and binds them."""
+        return self._api
+
+    def refuse(self, namespace: str, labels: Mapping[str, str], message: str, until_s: float) -> None:
+        """Take no node for pods with these labels from now, as a plugin or extender would that Kerf does not know."""
+        self._refusals.append(_Refusals(namespace, labels, message, until_s))
 
     def start(self) -> None:
         """Watch pods and nodes from now on."""
@@ -141,7 +166,7 @@ class Scheduler:
         marks = (tuple(sorted(pod.annotations.items())), pod.nominated_node, pod.reserved_for)
         related = (waiting.marks, self._bindings) if waiting.marks else None
         # Pods that others keep off have to be known by their labels.
-        labels = tuple(sorted(pod.labels.items())) if self._rooms.related else ()
+        labels = tuple(sorted(pod.labels.items())) if self._rooms.related or self._refusals else ()
         return id(pod.spec), pod.namespace, waiting.wanted, marks, related, labels
 
     # One attempt.
@@ -157,7 +182,7 @@ class Scheduler:
         ignored = frozenset() if config is None else config.slice_resources | {config.count}
         attempt = prepared(pod, raw, self._rooms, ignored)
         promised = self._promised(pod)
-        found = verdict(attempt, self._rooms, promised)
+        found = self._after_refusals(pod, verdict(attempt, self._rooms, promised))
         if is_hami and found.feasible:
             assert isinstance(attempt, Attempt)
             return self._try_hami(waiting, attempt, found)
@@ -170,6 +195,13 @@ class Scheduler:
         is_meek = is_hami or raw["spec"].get("preemptionPolicy") == "Never"
         node = "" if is_meek or not isinstance(attempt, Attempt) else self._preempt(attempt, found, promised)
         return self._failure(found, node)
+
+    def _after_refusals(self, pod: Pod, found: Judgement) -> Judgement:
+        for each in self._refusals:
+            if each.meets(pod, self._clock.now_s()) and found.feasible:
+                reasons = found.reasons + Counter({each.message: len(found.feasible)})
+                return Judgement(reasons=reasons, refused_by=found.refused_by | {EXTENDER})
+        return found
 
     def _try_hami(self, waiting: Waiting, attempt: Attempt, found: Judgement) -> _Failure | None:
         """What HAMi's extender makes of the nodes that can take the pod; None when it is bound."""

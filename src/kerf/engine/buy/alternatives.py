@@ -1,0 +1,158 @@
+"""Other types on which the pods of a planned node run as well, so a sold-out type stops no pod."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kerf.engine.buy.filling import Filler, Load, charge
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.supply.caps import leaks, within_cap
+from kerf.engine.supply.holding import Amounts, measured
+from kerf.engine.supply.offered import OfferedType, Supply
+from kerf.model.quantities import COST_PER_HOUR, Resources
+
+MOST_ALTERNATIVES = 59
+"""With the planned type 60: as many as Karpenter's AWS provider sends with one launch."""
+
+_Found = tuple[tuple[str, ...], Resources]
+
+
+class Others:
+    """The alternatives of loads. What does not depend on how full a node is, is asked once for all that are alike."""
+
+    def __init__(self, filler: Filler, supply: Supply, ledger: Ledger) -> None:
+        self._filler, self._supply, self._ledger = filler, supply, ledger
+        self._rows: dict[str, Amounts] = {}
+        self._is_alike: dict[str, bool] = {}
+        self._stand_in: dict[tuple[object, ...], tuple[Load, npt.NDArray[np.bool_]]] = {}
+        self._chosen: dict[tuple[int, int, bytes], tuple[Load, _Found]] = {}
+
+    def of(self, load: Load, times: int) -> _Found:
+        """Other types of the pool that hold the same pods on as many cards, cheapest first, as far as limits allow.
+
+        Also what the largest of them adds to a node's charge. The limits are charged with it, because the cloud may
+        take any of them, and none must break a limit. Cost: types, and where amounts alone decide only on arrays.
+        """
+        if self._is_simple(load):
+            return self._by_amounts(load)
+        return self._one_by_one(load, times, self._supply.by_pool[load.offered.pool.name])
+
+    def _is_simple(self, load: Load) -> bool:
+        """Whether amounts and labels decide alone, and no limit counts."""
+        chosen, filler = load.offered, self._filler
+        if chosen.pool.name not in self._is_alike:
+            known = {each.target.uncounted for each in self._supply.by_pool[chosen.pool.name]}
+            self._is_alike[chosen.pool.name] = len(known) == 1
+        if not self._is_alike[chosen.pool.name] or load.needed:
+            return False
+        if self._ledger.limit(chosen.pool.name) is not None or COST_PER_HOUR in chosen.capacity:
+            return False
+        numbers = [number for number, _ in load.held]
+        filler.held(numbers)
+        return not any(
+            filler.recipe(number, chosen).asks_devices
+            or filler.shapes[number].spec.host_ports
+            or filler.shapes[number].crowding.daemons
+            for number in numbers
+        )
+
+    def _by_amounts(self, load: Load) -> _Found:
+        chosen, filler, holding = load.offered, self._filler, self._filler.holding
+        others = self._supply.by_pool[chosen.pool.name]
+        if chosen.pool.name not in self._rows:
+            self._rows[chosen.pool.name] = holding.rows(others)
+        rows, numbers = self._rows[chosen.pool.name], [number for number, _ in load.held]
+        able = self._standing_in(load, others).copy()
+        for name, amount in (chosen.room.free - load.room.free).items():
+            if amount > 0:
+                able &= holding.amounts(name)[rows] >= measured({name: amount}, name)
+        able &= (filler.held(())[np.ix_(rows, np.array(numbers))] > 0).all(axis=1)
+        key = id(chosen), id(load.offering), able.tobytes()
+        if key not in self._chosen:
+            # The load is kept, so no other can get the id of what it has.
+            self._chosen[key] = load, self._named(load, [others[at] for at in np.flatnonzero(able).tolist()], others)
+        return self._chosen[key][1]
+
+    def _named(self, load: Load, able: Sequence[OfferedType], others: Sequence[OfferedType]) -> _Found:
+        names, extra = set[str](), Resources()
+        for other in able:
+            if len(names) == MOST_ALTERNATIVES:
+                break
+            if other.kind.name not in names:
+                names.add(other.kind.name)
+                extra = positive(charge(other, load.offering, load.room.requirements) - load.charge).largest(extra)
+        return _in_order(others, names), extra
+
+    def _standing_in(self, load: Load, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
+        """By type of the pool, whether it may stand in for the load's if it is large enough for it."""
+        chosen, filler = load.offered, self._filler
+        wants = {filler.recipe(number, chosen).want: number for number, _ in load.held}
+        key = id(chosen), load.offering.capacity_type, id(load.room.requirements), *sorted(wants)
+        if key not in self._stand_in:
+            found = [self._may_stand_in(load, other) and self._agrees(other, wants.values()) for other in others]
+            self._stand_in[key] = load, np.array(found, dtype=np.bool_)
+        return self._stand_in[key][1]
+
+    def _may_stand_in(self, load: Load, other: OfferedType) -> bool:
+        """Whether another type is sold in the same way and has as many cards."""
+        chosen = load.offered
+        if other.pool.chosen_labels != chosen.pool.chosen_labels or other.reservation != chosen.reservation:
+            return False
+        if other.kind.name == chosen.kind.name or len(other.room.devices) != len(chosen.room.devices):
+            return False
+        offering = other.offering_for(load.room.requirements)
+        if offering is None or offering.capacity_type != load.offering.capacity_type or other.has_own_capacity:
+            return False
+        return not leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering))
+
+    def _agrees(self, other: OfferedType, numbers: Iterable[int]) -> bool:
+        """Whether one node of the type can have pods of all these shapes, as far as labels decide."""
+        row = self._filler.holding.row(other)
+        terms = self._filler.first_terms(row)
+        for number in numbers:
+            agreed = self._filler.agreed(row, terms, number, self._filler.recipe(number, other))
+            if agreed is None:
+                return False
+            terms = agreed
+        return True
+
+    def _one_by_one(self, load: Load, times: int, others: Sequence[OfferedType]) -> _Found:
+        chosen, extra = load.offered, Resources()
+        used = chosen.room.free - load.room.free
+        # The load's charge has those that it needs in it.
+        names = {other.kind.name for other in load.needed}
+        for other in others:
+            if len(names) == MOST_ALTERNATIVES:
+                break
+            if other.kind.name in names or not self._may_stand_in(load, other):
+                continue
+            offering = other.offering_for(load.room.requirements) or load.offering
+            more = positive(charge(other, offering, load.room.requirements) - load.charge)
+            if not self._still_within(chosen, more.largest(extra) * times):
+                continue
+            if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
+                continue
+            held = self._filler.fill(other, load.counts)
+            if held is not None and held.held == load.held:
+                names.add(other.kind.name)
+                extra = more.largest(extra)
+        self._ledger.charge(chosen.pool.name, extra, times)
+        return _in_order(others, names), extra
+
+    def _still_within(self, offered: OfferedType, wanted: Resources) -> bool:
+        limits = self._ledger.limit(offered.pool.name)
+        used = self._ledger.used(offered.pool.name)
+        return limits is None or all(
+            used.get(n, 0) + wanted.get(n, 0) <= limit for n, limit in limits.items() if wanted.get(n, 0) > 0
+        )
+
+
+def positive(amounts: Resources) -> Resources:
+    """Those that are more than nothing."""
+    return Resources({name: amount for name, amount in amounts.items() if amount > 0})
+
+
+def _in_order(others: Sequence[OfferedType], names: set[str]) -> tuple[str, ...]:
+    in_order = (other.kind.name for other in others)
+    return tuple(name for name in dict.fromkeys(in_order) if name in names)

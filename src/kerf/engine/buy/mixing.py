@@ -1,0 +1,258 @@
+"""Nodes for pods that are nearly all different, filled pod by pod on arrays.
+
+The search for the best full node of all types pays where it can be bought many times. Where each is bought once, that
+search costs nodes x types x shapes. So here a node gets its type first: the one that would serve most of what is left
+for its price, if pods mixed perfectly. Then it is filled, each time with the pod that is largest in what the node has
+most of left. What it holds then decides the type that is bought.
+
+Pods that keep each other off make a certain number of nodes necessary. Then each node begins with one of them, and is
+as large as it takes to share the rest evenly among these nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kerf.engine.buy.filling import Filler, Load, Purchase
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.place.shapes import UNCROWDED, Crowding
+from kerf.engine.place.target import Room
+from kerf.engine.supply.holding import Amounts
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.quantities import CPU, MEMORY, Resources
+
+Bools = npt.NDArray[np.bool_]
+_MANY = 400
+_SOME, _MANY_PAIRS = 50, 20_000
+"""From so many shapes on nodes are filled so: from the first on in any case, from the second where with the types they
+make so many pairs."""
+_PART = 8
+"""So great a part of what still fits of one shape is put onto a node at once."""
+_ROUNDING = 1e-6
+_EQUAL = 1 + 1e-9
+_NO_LIMIT = 1 << 40
+
+
+def suits(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger) -> bool:
+    """Whether pods are so different, and amounts, labels and each other all that decides where they fit."""
+    numbers = np.flatnonzero(left).tolist()
+    are_many = len(numbers) >= _MANY or (len(numbers) >= _SOME and len(numbers) * len(offered_types) >= _MANY_PAIRS)
+    if not are_many or filler.keeps_choice or any(ledger.room_for(each) is not None for each in offered_types):
+        return False
+    shapes = [filler.shapes[number] for number in numbers]
+    if any(shape.spec.host_ports or shape.crowding.daemons for shape in shapes):
+        return False
+    filler.held(numbers)
+    families = {(each.target.family.name, id(each.target.families)): each for each in offered_types}
+    return not any(filler.recipe(number, each).asks_devices for each in families.values() for number in numbers)
+
+
+def mixed(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> Purchase:
+    """Nodes for as many of the pods as some type holds. Cost: pods x shapes on arrays, and nodes x types."""
+    return _Mixing(filler, offered_types, left).bought()
+
+
+class _Company:
+    """Who may be with whom on a node, by number of a crowding: see `Crowding`."""
+
+    def __init__(self, crowdings: Sequence[Crowding]) -> None:
+        groups = sorted({group for each in crowdings for group in (*each.groups, *(held for held, _ in each.most))})
+        at = {group: number for number, group in enumerate(groups)}
+        self.member = np.zeros((len(crowdings), len(groups)), dtype=np.bool_)
+        self.most = np.full((len(crowdings), len(groups)), _NO_LIMIT, dtype=np.int64)
+        for number, each in enumerate(crowdings):
+            self.member[number, [at[group] for group in each.groups]] = True
+            for group, most in each.most:
+                self.most[number, at[group]] = most
+        # One more of a group must stay within its limit; who is in none only asks that the others do.
+        self._below = self.most + ~self.member
+
+    def needing(self) -> npt.NDArray[np.float64]:
+        """By group and crowding, how much of a node one pod needs that is of the group and bounds it."""
+        most = np.where(self.member, self.most, _NO_LIMIT).T
+        return np.where(most < _NO_LIMIT, 1.0 / np.maximum(1, most), 0.0)
+
+    def start(self) -> tuple[Amounts, Amounts]:
+        """The pods of each group on an empty node, and how many it may have."""
+        return np.zeros(self.member.shape[1], dtype=np.int64), np.full(self.member.shape[1], _NO_LIMIT, dtype=np.int64)
+
+    def welcome(self, counts: Amounts, allowed: Amounts) -> Bools:
+        """By crowding whether one more such pod may come."""
+        found: Bools = np.all(counts < self._below, axis=1)
+        found &= ~np.any(self.member & (counts >= allowed), axis=1)
+        return found
+
+
+@dataclass
+class _Node:
+    """A node that is being filled; `order` are positions of shapes with how many came."""
+
+    row: int
+    free: Amounts
+    terms: int
+    order: list[tuple[int, int]]
+
+
+class _Mixing:
+    def __init__(self, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> None:
+        self._filler = filler
+        self._types = sorted(offered_types, key=lambda each: each.order)
+        self._rows = filler.holding.rows(self._types)
+        numbers = np.flatnonzero(left)
+        held = filler.held(numbers.tolist())[np.ix_(self._rows, numbers)] > 0
+        taken = held.any(axis=0)
+        self._numbers, self._held = numbers[taken], held[:, taken]
+        self._rest = np.array(left, dtype=np.int64)
+        self._left = self._rest[self._numbers]
+        shapes = [filler.shapes[number] for number in self._numbers.tolist()]
+        names = {name for shape in shapes for name in shape.requests}
+        self._names = [CPU, MEMORY, *sorted(names - {CPU, MEMORY})]
+        self._asked = np.array(
+            [[min(shape.requests.get(name, 0), _NO_LIMIT << 20) for shape in shapes] for name in self._names],
+            dtype=np.int64,
+        ).reshape(len(self._names), len(shapes))
+        self._caps = np.array([filler.holding.amounts(name)[self._rows] for name in self._names], dtype=np.int64)
+        self._prices = np.array([each.price_micro for each in self._types], dtype=np.float64)
+        wants: dict[object, int] = {}
+        self._wants = np.array([wants.setdefault(s.spec.alternatives_new, len(wants)) for s in shapes], dtype=np.int64)
+        self._wanting = [int(np.flatnonzero(self._wants == want)[0]) for want in range(len(wants))]
+        kinds: dict[Crowding, int] = {}
+        self._kinds = np.array([kinds.setdefault(shape.crowding, len(kinds)) for shape in shapes], dtype=np.int64)
+        self._crowdings, self._company = list(kinds), _Company(list(kinds))
+        self._needing = self._company.needing()[:, self._kinds]
+        self._agreed: dict[tuple[int, int], tuple[list[int | None], Bools]] = {}
+
+    def bought(self) -> Purchase:
+        """The nodes; what is left are pods that no type takes."""
+        purchase = Purchase()
+        while self._left.any():
+            purchase.loads.append((self._load(self._filled()), 1))
+        self._rest[self._numbers] = 0
+        purchase.left = self._rest.tolist()
+        return purchase
+
+    def _filled(self) -> _Node:
+        """The next node, full."""
+        wanted = (self._asked * self._left).sum(axis=1)
+        seed, nodes = self._seed(wanted)
+        at = self._type_for(seed, wanted, nodes)
+        node = _Node(at, self._caps[:, at].copy(), self._filler.first_terms(int(self._rows[at])), [])
+        counts, allowed = self._company.start()
+        weights = 1.0 / np.maximum(1, self._caps[:2, at]).astype(np.float64) ** 2
+        able = np.flatnonzero((self._left > 0) & self._held[at])
+        pick = seed
+        while True:
+            self._take(node, pick, counts, allowed)
+            able = able[self._fits(node, able)]
+            if self._crowdings[self._kinds[pick]] is not UNCROWDED:
+                able = able[self._company.welcome(counts, allowed)[self._kinds[able]]]
+            able = able[self._agreeing(node)[self._wants[able]]]
+            if not len(able):
+                return node
+            scale = node.free[:2] * weights
+            pick = int(able[(self._asked[0, able] * scale[0] + self._asked[1, able] * scale[1]).argmax()])
+
+    def _fits(self, node: _Node, able: Amounts) -> Bools:
+        found: Bools = self._left[able] > 0
+        for amounts, free in zip(self._asked, node.free.tolist(), strict=True):
+            found &= amounts[able] <= free
+        return found
+
+    def _take(self, node: _Node, pick: int, counts: Amounts, allowed: Amounts) -> None:
+        kind, asked = int(self._kinds[pick]), self._asked[:, pick]
+        many = 1
+        if self._crowdings[kind] is UNCROWDED:
+            needed = asked > 0
+            fitting = int((node.free[needed] // asked[needed]).min(initial=int(self._left[pick])))
+            many = max(1, min(fitting, int(self._left[pick])) // _PART)
+        else:
+            counts += self._company.member[kind]
+            np.minimum(allowed, self._company.most[kind], out=allowed)
+        terms = self._answers(node)[0][int(self._wants[pick])]
+        assert terms is not None
+        node.terms = terms
+        node.free -= many * asked
+        self._left[pick] -= many
+        node.order.append((pick, many))
+
+    def _answers(self, node: _Node) -> tuple[list[int | None], Bools]:
+        """By want, what the node asks for with such a pod more, and whether it can be had."""
+        key = node.row, node.terms
+        if key not in self._agreed:
+            row, offered = int(self._rows[node.row]), self._types[node.row]
+            found = []
+            for position in self._wanting:
+                number = int(self._numbers[position])
+                found.append(self._filler.agreed(row, node.terms, number, self._filler.recipe(number, offered)))
+            self._agreed[key] = found, np.array([each is not None for each in found], dtype=np.bool_)
+        return self._agreed[key]
+
+    def _agreeing(self, node: _Node) -> Bools:
+        return self._answers(node)[1]
+
+    def _seed(self, wanted: Amounts) -> tuple[int, int]:
+        """The pod to begin with, and among how many nodes the rest must be shared; 0 for any number."""
+        able, nodes = self._left > 0, 0
+        if len(self._needing):
+            needed = self._needing @ self._left
+            group = int(needed.argmax())
+            nodes = int(np.ceil(needed[group] - _ROUNDING))
+            able = able & (self._needing[group] > 0) if nodes else able
+        share = np.maximum(1, wanted[:2]).astype(np.float64)
+        size = self._asked[0] / share[0] + self._asked[1] / share[1]
+        return int(np.where(able, size, -1.0).argmax()), nodes
+
+    def _type_for(self, seed: int, wanted: Amounts, nodes: int) -> int:
+        """The type for a node with the pod, by position."""
+        able = np.flatnonzero(self._held[:, seed])
+        needed = wanted > 0
+        part = (self._caps[needed][:, able] / wanted[needed][:, None]).min(axis=0, initial=1.0)
+        rates = self._prices[able] / np.maximum(part, 1e-12)
+        # Of equals the largest: fewer nodes.
+        best = int(able[rates <= rates.min() * _EQUAL][-1])
+        if not nodes:
+            return best
+        share = np.maximum(-(-wanted // nodes), self._asked[:, seed])
+        large = able[(self._caps[:, able] >= share[:, None]).all(axis=0)]
+        # No larger than it must be, and no larger than is worth its price.
+        return int(large[0]) if len(large) and (self._caps[:, large[0]] <= self._caps[:, best]).all() else best
+
+    def _load(self, node: _Node) -> Load:
+        """The node as the cheapest type of its pool that holds what is there."""
+        used = self._caps[:, node.row] - node.free
+        chosen, offered = node, self._types[node.row]
+        for at in np.flatnonzero((self._caps[:, : node.row] >= used[:, None]).all(axis=0)).tolist():
+            other = self._types[at]
+            if other.pool.name != offered.pool.name or other.reservation != offered.reservation:
+                continue
+            terms = self._terms_with(at, node)
+            if terms is not None:
+                chosen, offered = _Node(at, self._caps[:, at] - used, terms, node.order), other
+                break
+        requirements = self._filler.terms(chosen.terms)
+        offering = offered.offering_for(requirements)
+        assert offering is not None
+        counts: dict[int, int] = {}
+        for position, many in node.order:
+            number = int(self._numbers[position])
+            counts[number] = counts.get(number, 0) + many
+        held = tuple(sorted(counts.items()))
+        asked = Resources()
+        for number, count in held:
+            asked = asked + self._filler.shapes[number].counted(offered.target.uncounted) * count
+        devices = self._filler.holding.cards.devices(self._filler.holding.start(int(self._rows[chosen.row])))
+        room = Room(offered.room.free - asked, devices, offered.room.ports, requirements)
+        slices = {number: ((),) * count for number, count in held}
+        return Load(offered, len(self._filler.shapes), held, slices, room, offering, tuple(counts.items()))
+
+    def _terms_with(self, at: int, node: _Node) -> int | None:
+        """What a node of another type would ask for with the same pods; None where it cannot have them."""
+        other = _Node(at, node.free, self._filler.first_terms(int(self._rows[at])), [])
+        for position in dict.fromkeys(position for position, _ in node.order):
+            terms = self._answers(other)[0][int(self._wants[position])]
+            if terms is None or not self._held[at, position]:
+                return None
+            other.terms = terms
+        return other.terms
