@@ -5,13 +5,17 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import live_objects
-from kerf.errors import DecodeError
-from kerf.manifests.decode import decode_object
+from kerf.errors import DecodeError, InputError
+from kerf.lint.linter import lint
+from kerf.manifests.decode import decode, decode_object
 from kerf.manifests.live import decode_live
+from kerf.manifests.read import Documents, parse_json
+from kerf.model.market import Market
 from tests.property.test_manifests import JUNK, OBJECTS, often, paths_of
 
 RICH_POD: dict[str, Any] = {
@@ -95,9 +99,11 @@ def test_live_objects_and_examples_come_out_equal() -> None:
 
 
 @st.composite
-def damaged(draw: Callable[..., Any]) -> tuple[str, str, Any]:
-    """A live object, or an example, with up to three places replaced, removed or added."""
-    kind, version, obj = draw(st.sampled_from(LIVE) | st.sampled_from(EXAMPLES))
+def damaged(
+    draw: Callable[..., Any], objects: st.SearchStrategy[Any] = st.sampled_from(LIVE) | st.sampled_from(EXAMPLES)
+) -> tuple[str, str, Any]:
+    """One of them, live objects and examples by default, with up to three places replaced, removed or added."""
+    kind, version, obj = draw(objects)
     value = deepcopy(obj)
     for _ in range(draw(st.integers(0, 3))):
         *path, last = draw(st.sampled_from([p for p in paths_of(value)[1:] if "managedFields" not in p]))
@@ -121,6 +127,64 @@ def damaged(draw: Callable[..., Any]) -> tuple[str, str, Any]:
 def test_a_damaged_object_comes_out_equal(given_: tuple[str, str, Any]) -> None:
     """The same value, or the same words about what is wrong."""
     same_both_ways(*given_)
+
+
+def listed(pod: Any) -> Documents:
+    """As a server answers it, in a list of pods, which is read the quick way."""
+    return parse_json(b'{"kind":"PodList","apiVersion":"v1","items":[' + json.dumps(pod).encode() + b"]}", "pods.json")
+
+
+def stating_its_kind(pod: Any) -> Documents:
+    """The same in a list of anything, with every other byte in its place."""
+    whole = {**pod, "kind": pod.get("kind", "Pod"), "apiVersion": pod.get("apiVersion", "v1")}
+    return parse_json(b'{"kind":"List",   "apiVersion":"v1","items":[' + json.dumps(whole).encode() + b"]}", "pods.json")
+
+
+def same_of_a_list(pod: Any) -> None:
+    """To whoever decodes it, warnings and the newest instant included, and to lint."""
+
+    def decoded(documents: Documents) -> Any:
+        try:
+            return decode(documents)
+        except InputError as error:
+            return str(error)
+
+    def linted(documents: Documents) -> Any:
+        found = lint(documents, {}, lambda _: Market(()), is_live=True)
+        return found, [(subject.raw, subject.value) for subject in found.subjects]
+
+    assert decoded(stating_its_kind(pod)) == decoded(listed(pod))
+    assert linted(stating_its_kind(pod)) == linted(listed(pod))
+
+
+def is_strict_json(text: str) -> bool:
+    """Which all is that a server sends; Python writes infinities and halves of characters too."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+PODS = [each for each in LIVE if each[0] == "Pod"]
+
+
+def test_a_listed_pod_comes_out_equal() -> None:
+    """As it is, and with keys of Kerf's domain, known and not."""
+    for _, _, pod in PODS:
+        same_of_a_list(pod)
+        for key in ("kerf.dev/pinned", "kerf.dev/pined"):
+            same_of_a_list({**pod, "metadata": {**pod["metadata"], "annotations": {key: "1"}}})
+            same_of_a_list({**pod, "metadata": {**pod["metadata"], "labels": {key: "1"}}})
+
+
+@often
+@given(damaged(st.sampled_from(PODS)))
+def test_a_damaged_pod_of_a_list_comes_out_equal(given_: tuple[str, str, Any]) -> None:
+    """The same value and findings, or the same words about what is wrong."""
+    _, _, pod = given_
+    if isinstance(pod, dict) and is_strict_json(json.dumps(pod)):
+        same_of_a_list(pod)
 
 
 TEXTS = st.sampled_from(["", "a", "b-1", "Ü", "\ud800", "x" * 64]) | st.text(max_size=4)

@@ -21,6 +21,7 @@ from kerf.lint.suppressions import Suppression
 from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.documents import Document, YamlDocument
+from kerf.manifests.pods.live import listed_pod
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Path, Report, path_text, shown
 
@@ -98,6 +99,10 @@ def _subjects(documents: Documents) -> tuple[tuple[Subject, ...], list[InputErro
         if isinstance(entry, InputError):
             errors.append(entry)
             continue
+        made = _made_pod(len(subjects), entry)
+        if made is not None:
+            subjects.append(made)
+            continue
         try:
             raw = entry.value()
         except InputError as error:
@@ -111,6 +116,18 @@ def _subjects(documents: Documents) -> tuple[tuple[Subject, ...], list[InputErro
             expected = "an object, a mapping of fields"
             errors.append(DecodeError("", expected, shown(raw), place=entry.place()))
     return tuple(subjects), errors, passed_over
+
+
+def _made_pod(index: int, document: Document) -> Subject | None:
+    """A pod of a cluster that another object has made, as `_kept` has it, read without its spec as a dictionary.
+
+    None for every other document, and for a pod that has to be read as every document.
+    """
+    listed = listed_pod(document)
+    if listed is None or listed.pod.owner is None:
+        return None
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": listed.metadata()}
+    return Subject(index, document, raw, Report(is_live=True), listed.pod)
 
 
 def _kept(subject: Subject) -> Subject:

@@ -16,6 +16,7 @@ from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload
 from kerf.manifests.dispatch import FIRST, Value, kind_of, read
 from kerf.manifests.documents import Document
+from kerf.manifests.pods.live import listed_pod
 from kerf.manifests.read import Documents
 from kerf.manifests.schema import Problem, Report, path_text
 from kerf.manifests.workloads.jobsets import JobSet, with_jobs
@@ -117,6 +118,12 @@ def _first_kind(raw: Any) -> str:
 
 
 def _decode_into(collected: _Collected, document: Document, admission: AdmissionDefaults) -> None:
+    listed = listed_pod(document)
+    if listed is not None:
+        collected.newest_s = max(collected.newest_s, listed.newest_s)
+        _refuse_second(collected, ("v1", "Pod", listed.pod.namespace, listed.pod.name), document)
+        collected.values.append(listed.pod)
+        return
     raw = document.value()
     report, value = Report(), None
     first = _first_kind(raw)
@@ -139,20 +146,20 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         # Several samples of one pod are no two pods.
         collected.values += [] if value is None else [value]
         return
-    collected.warnings += _warnings(report, document, is_live=bool(raw["metadata"].get("uid")))
-    _refuse_second(collected, raw, document)
+    meta = raw["metadata"]
+    collected.warnings += _warnings(report, document, is_live=bool(meta.get("uid")))
+    _refuse_second(collected, (raw["apiVersion"], raw["kind"], meta.get("namespace") or "", meta["name"]), document)
     if value is not None:
         collected.values.append(value)
 
 
-def _refuse_second(collected: _Collected, raw: Object, document: Document) -> None:
-    """Two documents of one object: it is unknown which is meant."""
-    meta = raw["metadata"]
-    key = (raw["apiVersion"], raw["kind"], meta.get("namespace") or "", meta["name"])
+def _refuse_second(collected: _Collected, key: tuple[str, str, str, str], document: Document) -> None:
+    """Two documents of one object (version, kind, namespace, name): it is unknown which is meant."""
     first = collected.seen.setdefault(key, document)
     if first is not document:
-        expected = f"one {raw['kind']} of this name, the first stands at {first.place()}"
-        raise DecodeError("metadata.name", expected, meta["name"], place=document.place(("metadata", "name")))
+        _, kind, _, name = key
+        expected = f"one {kind} of this name, the first stands at {first.place()}"
+        raise DecodeError("metadata.name", expected, name, place=document.place(("metadata", "name")))
 
 
 def _error(problem: Problem, place: str, written: str) -> DecodeError:

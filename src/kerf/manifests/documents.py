@@ -156,6 +156,11 @@ class JsonDocument:
             raise DecodeError("", "plain nesting", "<it is nested too deeply>", place=self.place())
         return {**self.inherited, **value} if self.inherited and isinstance(value, dict) else value
 
+    def answered(self, kind: str, version: str) -> bytes | None:
+        """Its text, where a server has listed it as of that kind; it has no duplicate key then."""
+        is_listed = self.file.is_answer and self.inherited == {"kind": kind, "apiVersion": version}
+        return self.file.object(self.index) if is_listed else None
+
     def _duplicate(self) -> DecodeError:
         try:
             construct(self._node)

@@ -19,9 +19,14 @@ _TEMPLATES: tuple[Path, ...] = (
 def note_unknown_keys(raw: dict[str, Any], report: Report) -> None:
     """Note annotations, labels and limits in Kerf's domain that mean nothing to it, with the known one that is near."""
     for path, key in _keys(raw):
-        if key.startswith(DOMAIN) and key not in KNOWN_KEYS:
+        if is_unknown(key):
             nearest = get_close_matches(key, sorted(KNOWN_KEYS), 1)
             report.unknown.append(Unknown((*path, key), nearest[0] if nearest else ""))
+
+
+def is_unknown(key: str) -> bool:
+    """Whether the key of an annotation, label or limit is in Kerf's domain and means nothing to it."""
+    return key.startswith(DOMAIN) and key not in KNOWN_KEYS
 
 
 def _keys(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:

@@ -1,6 +1,7 @@
 """Keys of settings that never existed, wherever they stand, and those that are read no more."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
@@ -32,8 +33,14 @@ def _keys(subject: Subject) -> Iterator[Path]:
             yield path
 
 
+@lru_cache(maxsize=1)
+def _that_never_existed(subject: Subject) -> tuple[Path, ...]:
+    # Several rules ask it of one object in turn, and each walk goes through all of it.
+    return tuple(path for path in _keys(subject) if never_existed(path[-1]))
+
+
 def _of_key(subject: Subject, key: str, what: str) -> Notes:
-    for path in _keys(subject):
+    for path in _that_never_existed(subject):
         if path[-1] == key:
             yield Note(path, f"{key}: {what}", keys_that_never_existed()[key], at_key=True)
 
