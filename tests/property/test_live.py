@@ -137,7 +137,9 @@ def listed(pod: Any) -> Documents:
 def stating_its_kind(pod: Any) -> Documents:
     """The same in a list of anything, with every other byte in its place."""
     whole = {**pod, "kind": pod.get("kind", "Pod"), "apiVersion": pod.get("apiVersion", "v1")}
-    return parse_json(b'{"kind":"List",   "apiVersion":"v1","items":[' + json.dumps(whole).encode() + b"]}", "pods.json")
+    return parse_json(
+        b'{"kind":"List",   "apiVersion":"v1","items":[' + json.dumps(whole).encode() + b"]}", "pods.json"
+    )
 
 
 def same_of_a_list(pod: Any) -> None:

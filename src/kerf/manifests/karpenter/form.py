@@ -82,6 +82,12 @@ class _Quantities:
             elif not report.is_live and is_quantity(name, amount) and quantity_of(name, amount) < 0:
                 report.problem(at, "a quantity that is not negative", amount)
 
+    def fits(self, value: Any, report: Report) -> bool:
+        """See Schema."""
+        found = Report(is_live=report.is_live)
+        self.check(value, (), found)
+        return not found.problems
+
 
 def _is_amount(value: object) -> bool:
     if isinstance(value, str):

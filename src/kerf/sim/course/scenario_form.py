@@ -105,6 +105,12 @@ class _OneOf:
             expected = f"one {self._what} ({', '.join(self._names)})"
             report.problem(path, expected, " and ".join(found) or None)
 
+    def fits(self, value: Any, report: Report) -> bool:
+        """See Schema."""
+        if not self._record.fits(value, report):
+            return False
+        return sum(value.get(name) is not None for name in self._names) == 1
+
 
 class _Form(NamedTuple):
     """How an action or an expectation is written, and what makes its value."""
