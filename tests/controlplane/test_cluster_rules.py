@@ -30,12 +30,16 @@ class ServerApi:
 
     def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
         self._plane, self._client = plane, client
+        self._priority_classes: set[str] = set()
 
     async def _call(self, verb: str, kind: str, namespace: str, name: str = "", sub: str = "", body: Any = None) -> Any:
         found = Access(verb, _RESOURCES[kind], sub)
         return msgspec.json.decode(await self._client.call(found, namespace=namespace, name=name, body=body))
 
     async def create(self, obj: Json) -> Json:
+        if obj["kind"] == "PriorityClass":
+            self._priority_classes.add(obj["metadata"]["name"])
+        is_known = obj.get("spec", {}).get("priorityClassName") in self._priority_classes
         async with asyncio.timeout(_ADMISSION_S):
             while True:
                 try:
@@ -44,7 +48,7 @@ class ServerApi:
                     )
                 except Forbidden as error:
                     # Admission learns of a PriorityClass by a watch of its own, a moment after it is there.
-                    if "no PriorityClass" not in str(error):
+                    if not is_known or "no PriorityClass" not in str(error):
                         raise
                     await asyncio.sleep(0.05)
                 else:
