@@ -20,9 +20,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/demo.sh
 
-FAST := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/controlplane --durations=40
+# What fails is run once more; a test that passes then is named at the end.
+FAST := $(BIN)/python tools/second_try.py -n 2 --dist worksteal --ignore=tests/controlplane --durations=40
 # Three control planes load two cores well; with more, tests that wait for a scheduler wait in vain now and then.
-# What fails there is run once more; a test that passes then is named at the end.
 CONTROL := $(BIN)/python tools/second_try.py -n 3 --dist loadscope --no-loadscope-reorder --durations=40 tests/controlplane
 
 # Of the control plane tier what counts pods by the hundred: beside other clusters, waits would end in vain.
@@ -45,7 +45,8 @@ gate: $(STAMP)
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-controlplane
 
-# Everything: every crash of the exhaustive runs, and whatever else is long.
+# Everything: every crash of the exhaustive runs, all examples of the properties, and whatever else is long.
+test-all: export KERF_EXAMPLES := all
 test-all: $(STAMP)
 	@$(FAST) --tier "all but the control plane"
 	@$(CONTROL) -m "not alone" --tier "control plane tier"

@@ -11,8 +11,12 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.examples import examples
+
 # How long an example takes is the machine's affair, and no verdict on the code.
 settings.register_profile("kerf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kerf")
+settings.register_profile("kerf", examples())
 settings.load_profile("kerf")
 
 LEFT_OUT = "control plane tier left out"

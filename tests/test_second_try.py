@@ -35,17 +35,17 @@ def test_it(name):
 """
 
 
-def ran(folder: Path, *files: str) -> int:
-    """Run a project of these files as the gate runs the control plane tier."""
+def ran(folder: Path, *files: str, workers: int = 0) -> int:
+    """Run a project of these files."""
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for number, text in enumerate(files):
         (folder / f"test_{number}.py").write_text(text, encoding="utf-8")
-    return second_try.main(["-n", "2", f"--rootdir={folder}", str(folder)], folder / "cache")
+    return second_try.main(["-n", str(workers), f"--rootdir={folder}", str(folder)], folder / "cache")
 
 
 def test_a_test_that_passes_the_second_time_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The run passes, the first failure is shown, and the last line asks for its reason."""
-    assert 0 == ran(tmp_path, FLAKY, SOUND)
+    assert 0 == ran(tmp_path, FLAKY, SOUND, workers=2)
     shown = capfd.readouterr().out
     assert "assert was_seen" in shown
     assert "PASSED AT THE SECOND TRY, find out why: test_0.py::test_it[a/b[c]]" == shown.splitlines()[-1]

@@ -2,7 +2,7 @@
 
     python tools/second_try.py ARGUMENTS OF PYTEST
 
-Only for tests against real programs, whose schedulers and watches have a will of their own on a machine that stalls.
+For the gate, where processes, sockets and, on a control plane, schedulers and watches share two cores that stall.
 Failures in more than two files are no accident and get no second try; within a file, tests often share a cluster that
 failed them together. The first failure stays in the output, whole, and the last lines name each such test, because one
 that fails now and then is a bug, of Kerf or of the test.

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kerf.kube import resources
-from kerf.kube.client import ClusterTarget, KubeClient
+from kerf.kube.client import ClusterTarget, Forbidden, KubeClient
 from kerf.kube.crds import crds
 from kerf.kube.reader import KubeReader as Reader
 from kerf.kube.resources import Access, Resource
@@ -22,6 +22,7 @@ from tools.controlplane.installation import install_policies
 from tools.controlplane.server import ControlPlane
 
 _RESOURCES = {value.kind: value for value in vars(resources).values() if isinstance(value, Resource)}
+_ADMISSION_S = 10.0
 
 
 class ServerApi:
@@ -29,14 +30,29 @@ class ServerApi:
 
     def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
         self._plane, self._client = plane, client
+        self._priority_classes: set[str] = set()
 
     async def _call(self, verb: str, kind: str, namespace: str, name: str = "", sub: str = "", body: Any = None) -> Any:
         found = Access(verb, _RESOURCES[kind], sub)
         return msgspec.json.decode(await self._client.call(found, namespace=namespace, name=name, body=body))
 
     async def create(self, obj: Json) -> Json:
-        created: Json = await self._call("create", obj["kind"], obj["metadata"].get("namespace", ""), body=obj)
-        return created
+        if obj["kind"] == "PriorityClass":
+            self._priority_classes.add(obj["metadata"]["name"])
+        is_known = obj.get("spec", {}).get("priorityClassName") in self._priority_classes
+        async with asyncio.timeout(_ADMISSION_S):
+            while True:
+                try:
+                    created: Json = await self._call(
+                        "create", obj["kind"], obj["metadata"].get("namespace", ""), body=obj
+                    )
+                except Forbidden as error:
+                    # Admission learns of a PriorityClass by a watch of its own, a moment after it is there.
+                    if not is_known or "no PriorityClass" not in str(error):
+                        raise
+                    await asyncio.sleep(0.05)
+                else:
+                    return created
 
     async def get(self, kind: str, namespace: str, name: str) -> Json | None:
         try:

@@ -71,11 +71,3 @@ def test_all_judge_pods_alike(real: RealCluster) -> None:
     total = check(real, 2000, 1)
 
     assert is_telling(total), f"{total.bound} of {total.pods} bound, {total.alone}"
-
-
-@pytest.mark.long
-def test_all_judge_many_pods_alike(real: RealCluster) -> None:
-    """50,000 pods of other clusters."""
-    total = check(real, 50_000, 1_000)
-
-    assert is_telling(total), f"{total.bound} of {total.pods} bound, {total.alone}"

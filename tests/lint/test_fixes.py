@@ -1,9 +1,10 @@
 """Edits that leave everything else of a file as it is."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kerf.lint.fixes import fixed
+from tests.examples import examples
 from tests.lint.disturbed import disturbed
 from tests.lint.looking import looked
 
@@ -108,7 +109,7 @@ def test_what_stands_in_limits_and_requests_is_said_once_and_corrected_in_both()
     assert pod.replace("4Gi", '"4096"') == mended(pod)
 
 
-@settings(max_examples=100)
+@examples()
 @given(disturbed())
 def test_fixes_come_to_an_end_and_lose_nothing(text: str) -> None:
     """Of any manifest: as many objects as before, as many documents that can be read, and nothing left to mend."""

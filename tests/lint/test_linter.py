@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kerf.catalog import load_market
 from kerf.errors import InputError
@@ -15,6 +15,7 @@ from kerf.lint.registry import Rule
 from kerf.lint.rules import chosen, rules
 from kerf.lint.subject import Subject
 from kerf.manifests.read import Documents, parse
+from tests.examples import examples
 from tests.lint.disturbed import disturbed
 from tests.lint.looking import codes, looked, only
 from tests.lint.test_cases import CASES
@@ -157,7 +158,7 @@ def test_a_type_whose_price_is_not_known_is_sold() -> None:
     assert ["KL012"] == codes(found)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(disturbed())
 def test_nothing_that_is_put_anywhere_makes_a_rule_fail(text: str) -> None:
     """Any value of a manifest may be any other value."""

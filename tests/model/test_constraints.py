@@ -1,13 +1,14 @@
 """Requirements as sets: laws of their algebra; taints and tolerations."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.model.constraints import OPERATORS, Requirement, Requirements, Taint, Toleration, untolerated
+from tests.examples import examples
 
 VALUES = ("x", "y", "z", "0", "3", "7", "-1", "3.5")
-lawful = settings(max_examples=300, derandomize=True, database=None)
+lawful = examples(300, derandomize=True, database=None)
 
 
 @st.composite

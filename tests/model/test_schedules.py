@@ -3,11 +3,12 @@
 from itertools import islice, pairwise, takewhile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.model.schedules import due_times, first_overlap, has_zone, local_text, schedule_problem
 from kerf.model.times import instant_s
+from tests.examples import examples
 
 START_S, END_S = instant_s("2026-01-01T00:00:00Z"), instant_s("2027-06-01T00:00:00Z")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Shanghai", "Pacific/Apia")
@@ -136,7 +137,7 @@ def test_overlaps_are_found_however_many_years_they_take(schedule: str, zone: st
     assert overlaps == (first_overlap(schedule, zone, days * 86_400) is not None)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     times=st.tuples(
         st.sampled_from(["0", "*/20", "5,50", "30"]),

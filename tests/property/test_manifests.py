@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.errors import InputError
@@ -20,12 +20,13 @@ from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
 from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.quantities import Resources
 from kerf.model.times import duration_s, duration_text, instant_s, instant_text
+from tests.examples import examples
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("0*/*.yaml"))
 TEXTS = [path.read_text() for path in EXAMPLES]
 OBJECTS: list[Any] = [value for text in TEXTS for value in yaml.safe_load_all(text)]
 
-often = settings(max_examples=350, derandomize=True, database=None)
+often = examples(350, derandomize=True, database=None)
 """Some 1,000 mutations in all, the same in every run."""
 
 JUNK = st.one_of(

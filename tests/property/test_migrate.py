@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.errors import InputError
@@ -16,9 +16,10 @@ from kerf.manifests.migrate.objects import FieldOutcome
 from kerf.manifests.migrate.writing import manifest_text
 from kerf.manifests.read import parse
 from kerf.manifests.schema import Path
+from tests.examples import examples
 from tests.property.test_manifests import JUNK, paths_of
 
-often = settings(max_examples=200, derandomize=True, database=None)
+often = examples(200, derandomize=True, database=None)
 
 TEXTS = st.sampled_from(["a", "b-1", "on", "1", "a/b", "", "x" * 64, "nvidia.com/gpu", "é"])
 KEYS = st.sampled_from(

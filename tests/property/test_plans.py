@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.buy.options import COST, FIRST_FIT, Options
@@ -19,11 +19,12 @@ from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from tests.examples import examples
 
 ZONES = ("us-east-1a", "us-east-1b")
 TAINT = Taint("dedicated")
 HAMI_SLOTS = 10
-BOUNDED = settings(max_examples=50, derandomize=True)
+BOUNDED = examples(60, derandomize=True)
 Draw = Callable[..., Any]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.buy.options import IGNORE, RESPECT, Options
@@ -17,8 +17,9 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.testing.builders import a_market, a_node, a_pool, a_snapshot, an_instance_type
 from tests.engine.worlds import some
+from tests.examples import examples
 
-BOUNDED = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = examples(60, derandomize=True)
 Draw = st.DrawFn
 ZONES = ("za", "zb")
 MARKET = a_market(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.disruption.candidates import Candidate, candidates
@@ -24,8 +24,9 @@ from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_pod
 from tests.engine.disruption.clusters import MARKET, free_pool, on, ours
 from tests.engine.worlds import a_hami_node, port_spec
+from tests.examples import examples
 
-BOUNDED = settings(max_examples=300, derandomize=True)
+BOUNDED = examples(300, derandomize=True)
 NAMES = ("n0", "n1", "n2", "n3", "n4", "n5")
 NAMESPACES = st.sampled_from(["default", "team"])
 Moved = dict[str, tuple[NodePlacement, ...] | None]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, PREDICTED_DEVICES
@@ -15,6 +15,7 @@ from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import a_claim, a_node, a_pod, a_pool, cards
 from tests.engine.worlds import HAMI, a_hami_node
+from tests.examples import examples
 
 NAMES = st.sampled_from(["a", "a", "b"])
 IDS = st.sampled_from(["", "i-1", "i-1", "i-2"])
@@ -106,7 +107,7 @@ def fresh(held: dict[tuple[str, str], Watched]) -> ClusterState:
     return state
 
 
-@settings(max_examples=250, derandomize=True, database=None)
+@examples(250, derandomize=True, database=None)
 @given(EVENTS)
 def test_a_state_equals_a_fresh_one_with_the_same_objects(given_: list[Any]) -> None:
     """Whatever has come and gone before, and whenever somebody has looked meanwhile."""

@@ -37,18 +37,28 @@ def states(scenario: Scenario) -> list[list[int]]:
 
     `test_a_crash_at_any_event_changes_no_expectation` holds this to its word: equal states, equal reports.
     """
+    _, found = calm(scenario)
+    return found
+
+
+def calm(scenario: Scenario) -> tuple[SimulationReport, list[list[int]]]:
+    """What comes of it without a crash, and its states."""
     found: dict[tuple[float, int, int], list[int]] = {}
 
     def note(moment: Moment) -> bool:
         found.setdefault((moment.at_s, moment.changes, moment.steps), []).append(moment.number)
         return False
 
-    run(scenario, restart_at=note)
-    return list(found.values())
+    return run(scenario, restart_at=note), list(found.values())
 
 
 def endings(scenario: Scenario, events: Container[int]) -> dict[int, Ending]:
     """By event, what comes of a crash there."""
+    return beside(scenario, events)[1]
+
+
+def beside(scenario: Scenario, events: Container[int]) -> tuple[Ending, dict[int, Ending]]:
+    """What comes of a calm run, which is good, and by event, what comes of a crash there."""
     forks = _Forks(events)
     gc.collect()
     # The collector would write to every page that the children share with us.
@@ -61,7 +71,7 @@ def endings(scenario: Scenario, events: Container[int]) -> dict[int, Ending]:
     if forks.home is not None:
         forks.send(ending)
     assert ending.is_good, ending
-    return forks.endings
+    return ending, forks.endings
 
 
 def _ending(scenario: Scenario, forks: "_Forks") -> Ending:
@@ -72,7 +82,12 @@ def _ending(scenario: Scenario, forks: "_Forks") -> Ending:
         if forks.home is None:
             raise
         return Ending(error=repr(error))
-    return Ending(missed=missed(report), digest=hashlib.sha256(repr(report).encode()).hexdigest())
+    return Ending(missed=missed(report), digest=digest(report))
+
+
+def digest(report: SimulationReport) -> str:
+    """Equal for reports that are equal to the byte."""
+    return hashlib.sha256(repr(report).encode()).hexdigest()
 
 
 def missed(report: SimulationReport) -> tuple[CheckedExpectation, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.place.shapes import queue_order
@@ -15,6 +15,7 @@ from kerf.model.pods import RUNNING, Pod
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.testing.builders import a_node, a_pod, a_pool, an_instance_type
 from tests.engine.worlds import planned
+from tests.examples import examples
 
 ZONES = ("za", "zb", "zc")
 
@@ -158,7 +159,7 @@ def checked(plan: Plan, waiting: Sequence[Pod], running: Sequence[Pod], nodes: S
     return unbound(bought, places, [*there.values(), *new.values()])
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(worlds())
 def test_pods_of_launches_can_be_bound_in_queue_order(world: tuple[list[Pod], list[Pod], dict[str, Any]]) -> None:
     """Checked by counting every pod again for each pod; and nodes that pods go to by zone name one zone."""

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.buy.filling import Filler
@@ -25,6 +25,7 @@ from kerf.sharing.family import Refused
 from kerf.sharing.hami.family import Hami
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_pool, offer, planned, some, supply_of
+from tests.examples import examples
 
 SIZES = (1, 7, 960, 996, 1000, 1499, 2500, 2999, 3000, 3001)
 ODD = an_instance_type("m5.odd", cpu=7, memory="28Gi", price="0.3")
@@ -70,7 +71,7 @@ def test_a_hundred_thousand_pods_are_placed(asked: Mapping[str, Any], types: Seq
 AMOUNTS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 6)), min_size=1, max_size=3)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(AMOUNTS, st.lists(st.sampled_from([M5, M5_2X, ODD]), min_size=1, max_size=3, unique=True))
 def test_every_order_gives_what_plain_recursion_gives(
     amounts: Sequence[tuple[int, int]], types: Sequence[InstanceType]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.place.fit import Placed, fit
@@ -24,8 +24,9 @@ from kerf.sharing.hami.options import AVOID_UUID, GPU_POLICY, NUMA_BIND, PINNED,
 from kerf.sharing.hami.records import PAIR_SCORES
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_snapshot, an_instance_type
 from tests.engine.worlds import HAMI
+from tests.examples import examples
 
-BOUNDED = settings(max_examples=400, derandomize=True)
+BOUNDED = examples(400, derandomize=True)
 NAMES = ("n0", "n1", "n2", "n3", "n4", "n5")
 STATES = ((0, 0, 0), (20000, 0, 1), (4000, 0, 1), (4000, 100, 1), (22888, 100, 10))
 """MiB, cores and slots in use of a card."""
