@@ -1,12 +1,13 @@
 """A node on its way that was bought for a pod is its place, as long as other pods let it in there."""
 
+from dataclasses import replace
 from typing import Any
 
 from kerf.engine.place.shapes import Readings, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import find_places
 from kerf.model.constraints import HOSTNAME, ZONE
-from kerf.model.nodeclaim import LAUNCHED, NodeClaim
+from kerf.model.nodeclaim import LAUNCHED, REGISTERED, TRUE, Condition, NodeClaim
 from kerf.model.pods import Pod
 from kerf.model.promises import Promises, written
 from kerf.testing.builders import a_claim, a_market, a_snapshot, an_instance_type
@@ -77,3 +78,18 @@ def test_promised_pods_that_share_a_node_let_each_other_in() -> None:
     waiting = [web("p", labels={}, **near(HOSTNAME)), web("q", **near(HOSTNAME))]
 
     assert {"p": "claim", "q": "claim"} == places(waiting, coming("claim", "za", "p", "q"))
+
+
+def test_a_plan_that_is_half_carried_out_is_judged_in_its_order() -> None:
+    """p, q are to be bound before x, which only counts: x has come first, for its own node was there first.
+
+    The claim of p is not broken as long as x's node is not open to all.
+    """
+    own = coming("first", "za", "x")
+    joined = replace(own, node_name="n", conditions=tuple(Condition(s, TRUE, s) for s in (LAUNCHED, REGISTERED)))
+    waiting = [web("p", **spread()), web("q", **spread())]
+    there = (node("n", "za"), node("m", "zb", **FULL))
+
+    found = places([*waiting, web("x", at="n", created_s=1)], joined, coming("claim", "za", "p"), nodes=there)
+
+    assert "claim" == found["p"]

@@ -269,6 +269,19 @@ def test_what_is_undone_counts_no_more() -> None:
     assert (1, 0) == (len(before), len(trial.misfits(Shape((pod,)))))
 
 
+def test_what_is_undone_is_not_counted_when_all_is_counted_again() -> None:
+    """A ledger with more nodes begins its counts anew; a pod that was tried and taken back has left none behind."""
+    pod = web("p", **away(ZONE))
+    trial = Trial(seen(AB, [pod]), MARKET)
+    mark = trial.mark()
+    trial.place(Shape((pod,)))
+    trial.undo_to(mark)
+
+    again = trial.ledger.extended(())
+
+    assert again.allows(again.checks(Shape((pod,))), 0)
+
+
 def test_a_copy_is_a_trial_of_its_own() -> None:
     """What is placed there is not placed here."""
     pod = web("p", **away(ZONE))

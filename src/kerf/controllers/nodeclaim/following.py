@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.config import Settings
 from kerf.controllers.latest import is_to_open
+from kerf.controllers.nodeclaim.together import OpenedTogether
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.place.ages import elders
 from kerf.engine.place.shapes import Readings
@@ -60,6 +61,7 @@ class Following:
         self._openings: dict[str, _Opening] = {}
         # When a pod of any reservation came to its place.
         self._progress_s = 0.0
+        self._together = OpenedTogether(state, settings.one_age_s)
 
     def cordoned(self, claim: NodeClaim, node: Node) -> Node:
         """The node as it must register: cordoned by us when its plan needs following and nobody else cordoned it."""
@@ -132,7 +134,11 @@ class Following:
         self._state.note(await self._ports.writer.update_node_claim(replace(claim, annotations=annotations)))
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """The claims that wait for a pod's pin or place, when it has come, or the pod is gone or made again."""
+        """The claims that wait for a pod's pin or place, when it has come, or the pod is gone or made again; and those
+        that waited for the pods of others."""
+        return (*self._together.keys(event), *self._waiting_for(event, previous))
+
+    def _waiting_for(self, event: Event, previous: Watched | None) -> Iterable[str]:
         if isinstance(event, Synced) or not isinstance(event.value, Pod) or not self._openings:
             return ()
         before = _standing(previous) if isinstance(previous, Pod) else (False, False)
@@ -213,7 +219,8 @@ class Following:
         opening.waiting = len(waiting)
         until_s = min(max(opening.since_s, self._progress_s) + self._settings.pin_deadline_s, opening.since_s + _MOST_S)
         # The others must not wait for a pod that can come only when the node is open to all.
-        if now_s >= until_s or all(pod.uid in opening.refused for pod in waiting):
+        is_held = self._together.holds(claim)
+        if now_s >= until_s or (not is_held and all(pod.uid in opening.refused for pod in waiting)):
             return None
         await self._open(node, taint)
         return until_s - now_s

@@ -72,15 +72,16 @@ class Lifecycle:
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that change, and those whose node or a pod on it does."""
+        followed = self._following.keys(event, previous)
         if isinstance(event, Synced):
             return tuple(claim.name for claim in self._state.claims())
         value = event.value
         if isinstance(value, NodeClaim):
-            return (value.name,)
+            return (value.name, *followed)
         if isinstance(value, Node):
             claim = self._state.claim_of(value)
             return (claim.name,) if claim is not None else ()
-        return (*self._termination.keys(event), *self._following.keys(event, previous))
+        return (*self._termination.keys(event), *followed)
 
     async def reconcile(self, key: str) -> Result:
         """One step further, as far as what is there allows."""

@@ -11,7 +11,8 @@ from kerf.engine.buy.cells import site_of
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.spreading import Unassigned
 from kerf.engine.place.domains import Site
-from kerf.engine.place.shapes import Shape, queue_order
+from kerf.engine.place.queueing import come_in_order, destined
+from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
 from kerf.model.pods import Pod
 from kerf.model.topology import OutOfTurn
@@ -27,9 +28,9 @@ class Proof:
 
 
 def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proof:
-    """Bind the pods pass after pass, as the scheduler tries again those that it has refused; `first` numbers the nodes.
+    """Bind the pods, as the scheduler does that tries again those it has refused; `first` numbers the nodes.
 
-    Cost: nodes and pods, and for each pod the checks of it.
+    Cost: nodes, and see `come_in_order`.
     """
     sites = tuple(site_of(node.load, f"launch-{first + number}") for number, node in enumerate(bought))
     after, at = ledger.extended(sites), len(ledger.domains.sites)
@@ -37,14 +38,9 @@ def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proo
         # A node has the pods of DaemonSets as soon as it registers, before any other pod may be bound there.
         for daemon in node.load.offered.daemon_sets:
             _binds(daemon.pod, at + number, after)
-    waiting = [(pod, at + number) for number, node in enumerate(bought) for pod in node.pods]
-    waiting.sort(key=lambda each: queue_order(each[0]))
-    while waiting:
-        left = [each for each in waiting if not _binds(*each, after)]
-        if len(left) == len(waiting):
-            break
-        waiting = left
-    return Proof(after, sites, {pod.key: _why(pod, node, after) for pod, node in waiting})
+    waiting = destined(((pod, at + number) for number, node in enumerate(bought) for pod in node.pods), after)
+    left = come_in_order(waiting, after, lambda each: after.come(each.node, each.pod))
+    return Proof(after, sites, {each.pod.key: _why(each.pod, each.node, after) for each in left})
 
 
 def _binds(pod: Pod, node: int, ledger: TopologyLedger) -> bool:

@@ -170,6 +170,12 @@ class TopologyLedger:
                 self._count()
                 self._number(pod)
 
+    def likeness(self, shape: Shape) -> tuple[int, int]:
+        """Equal for shapes that get the same checks and count alike."""
+        self.checks(shape)
+        self._count()
+        return self._number(shape.pods[0]), id(shape.spec)
+
     def concerns(self, shape: Shape) -> bool:
         """Whether where the pods may run depends on other pods."""
         return bool(self.checks(shape))
@@ -309,7 +315,8 @@ class TopologyLedger:
 
     def _where(self, number: int) -> Iterable[tuple[int, int]]:
         yield from (self._base or {}).get(number, {}).items()
-        yield from self._delta.get(number, {}).items()
+        # What came and was undone leaves none behind, and a domain without pods cannot lose any.
+        yield from ((node, pods) for node, pods in self._delta.get(number, {}).items() if pods)
 
     def _aversion(self, like: Likeness, term: PodAffinityTerm, workload: str) -> int:
         reach = Reach.of(term, like.namespace, like.held(), is_of_new=False)

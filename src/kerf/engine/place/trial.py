@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kerf.engine.place.checks import openings
 from kerf.engine.place.devices import (
     asks_devices,
     demand_of,
@@ -28,6 +27,7 @@ from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settl
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
+from kerf.engine.place.queueing import Destined, come_in_order, destined
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Room, Target
 from kerf.engine.place.topology import Around, TopologyLedger
@@ -60,20 +60,12 @@ class NodeRoom:
     room: Room
 
 
-class Promise(NamedTuple):
-    """A pod and the number of the node that a claim was bought for it as."""
-
-    shape: Shape
-    pod: Pod
-    node: int
-
-
 class AsPlanned(NamedTuple):
     """Promised pods on their claims, the shapes of all other pods, and of each promised one among these a promise."""
 
     placed: dict[str, NodePlacement]
     left: tuple[Shape, ...]
-    unmet: tuple[Promise, ...] = ()
+    unmet: tuple[Destined, ...] = ()
 
 
 class Trial:
@@ -164,6 +156,10 @@ class Trial:
         which one is enough. `despite` are keys of pods that keep their places whatever stands against them now: pods
         that get a place in the same plan let them in.
 
+        Of a plan that is half carried out those pods that are bound are counted where they are, yet in their turn: with
+        the nodes that came first they came before others, who wait for their own nodes and are not to be bought for
+        again. Once a node is open to all its pods are there for good.
+
         First come those for which their scheduler has booked cards already: it binds them there within seconds.
         Cost: promised pods, and for those that go by others their shapes x nodes each time that one of them opens.
         """
@@ -179,18 +175,18 @@ class Trial:
         order = {pod: number for number, pod in enumerate(plans)}
         awaited = [(shape, pod) for shape in shapes for pod in shape.pods if pod.key in plans]
         awaited.sort(key=lambda each: order[each[1].key])
-        mark, unmet, certain = self.mark(), dict[tuple[str, int], Promise](), despite.union(booked)
+        mark, unmet, certain = self.mark(), dict[tuple[str, int], Destined](), despite.union(booked)
         while True:
             placed: dict[str, NodePlacement] = {}
-            promises: list[Promise] = []
+            promises: list[Destined] = []
             for shape, pod in awaited:
                 places = (place for place in plans[pod.key] if (pod.key, place[0]) not in unmet)
                 tries = ((place[0], self._place_planned(shape, pod, *place)) for place in places)
                 index, found = next(((at, each) for at, each in tries if each is not None), (-1, None))
                 if found is not None:
                     placed[pod.key] = found
-                    promises.append(Promise(shape, pod, index))
-            refused = self.unmet(promises, certain)
+                    promises.append(Destined(shape, pod, index))
+            refused = self.unmet(promises, certain, self._arrived(plans, promises))
             if not refused:
                 break
             unmet.update(((each.pod.key, each.node), each) for each in refused)
@@ -200,32 +196,37 @@ class Trial:
         first = {each.pod.key: each for each in reversed(unmet.values()) if each.pod.key not in placed}
         return AsPlanned(placed, left, tuple(first.values()))
 
-    def unmet(self, promises: Iterable[Promise], certain: frozenset[str] = frozenset()) -> tuple[Promise, ...]:
+    def unmet(
+        self, promises: Iterable[Destined], certain: frozenset[str] = frozenset(), arrived: Sequence[Destined] = ()
+    ) -> tuple[Destined, ...]:
         """Let the pods come to their nodes as far as others let them, the `certain` ones whatever stands against them;
-        the promises of those that cannot. Their rooms are not looked at."""
-        waiting: dict[tuple[int, int], list[Promise]] = {}
-        for each in promises:
-            if each.pod.key in certain or not self.ledger.concerns(each.shape):
-                self.occupy(each.node, self.rooms[each.node], each.pod)
+        the promises of those that cannot. Those that have `arrived` leave first and come in their turn. Their rooms are
+        not looked at."""
+        for each in arrived:
+            self.occupy(each.node, self.rooms[each.node], leaving=(each.pod,))
+        others, waiting = list(arrived), list(promises)
+        are_free = not any(self.ledger.concerns(each.shape) for each in waiting)
+        for each in waiting:
+            if are_free or each.pod.key in certain:
+                self._come(each)
             else:
-                waiting.setdefault((id(each.shape), each.node), []).append(each)
-        queues, shut = [pods[::-1] for pods in waiting.values()], dict[int, int]()
-        is_moving = True
-        while is_moving:
-            is_moving = False
-            for number, queue in enumerate(queues):
-                while queue:
-                    checks = self.ledger.checks(queue[-1].shape)
-                    opened = openings(checks)
-                    if shut.get(number) == opened:
-                        break
-                    if not self.ledger.allows(checks, queue[-1].node):
-                        shut[number] = opened
-                        break
-                    come = queue.pop()
-                    self.occupy(come.node, self.rooms[come.node], come.pod)
-                    is_moving = True
-        return tuple(each for queue in queues for each in queue[::-1])
+                others.append(each)
+        there, left = {each.pod.key for each in arrived}, come_in_order(others, self.ledger, self._come)
+        # Those that are there come all the same, and may let in some of the others.
+        for each in (each for each in left if each.pod.key in there):
+            self._come(each)
+        return come_in_order((each for each in left if each.pod.key not in there), self.ledger, self._come)
+
+    def _arrived(self, plans: Mapping[str, object], promises: Sequence[Destined]) -> Sequence[Destined]:
+        """Pods of claims, bound to nodes that are not open to all; none where no promise goes by others."""
+        if not any(self.ledger.concerns(each.shape) for each in promises):
+            return ()
+        nodes = ((index, spot.cluster_node) for index, spot in enumerate(self.spots))
+        bound = ((pod, index) for index, node in nodes if not node.is_initialized for pod in node.pods)
+        return destined(((pod, at) for pod, at in bound if pod.key in plans and not pod.is_ended), self.ledger)
+
+    def _come(self, each: Destined) -> None:
+        self.occupy(each.node, self.rooms[each.node], each.pod)
 
     def _booked(self, shapes: Sequence[Shape]) -> dict[str, tuple[int, frozenset[int]]]:
         """By pod the node and the cards that are booked for it; none of a node that is not there."""

@@ -1,0 +1,69 @@
+"""A plan for random workloads with all constraints is what the scheduler makes of it, whenever the nodes come."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kerf.sim.course.scenario import read_scenario
+from kerf.sim.simulation import run
+from tests.differential.bought import Course, settled
+from tests.differential.workloads import RandomWorkloads
+
+PODS, PART = 30, 5
+IN_ORDER = "pods that count in the spread of others come before them when their own node is there first"
+KNOWN = ((123, 30), (140, 30), (4, 100))
+"""Seeds, and how many pods, of which a pod waits or a node more is bought."""
+
+
+def played(folder: Path, workloads: RandomWorkloads) -> Course:
+    """All pods at once; nodes come within half a minute of each other. Raises InvariantBroken for a second purchase."""
+    pods = {"apiVersion": "v1", "kind": "List", "items": workloads.pods}
+    spec = {
+        "duration": "8m",
+        "seed": workloads.seed,
+        "cloud": {"jitter": "30s"},
+        "objects": workloads.objects,
+        "timeline": [{"at": "1s", "apply": pods}],
+    }
+    path = folder / f"{workloads.seed}.json"
+    scenario = {"apiVersion": "kerf.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "random"}, "spec": spec}
+    path.write_text(json.dumps(scenario), encoding="utf-8")
+    course = Course()
+    run(read_scenario(str(path)), watch=course.note)
+    return course
+
+
+@pytest.mark.parametrize(
+    "first", [*range(0, 20, PART), *(pytest.param(n, marks=pytest.mark.long) for n in range(20, 170, PART))]
+)
+def test_what_is_bought_is_followed(tmp_path: Path, first: int) -> None:
+    """Every pod is bound, none waits or was displaced, and no node came that was not planned."""
+    for seed in range(first, first + PART):
+        if (seed, PODS) in KNOWN:
+            continue
+        workloads, nodes = settled(seed, PODS)
+        course = played(tmp_path, workloads)
+
+        assert ({}, nodes) == (course.wait, len(course.claims)), seed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [seed for seed in range(12) if (seed, 100) not in KNOWN])
+def test_what_is_bought_for_many_is_followed(tmp_path: Path, seed: int) -> None:
+    """The same with 100 pods."""
+    workloads, nodes = settled(seed, 100)
+    course = played(tmp_path, workloads)
+
+    assert ({}, nodes) == (course.wait, len(course.claims))
+
+
+@pytest.mark.long
+@pytest.mark.xfail(reason=IN_ORDER, strict=True)
+@pytest.mark.parametrize(("seed", "pods"), KNOWN)
+def test_pods_come_in_the_order_of_the_plan(tmp_path: Path, seed: int, pods: int) -> None:
+    """No node is bought, and no pod waits, because the nodes came in another order than the queue's."""
+    workloads, nodes = settled(seed, pods)
+    course = played(tmp_path, workloads)
+
+    assert ({}, nodes) == (course.wait, len(course.claims))
