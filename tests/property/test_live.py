@@ -98,10 +98,11 @@ def test_live_objects_and_examples_come_out_equal() -> None:
         same_both_ways(kind, version, obj)
 
 
+EITHER = st.sampled_from(LIVE) | st.sampled_from(EXAMPLES)
+
+
 @st.composite
-def damaged(
-    draw: Callable[..., Any], objects: st.SearchStrategy[Any] = st.sampled_from(LIVE) | st.sampled_from(EXAMPLES)
-) -> tuple[str, str, Any]:
+def damaged(draw: Callable[..., Any], objects: st.SearchStrategy[Any] = EITHER) -> tuple[str, str, Any]:
     """One of them, live objects and examples by default, with up to three places replaced, removed or added."""
     kind, version, obj = draw(objects)
     value = deepcopy(obj)

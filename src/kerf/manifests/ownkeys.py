@@ -14,6 +14,10 @@ _TEMPLATES: tuple[Path, ...] = (
     ("spec", "jobTemplate"),
     ("spec", "jobTemplate", "spec", "template"),
 )
+_PLACES: tuple[Path, ...] = (
+    *((*at, "metadata", field) for at in _TEMPLATES for field in ("annotations", "labels")),
+    ("spec", "limits"),
+)
 
 
 def note_unknown_keys(raw: dict[str, Any], report: Report) -> None:
@@ -30,8 +34,7 @@ def is_unknown(key: str) -> bool:
 
 
 def _keys(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    paths = ((*at, "metadata", field) for at in _TEMPLATES for field in ("annotations", "labels"))
-    for path in (*paths, ("spec", "limits")):
+    for path in _PLACES:
         held: Any = raw
         for step in path:
             held = held.get(step) if isinstance(held, dict) else None
