@@ -11,12 +11,11 @@ from tools.controlplane.server import Binaries
 KINDS = ALL - {"volumes"}
 """Nothing here makes volumes."""
 PODS = "/api/v1/namespaces/default/pods"
-LATER, ALONE = (pytest.mark.long,), (pytest.mark.long, pytest.mark.alone)
 
 
 @pytest.mark.parametrize(
     ("seed", "pods"),
-    [(0, 100), *(pytest.param(seed, 100, marks=LATER) for seed in (1, 2, 3))],
+    [(0, 100), *(pytest.param(seed, 100, marks=pytest.mark.long) for seed in (1, 2, 3))],
 )
 def test_what_is_bought_is_followed(binaries: Binaries, seed: int, pods: int) -> None:
     """Every pod that the plan placed is bound, none waits, and there is no node beyond the plan."""

@@ -218,8 +218,8 @@ class Following:
             self._progress_s = now_s
         opening.waiting = len(waiting)
         until_s = min(max(opening.since_s, self._progress_s) + self._settings.pin_deadline_s, opening.since_s + _MOST_S)
-        # The others must not wait for a pod that can come only when the node is open to all.
         is_held = self._together.holds(claim)
+        # The others must not wait for a pod that can come only when the node is open to all.
         if now_s >= until_s or (not is_held and all(pod.uid in opening.refused for pod in waiting)):
             return None
         await self._open(node, taint)
