@@ -1,7 +1,7 @@
 """Each scenario beside this file, run twice: what is expected comes, the same each time, and as it came before.
 
 The second run is where Kerf is killed, in some states, and what must come of a fault comes of it all the same. The
-scenarios of `test_restarts.py` are killed there, in all their states.
+scenarios of `test_restarts.py` are killed there, in more states.
 `KERF_UPDATE=1` writes the `.out` files; the diff is then part of the review.
 """
 
@@ -12,40 +12,18 @@ from pathlib import Path
 import pytest
 
 from kerf.cli.simulate import report_lines
-from kerf.sim.course.report import SimulationReport
 from kerf.sim.course.scenario import read_scenario
 from tests.scenarios import test_restarts
 from tests.scenarios.crashes import Ending, beside, calm, digest, missed
 
 SCENARIOS = sorted(Path(__file__).parent.glob("*.yaml"))
-CRASHED_IN_ALL_STATES = set(test_restarts.SCENARIOS.values())
-OTHERS = [path for path in SCENARIOS if path not in CRASHED_IN_ALL_STATES]
+CRASHED_IN_MORE_STATES = set(test_restarts.SCENARIOS.values())
+OTHERS = [path for path in SCENARIOS if path not in CRASHED_IN_MORE_STATES]
 
 CRASHES, CRASHES_IN_THE_GATE, CRASHES_OF_DAYS = 50, 3, 3
 """The last of a scenario that lasts longer than a day; one of a week has none in the gate."""
 
 A_DAY_S, A_WEEK_S = 86_400, 604_800
-
-
-@pytest.fixture(scope="module", params=SCENARIOS, ids=lambda path: path.stem)
-def scenario(request: pytest.FixtureRequest) -> Path:
-    """One after the other, each for all tests before the next."""
-    path: Path = request.param
-    return path
-
-
-@pytest.fixture(scope="module")
-def first(scenario: Path) -> tuple[SimulationReport, list[list[int]]]:
-    """What comes of it, with the invariants looked at after every event, and its states."""
-    return calm(read_scenario(str(scenario)))
-
-
-@pytest.fixture(scope="module")
-def second(scenario: Path, first: tuple[SimulationReport, list[list[int]]]) -> tuple[Ending, dict[int, Ending]]:
-    """What comes of it the second time, and of a crash at some of its events."""
-    _, states = first
-    is_short = read_scenario(str(scenario)).duration_s < A_WEEK_S and scenario not in CRASHED_IN_ALL_STATES
-    return crashed(scenario, states, CRASHES_IN_THE_GATE if is_short else 0)
 
 
 def crashed(path: Path, states: list[list[int]], most: int) -> tuple[Ending, dict[int, Ending]]:
@@ -58,38 +36,31 @@ def crashed(path: Path, states: list[list[int]], most: int) -> tuple[Ending, dic
     return ending, found
 
 
-def test_a_scenario_runs_as_it_did(scenario: Path, first: tuple[SimulationReport, list[list[int]]]) -> None:
-    """Timeline, bill and expectations are what the `.out` file holds: a changed line is a changed decision."""
-    report, _ = first
-    golden, printed = scenario.with_suffix(".out"), "\n".join(report_lines(report)) + "\n"
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_runs_as_it_did(path: Path) -> None:
+    """Timeline, bill and expectations are what the `.out` file holds: a changed line is a changed decision.
 
+    All expectations are met; no chance but the seed's; and crashes in three states change nothing that counts. One
+    test, because two workers that share a scenario would each play it.
+    """
+    report, states = calm(read_scenario(str(path)))
+    golden, printed = path.with_suffix(".out"), "\n".join(report_lines(report)) + "\n"
     if os.environ.get("KERF_UPDATE"):
         golden.write_text(printed, encoding="utf-8")
     assert golden.read_text(encoding="utf-8") == printed
 
-
-def test_what_is_expected_comes(first: tuple[SimulationReport, list[list[int]]]) -> None:
-    """All expectations are met."""
-    report, _ = first
     assert report.outcomes
     assert () == missed(report)
 
-
-def test_the_same_scenario_gives_the_same_report(
-    first: tuple[SimulationReport, list[list[int]]], second: tuple[Ending, dict[int, Ending]]
-) -> None:
-    """No chance but the seed's."""
-    assert digest(first[0]) == second[0].digest
-
-
-def test_a_crash_in_some_states_changes_nothing_that_counts(second: tuple[Ending, dict[int, Ending]]) -> None:
-    """Three of each scenario: all its expectations are met all the same."""
-    assert {} == {event: ending for event, ending in second[1].items() if not ending.is_good}
+    is_short = read_scenario(str(path)).duration_s < A_WEEK_S and path not in CRASHED_IN_MORE_STATES
+    again, crashes = crashed(path, states, CRASHES_IN_THE_GATE if is_short else 0)
+    assert digest(report) == again.digest
+    assert {} == {event: ending for event, ending in crashes.items() if not ending.is_good}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "path", [path for path in SCENARIOS if path not in CRASHED_IN_ALL_STATES], ids=lambda path: path.stem
+    "path", OTHERS, ids=lambda path: path.stem
 )
 def test_a_crash_in_many_states_changes_nothing_that_counts(path: Path) -> None:
     """Fifty of each scenario, or all where there are fewer."""

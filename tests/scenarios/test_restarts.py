@@ -1,5 +1,6 @@
 """Kerf holds no hidden state: killed and started again at any event, it ends where it would have ended."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ SCENARIOS = {
 PARTS = 2
 """Each scenario's crashes are split over so many tests, so that they run side by side."""
 
+IN_THE_GATE = 40
+"""Of each scenario at most so many states, drawn by a seed: an even step would meet one kind of write again and again."""
+
 every_part = pytest.mark.parametrize("part", range(PARTS))
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
@@ -35,17 +39,18 @@ every_scenario = pytest.mark.parametrize("name", SCENARIOS)
 @every_part
 @every_scenario
 def test_a_crash_in_any_state_changes_no_expectation(name: str, part: int) -> None:
-    """After the first event of one state and the last of the next, and so around every single write and call.
+    """After the first event of one state and the last of the next, and so around writes and calls of each kind.
 
-    Which of a state's events it is makes no difference, as the long test below shows.
+    Which of a state's events it is makes no difference, as the long test below shows; it also takes every state.
 
     Invariants (no lost pod, no leaked or doubled instance, no overfull card) hold all the time.
     """
     scenario = read_scenario(str(SCENARIOS[name]))
     events = [state[-(number % 2)] for number, state in enumerate(states(scenario))]
-    found = endings(scenario, events[part::PARTS])
+    drawn = sorted(random.Random(name).sample(events, min(len(events), IN_THE_GATE)))[part::PARTS]
+    found = endings(scenario, drawn)
 
-    assert len(events[part::PARTS]) == len(found)
+    assert drawn == sorted(found)
     assert {} == {event: ending for event, ending in found.items() if not ending.is_good}
 
 
