@@ -30,7 +30,7 @@ PARTS = 2
 """Each scenario's crashes are split over so many tests, so that they run side by side."""
 
 IN_THE_GATE = 40
-"""Of each scenario at most so many states, drawn by a seed: an even step would meet one kind of write again and again."""
+"""At most so many states of each scenario, drawn by a seed: an even step would meet one kind of write every time."""
 
 every_part = pytest.mark.parametrize("part", range(PARTS))
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
