@@ -87,7 +87,7 @@ generated: $(STAMP)
 # Needs uv; only a maintainer who changes dependencies runs it.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --group dev pyproject.toml -o requirements.lock
+	  --all-extras --group dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) dist build
