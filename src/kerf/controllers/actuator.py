@@ -17,7 +17,6 @@ from kerf.controllers.latest import LatestPlan
 from kerf.engine.decision import Decision
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model import events
-from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
@@ -70,55 +69,6 @@ class Acts(Protocol):
     async def tell_limit(self, pool: NodePool, message: str) -> None:
         """Say on a pool which limit keeps pods waiting, or with an empty message that none does."""
         ...
-
-
-class Shadow:
-    """Says what it would do, and does nothing: for a dry run beside the owner of the same objects."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    async def launch(self, decision: Decision) -> None:
-        """An event on each pool that a node would be launched for, and on each node that would be relabelled."""
-        for relabel in decision.relabels:
-            self._recorder.record(events.would_relabel(relabel.node, why_relabelled(relabel)))
-        await self.replace(decision.launches, decision.world.snapshot)
-
-    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
-        """An event on each pool that a node would be launched for."""
-        for launch in launches:
-            why = why_launched(launch)
-            self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), why))
-
-    async def open(self, decision: Decision) -> None:
-        """Nothing: whoever owns the cluster does it."""
-
-    async def delete(self, deletion: Deletion) -> None:
-        """An event on the claim that would go."""
-        self._recorder.record(events.would_delete(deletion.claim, f"{deletion.reason}: {deletion.why}"))
-
-    async def release(self, node: Node) -> None:
-        """Nothing: the taint is not ours."""
-
-    async def tell_limit(self, pool: NodePool, message: str) -> None:
-        """Nothing: the pool is not ours. Its pods are told."""
-
-
-class ShadowRecorder:
-    """`kerf.ports.Recorder` of a dry run: what is said of objects that another owns must not sound as if it were done.
-
-    A verdict is marked as one and alarms nobody; that a pod has been given a place is not said at all.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def record(self, occurrence: Occurrence) -> None:
-        """Post it as `dry run: ...`, or not at all."""
-        if occurrence.reason == events.NOMINATED:
-            return
-        message, dedupe = f"dry run: {occurrence.message}", ("dry run", *occurrence.dedupe)
-        self._recorder.record(replace(occurrence, type=events.NORMAL, message=message, dedupe=dedupe))
 
 
 class Actuator:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kerf.config import Settings
-from kerf.controllers.actuator import Actuator, Shadow, ShadowRecorder
+from kerf.controllers.actuator import Actuator
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
@@ -15,11 +15,13 @@ from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
 from kerf.controllers.nodepool.sharing import SharingStatus
+from kerf.controllers.options import options_of
 from kerf.controllers.pins import Pins
 from kerf.controllers.prewarm import Prewarm
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.provisioningrequests import ProvisioningRequests
 from kerf.controllers.runtime import Controller, Ports, Runtime
+from kerf.controllers.shadow import Shadow, ShadowBook, ShadowComparison, ShadowRecorder
 from kerf.controllers.usage import UsageBook, UsageHistory
 from kerf.controllers.windows import CapacityWindows
 from kerf.state import ClusterState
@@ -32,13 +34,14 @@ def compose(
     assume_node_classes: bool = False,
     is_foreign: Callable[[str], bool] = nobodys,
     book: MarketBook | None = None,
+    shadow_book: ShadowBook | None = None,
 ) -> Runtime:
     """A runtime that knows nothing yet; `start` it on a running loop, and let it `lead`.
 
     `assume_node_classes` takes NodeClasses that do not exist for ready: the simulator has no provider to make them.
     `is_foreign` knows the uids and provider ids of claims that exist and that the reader hides, because they are
     another's. A dry run plans, explains and publishes; nothing in it writes but the recorder.
-    Give a `book` to show what it keeps.
+    Give a `book` and a `shadow_book` to show what they keep.
     """
     state = ClusterState(assume_node_classes=assume_node_classes, plugin_namespaces=settings.plugin_namespaces)
     book = book or MarketBook(ports.cloud, ports.clock, settings)
@@ -74,6 +77,7 @@ def compose(
             Provisioning(state, beside, book, shadow, settings),
             DisruptionController(state, beside, book, shadow, settings),
             UsageHistory(state, beside, usage, settings, writes=False),
+            ShadowComparison(state, beside, book, shadow_book or ShadowBook(), options_of(settings)),
         )
 
     return Runtime(ports, state, controllers, dry_run)

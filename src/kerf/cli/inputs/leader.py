@@ -49,6 +49,7 @@ class Answer:
     sold_out: tuple[SoldOut, ...] = ()
     back_offs: tuple[BackOff, ...] = ()
     decisions: tuple[Mapping[str, Any], ...] = ()
+    shadow: "ShadowReport | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,7 @@ def answer_of(body: bytes) -> Answer:
         sold_out,
         back_offs,
         tuple(raw.decisions),
+        raw.shadow,
     )
 
 
@@ -194,8 +196,49 @@ class _Catalogue(msgspec.Struct):
     region: str = ""
 
 
+class ShadowType(msgspec.Struct, rename="camel"):
+    """Nodes of one type."""
+
+    instance_type: str
+    capacity_type: str
+    nodes: int
+
+
+class ShadowFleet(msgspec.Struct, rename="camel"):
+    """Nodes, and what they cost per hour."""
+
+    nodes: int
+    per_hour: float
+    types: list[ShadowType] = []
+
+
+class ShadowWave(msgspec.Struct, rename="camel"):
+    """Nodes that another autoscaler launched together, beside those that Kerf would have bought for their pods."""
+
+    began: str
+    ended: str
+    pods: int
+    present: ShadowFleet
+    planned: ShadowFleet
+    placed_on_others: int = 0
+    unplaced: int = 0
+    failed: int = 0
+
+
+class ShadowReport(msgspec.Struct):
+    """What the leader of a dry run has compared: sums since it leads, and the last waves."""
+
+    since: str
+    count: int
+    pods: int
+    present: ShadowFleet
+    planned: ShadowFleet
+    waves: list[ShadowWave] = []
+
+
 class _Answer(msgspec.Struct):
     settings: _Settings = msgspec.field(default_factory=_Settings)
     catalogue: _Catalogue = msgspec.field(default_factory=_Catalogue)
     market: dict[str, Any] = {}
     decisions: list[dict[str, Any]] = []
+    shadow: ShadowReport | None = None

@@ -10,8 +10,11 @@ from typing import Any
 from kerf import __version__
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
+from kerf.controllers.shadow import ShadowBook, Wave
+from kerf.engine.study.refit import Fleet
 from kerf.manifests.clusterdump.decode import exact_text, market_object
 from kerf.model.dump import DUMP_VERSION
+from kerf.model.instancetypes import price_number
 from kerf.model.plan import Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import PlanFeed
@@ -81,7 +84,9 @@ def _counted(stages: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(stages).items()))
 
 
-def answer(settings: Settings, catalogue: tuple[str, str], book: MarketBook, decisions: Decisions) -> dict[str, Any]:
+def answer(
+    settings: Settings, catalogue: tuple[str, str], book: MarketBook, decisions: Decisions, shadow: ShadowBook
+) -> dict[str, Any]:
     """What `GET /debug/decisions` says of a leader; `catalogue` is (name, region), empty where the pools decide."""
     sold_out, back_offs = book.refused()
     return {
@@ -98,4 +103,40 @@ def answer(settings: Settings, catalogue: tuple[str, str], book: MarketBook, dec
         "catalogue": {"name": catalogue[0], "region": catalogue[1]},
         "market": market_object(sold_out, back_offs),
         "decisions": list(decisions.last()),
+        "shadow": shadow_object(shadow),
     }
+
+
+def shadow_object(book: ShadowBook) -> Mapping[str, Any] | None:
+    """What a dry run compared, with the last waves; None where the leader acts."""
+    if book.since_s is None:
+        return None
+    sums = {
+        name: {"nodes": nodes, "perHour": price_number(micro)}
+        for name, nodes, micro in zip(("present", "planned"), book.nodes, book.price_micro, strict=True)
+    }
+    waves = [_wave(each) for each in book.waves]
+    return {"since": exact_text(book.since_s), "count": book.count, "pods": book.pods, **sums, "waves": waves}
+
+
+def _wave(wave: Wave) -> Mapping[str, Any]:
+    return {
+        "began": exact_text(wave.began_s),
+        "ended": exact_text(wave.ended_s),
+        "pods": wave.refit.pods,
+        "present": fleet_object(wave.refit.present),
+        "planned": fleet_object(wave.refit.planned),
+        "placedOnOthers": wave.refit.placed_on_others,
+        "unplaced": wave.refit.unplaced,
+        "failed": wave.failed,
+    }
+
+
+def fleet_object(fleet: Fleet) -> dict[str, Any]:
+    """Nodes, their price per hour, and how many of each type, at most 50 types."""
+    named = list(fleet.types.items())[:_MOST_NAMED]
+    types = [
+        {"instanceType": _short(name), "capacityType": _short(capacity_type), "nodes": nodes}
+        for (name, capacity_type), nodes in named
+    ]
+    return {"nodes": fleet.nodes, "perHour": price_number(fleet.price_micro), "types": types}

@@ -32,6 +32,7 @@ from kerf.controllers.managed import ManagedReader
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.garbagecollection import nobodys
 from kerf.controllers.runtime import Ports, Runtime
+from kerf.controllers.shadow import ShadowBook
 from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, Forbidden, KubeClient, Unauthorized, Unreachable
 from kerf.kube.decisions import Doorkeeper
@@ -143,9 +144,15 @@ class Replica:
         acts = KubeWriter(acting), self._recorder, self._cloud, self._decisions
         ports = Ports(clock, reader, *acts, usage, self._deciding)
         self._book = MarketBook(self._cloud, clock, settings)
+        self._shadow = ShadowBook()
         assumes = options.cloud == "kwok"
         self._runtime: Runtime = compose(
-            ports, settings, assume_node_classes=assumes, is_foreign=is_foreign, book=self._book
+            ports,
+            settings,
+            assume_node_classes=assumes,
+            is_foreign=is_foreign,
+            book=self._book,
+            shadow_book=self._shadow,
         )
         asking = Asking(Doorkeeper(client).refusal, self._last_decisions)
         refusing = Doorkeeper(client, METRICS_PATH).refusal if options.metrics_auth else None
@@ -284,7 +291,7 @@ class Replica:
         if not self._is_leading:
             return None
         catalogue = (self._options.catalog or "", self._options.region or "")
-        return answer(self._settings, catalogue, self._book, self._decisions)
+        return answer(self._settings, catalogue, self._book, self._decisions, self._shadow)
 
     def _measure(self) -> None:
         measure(self._reader.health())
