@@ -25,7 +25,7 @@ def completed(*words: str) -> list[str]:
         (("ex",), ["explain", ":4"]),
         (("plan", "--str"), ["--strategy", ":4"]),
         (("plan", "-o", ""), ["table", "wide", "json", "yaml", ":4"]),
-        (("explain", "nodec"), ["nodeclaim", ":4"]),
+        (("explain", "nodecla"), ["nodeclaim", "nodeclass", ":4"]),
         (("plan", "-f", "exa"), [":0"]),
     ],
 )

@@ -19,6 +19,9 @@ from kerf.model.quantities import Resources, quantity_of
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
 
+_BESIDE_ID = ("zone", "availabilityZone", "name")
+"""What says more of a thing with an id, the most telling first."""
+
 
 def node_of(raw: dict[str, Any]) -> Node:
     """A Node. One without conditions is ready when a manifest describes it, and not when an API shows it."""
@@ -45,12 +48,28 @@ def node_of(raw: dict[str, Any]) -> Node:
 
 def node_class_of(raw: dict[str, Any]) -> NodeClass:
     """A provider's NodeClass; ready unless its Ready condition says otherwise."""
-    ready = next((c for c in conditions_of(raw.get("status") or {}) if c.type == READY), None)
-    group = raw["apiVersion"].partition("/")[0]
-    name = Meta.of(raw).name
-    if ready is None or ready.status == TRUE:
-        return NodeClass(group, raw["kind"], name)
-    return NodeClass(group, raw["kind"], name, False, ready.message or ready.reason)
+    status = raw.get("status") or {}
+    conditions = conditions_of(status)
+    ready = next((condition for condition in conditions if condition.type == READY), None)
+    is_ready = ready is None or ready.status == TRUE
+    reason = "" if ready is None or is_ready else ready.message or ready.reason
+    group, name = raw["apiVersion"].partition("/")[0], Meta.of(raw).name
+    return NodeClass(group, raw["kind"], name, is_ready, reason, conditions, _selected(status))
+
+
+def _selected(status: dict[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The lists of objects with an id, such as subnets and images."""
+    found = {key: tuple(text for each in value if (text := _element(each))) for key, value in status.items()
+             if key != "conditions" and isinstance(value, list)}  # fmt: skip
+    return tuple((key, found[key]) for key in sorted(found) if found[key])
+
+
+def _element(raw: Any) -> str:
+    """`subnet-1 (us-east-1a)`, `ami-1 (al2023-2026)`; empty for what has no id."""
+    if not isinstance(raw, dict) or not isinstance(raw.get("id"), str):
+        return ""
+    more = next((raw[key] for key in _BESIDE_ID if isinstance(raw.get(key), str) and raw[key]), "")
+    return f"{raw['id']} ({more})" if more else raw["id"]
 
 
 def config_map_of(raw: dict[str, Any]) -> ConfigMap:

@@ -12,7 +12,7 @@ from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
 from kerf.model.namespaces import Namespace, Service
-from kerf.model.nodeclaim import REGISTERED, NodeClaim
+from kerf.model.nodeclaim import REGISTERED, Condition, NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
@@ -47,13 +47,23 @@ class ConfigMap:
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """A provider's NodeClass object: that it exists, and whether it says it is ready."""
+    """A provider's NodeClass object: whether it says it is ready, its conditions, and what its selectors found.
+
+    `selected` has the lists of its status in name order, each element in a few words: `subnet-1 (us-east-1a)`.
+    """
 
     group: str
     kind: str
     name: str
     is_ready: bool = True
     reason: str = ""
+    conditions: tuple[Condition, ...] = ()
+    selected: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def reference(self) -> NodeClassRef:
+        """What pools and claims name it by."""
+        return NodeClassRef(self.group, self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import click
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
 from kerf.cli.explain.caveats import notes_beside
 from kerf.cli.explain.explanation import Explanation
+from kerf.cli.explain.nodeclasses import explain_node_classes
 from kerf.cli.explain.nodes import explain_node
 from kerf.cli.explain.pods import PodAnswers, explain_pods
 from kerf.cli.explain.pools import explain_pool
@@ -47,7 +48,7 @@ _MACHINES = ("node", "nodeclaim")
 def explain(objects: tuple[str, ...], **flags: Any) -> int:
     """Why a pod waits, why a node stays or goes, and the smallest change that would help.
 
-    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool, cwin (a
+    KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool, nodeclass, cwin (a
     CapacityWindow) or provisioningrequest; with -l instead, all pods with those labels. Exit code 0; 3 when one of the
     pods has no place; 1 when there is no such object.
     """
@@ -88,6 +89,9 @@ def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
     if wanted.kind == "nodepool":
         pools = {pool.name: pool for pool in read.snapshot.node_pools}
         return explain_pool(pools[key_of(wanted, pools, read)], read, answers.plan)
+    if wanted.kind == "nodeclass":
+        named = {each.name for each in read.snapshot.node_classes}
+        return explain_node_classes(key_of(wanted, named, read), read)
     if wanted.kind == "cwin":
         windows = {window.name: window for window in read.snapshot.windows}
         return explain_window(windows[key_of(wanted, windows, read)], answers)

@@ -21,13 +21,25 @@ KINDS = {
     "node": ("Node", "nodes", "no"),
     "nodeclaim": ("NodeClaim", "nodeclaims"),
     "nodepool": ("NodePool", "nodepools"),
+    "nodeclass": (
+        "NodeClass",
+        "nodeclasses",
+        "ec2nodeclass",
+        "ec2nodeclasses",
+        "ec2nc",
+        "ec2ncs",
+        "ecsnodeclass",
+        "ecsnodeclasses",
+        "kwoknodeclass",
+        "kwoknodeclasses",
+    ),
     "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
     "provisioningrequest": ("ProvisioningRequest", "provisioningrequests", "provreq", "provreqs"),
 }
 """What can be explained: its kind, and the other names that kubectl knows it by."""
 WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")
 """Those that make pods."""
-CLUSTER_WIDE = ("node", "nodeclaim", "nodepool", "cwin")
+CLUSTER_WIDE = ("node", "nodeclaim", "nodepool", "nodeclass", "cwin")
 """Those that are in no namespace."""
 _ALIASES = {alias.lower(): kind for kind, names in KINDS.items() for alias in (kind, *names)}
 

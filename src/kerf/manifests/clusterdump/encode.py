@@ -153,7 +153,17 @@ _VOLUME_SPEC = _of(
 )
 """Of a volume's source only that it is there: paths, addresses and names of secrets are in no dump."""
 _WITH_CONDITIONS = _of("", conditions=_CONDITION)
-_NODE_CLASS = _object(_OF_NODES, status=_WITH_CONDITIONS)
+_SELECTED = _of("id name zone availabilityZone")
+_NODE_CLASS = _object(
+    _OF_NODES,
+    status=_of(
+        "",
+        conditions=_CONDITION,
+        **dict.fromkeys(
+            ("subnets", "securityGroups", "amis", "capacityReservations", "vSwitches", "images"), _SELECTED
+        ),
+    ),
+)
 
 FORMS: Mapping[str, Form] = {
     "Pod": _POD,
