@@ -1,0 +1,129 @@
+"""What an account needs before Kerf is installed, as one CloudFormation stack: two roles, their policies, and the queue
+of interruptions with the rules that fill it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kerf.clouds.aws.iam import POLICIES, policy_document
+
+Json = dict[str, Any]
+
+RULES: Mapping[str, tuple[str, str]] = {
+    "ScheduledChangeRule": ("aws.health", "AWS Health Event"),
+    "SpotInterruptionRule": ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    "RebalanceRule": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
+    "InstanceStateChangeRule": ("aws.ec2", "EC2 Instance State-change Notification"),
+    "CapacityReservationInterruptionRule": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
+}
+"""Source and detail-type of the events that the queue gets, by the name of the rule; as Karpenter's five kinds."""
+_NODE_POLICIES = (
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEKS_CNI_Policy",
+    "AmazonEC2ContainerRegistryPullOnly",
+    "AmazonSSMManagedInstanceCore",
+)
+_RETENTION_S = 300
+"""A message that nobody has read for so long is of an instance that is gone."""
+
+
+def stack(namespace: str, service_account: str) -> Json:
+    """The template. Its parameters have the names of the placeholders in `iam`; Kerf's pods get its role by EKS Pod
+    Identity, as this service account."""
+    resources: Json = {"RoleOfNodes": _node_role(), "RoleOfKerf": _controller_role()}
+    resources |= {f"{policy}Policy": _managed_policy(policy) for policy in POLICIES}
+    resources["PodIdentity"] = {
+        "Type": "AWS::EKS::PodIdentityAssociation",
+        "Properties": {
+            "ClusterName": {"Ref": "ClusterName"},
+            "Namespace": namespace,
+            "ServiceAccount": service_account,
+            "RoleArn": {"Fn::GetAtt": ["RoleOfKerf", "Arn"]},
+        },
+    }
+    # Without it the kubelet of a node is refused by the API server.
+    resources["NodeAccess"] = {
+        "Type": "AWS::EKS::AccessEntry",
+        "Properties": {
+            "ClusterName": {"Ref": "ClusterName"},
+            "PrincipalArn": {"Fn::GetAtt": ["RoleOfNodes", "Arn"]},
+            "Type": "EC2_LINUX",
+        },
+    }
+    resources |= _interruption()
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "Roles, policies and the interruption queue of Kerf for one EKS cluster",
+        "Parameters": {
+            "ClusterName": {"Type": "String", "Description": "Name of the EKS cluster"},
+            "NodeRole": {"Type": "String", "Description": "Name of the role of nodes, which an EC2NodeClass names"},
+            "Queue": {"Type": "String", "Description": "Name of the queue of interruptions"},
+        },
+        "Resources": dict(sorted(resources.items())),
+        "Outputs": {
+            "RoleOfKerfArn": {"Value": {"Fn::GetAtt": ["RoleOfKerf", "Arn"]}},
+            "Queue": {"Value": {"Ref": "Queue"}},
+        },
+    }
+
+
+def _node_role() -> Json:
+    arns = [{"Fn::Sub": f"arn:${{AWS::Partition}}:iam::aws:policy/{name}"} for name in _NODE_POLICIES]
+    return _role({"Ref": "NodeRole"}, {"Fn::Sub": "ec2.${AWS::URLSuffix}"}, ("sts:AssumeRole",), arns)
+
+
+def _controller_role() -> Json:
+    actions = ("sts:AssumeRole", "sts:TagSession")
+    arns = [{"Ref": f"{policy}Policy"} for policy in POLICIES]
+    return _role({"Fn::Sub": "Kerf-${ClusterName}"}, "pods.eks.amazonaws.com", actions, arns)
+
+
+def _role(name: Json, service: Json | str, actions: tuple[str, ...], policies: list[Json]) -> Json:
+    trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": list(actions)}
+    return {
+        "Type": "AWS::IAM::Role",
+        "Properties": {
+            "RoleName": name,
+            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+            "ManagedPolicyArns": policies,
+        },
+    }
+
+
+def _managed_policy(policy: str) -> Json:
+    # Keys of conditions name the cluster, and CloudFormation fills in values only: so the document is one text.
+    text = json.dumps(policy_document(policy))
+    name = {"Fn::Sub": f"Kerf{policy}-${{ClusterName}}"}
+    properties = {"ManagedPolicyName": name, "PolicyDocument": {"Fn::Sub": text}}
+    return {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
+
+
+def _interruption() -> Json:
+    arn = {"Fn::GetAtt": ["InterruptionQueue", "Arn"]}
+    allowed = {
+        "Effect": "Allow",
+        "Principal": {"Service": ["events.amazonaws.com"]},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+    }
+    queue = {"QueueName": {"Ref": "Queue"}, "MessageRetentionPeriod": _RETENTION_S, "SqsManagedSseEnabled": True}
+    policy = {
+        "Queues": [{"Ref": "InterruptionQueue"}],
+        "PolicyDocument": {"Version": "2012-10-17", "Statement": [allowed]},
+    }
+    rules = {
+        name: {
+            "Type": "AWS::Events::Rule",
+            "Properties": {
+                "EventPattern": {"source": [source], "detail-type": [detail]},
+                "Targets": [{"Id": "Queue", "Arn": arn}],
+            },
+        }
+        for name, (source, detail) in RULES.items()
+    }
+    return {
+        "InterruptionQueue": {"Type": "AWS::SQS::Queue", "Properties": queue},
+        "InterruptionQueuePolicy": {"Type": "AWS::SQS::QueuePolicy", "Properties": policy},
+        **rules,
+    }

@@ -1,0 +1,115 @@
+"""Policies of the AWS provider: scoped to one cluster, as large as IAM takes them, each statement with its reason."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kerf.clouds.aws.iam import POLICIES, STATEMENTS, filled, policy_document
+from kerf.clouds.aws.stack import RULES
+from tests.cli.program import kerf
+
+MOST_CHARACTERS = 6144
+"""Of a managed policy, without white space (IAM and AWS STS quotas, 2026-11)."""
+MOST_ATTACHED = 10
+"""Managed policies of a role, unless the quota was raised (same page)."""
+VALUES = {
+    "AWS::Partition": "aws-us-gov",
+    "AWS::Region": "us-gov-west-1",
+    "AWS::AccountId": "111122223333",
+    "ClusterName": "c" * 100,
+    "NodeRole": "r" * 64,
+    "Queue": "q" * 80,
+}
+ASKED = ("--cluster-name", "prod", "--region", "us-east-1", "--account", "111122223333")
+READS = ("ec2:Describe", "iam:Get", "iam:List", "eks:Describe", "ssm:Get", "pricing:Get", "sqs:")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_is_as_small_as_iam_takes_it(policy: str) -> None:
+    """With the longest names that AWS allows."""
+    text = json.dumps(filled(policy_document(policy), VALUES), separators=(",", ":"))
+
+    assert "${" not in text
+    assert MOST_CHARACTERS >= len(text)
+    assert MOST_ATTACHED >= len(POLICIES)
+
+
+def test_whatever_changes_something_is_bound_to_the_cluster() -> None:
+    """By a tag with its name, by the name of the node role, or by what the cluster's launch templates name."""
+    free = [
+        statement.sid
+        for statement in STATEMENTS
+        if not all(action.startswith(READS) for action in statement.actions)
+        and "${ClusterName}" not in json.dumps(statement.document)
+        and "${NodeRole}" not in json.dumps(statement.document)
+    ]
+
+    # Images, subnets and groups belong to nobody's cluster; the role of spot is the account's, and can do no harm.
+    assert ["UseWhatNodesAreMadeOf", "CreateTheRoleOfSpot"] == free
+
+
+def test_no_statement_reads_or_changes_everything() -> None:
+    """Resource `*` is for actions that take no resource."""
+    for statement in STATEMENTS:
+        if statement.resources == ("*",):
+            assert all(action.startswith(READS) for action in statement.actions)
+
+
+def test_statements_have_names_of_their_own_and_a_source() -> None:
+    """IAM takes no two of one name; whoever reviews the policies looks the reasons up."""
+    assert len(STATEMENTS) == len({statement.sid for statement in STATEMENTS})
+    assert [] == [each.sid for each in STATEMENTS if not each.source.startswith("https://docs.aws.amazon.com/")]
+    assert [] == [each.sid for each in STATEMENTS if not each.sid.isalnum() or not each.serves]
+
+
+def test_the_documents_are_printed_for_a_cluster() -> None:
+    """All of them by name, or one alone as `aws iam create-policy` takes it."""
+    made = kerf("aws", "iam", *ASKED).data
+    one = kerf("aws", "iam", *ASKED, "--policy", "EKSIntegration").data
+
+    assert list(POLICIES) == list(made)
+    assert made["EKSIntegration"] == one
+    assert "arn:aws:eks:us-east-1:111122223333:cluster/prod" == one["Statement"][0]["Resource"]
+    assert "role/KerfNode-prod" in json.dumps(made["IAMIntegration"])
+
+
+@pytest.mark.parametrize("name", ['x"}', "${x}", "", "a b", "x" * 101])
+def test_a_name_that_aws_does_not_take_is_refused(name: str) -> None:
+    """It would change the document."""
+    done = kerf("aws", "iam", "--cluster-name", name, *ASKED[2:])
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--cluster-name" in done.stderr
+
+
+def the_stack() -> Any:
+    """The template as it is printed."""
+    return yaml.safe_load(kerf("aws", "cloudformation", "--namespace", "kube-system").stdout)
+
+
+def test_the_stack_has_every_policy_and_every_rule() -> None:
+    """Each policy is attached to Kerf's role, each rule fills the queue, and pods get the role."""
+    resources = the_stack()["Resources"]
+    attached = resources["RoleOfKerf"]["Properties"]["ManagedPolicyArns"]
+
+    assert [f"{policy}Policy" for policy in POLICIES] == [each["Ref"] for each in attached]
+    assert set(RULES) < set(resources)
+    assert "kube-system" == resources["PodIdentity"]["Properties"]["Namespace"]
+    for policy in POLICIES:
+        text = resources[f"{policy}Policy"]["Properties"]["PolicyDocument"]["Fn::Sub"]
+        assert policy_document(policy) == json.loads(text)
+
+
+def test_cloudformation_takes_the_stack(tmp_path: Path) -> None:
+    """As far as its own linter can tell."""
+    path = tmp_path / "kerf.yaml"
+    path.write_text(kerf("aws", "cloudformation").stdout, encoding="utf-8")
+    linter = [str(Path(sys.executable).with_name("cfn-lint")), "--regions", "us-east-1", "--", str(path)]
+    done = subprocess.run(linter, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stdout)
