@@ -9,8 +9,8 @@ from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import (
     FOUND_CONDITIONS,
     GOOD,
-    Image,
     CapacityReservation,
+    Image,
     Resolved,
     SecurityGroup,
     Subnet,

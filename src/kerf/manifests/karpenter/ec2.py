@@ -1,8 +1,8 @@
 """The form of Karpenter's AWS NodeClass, EC2NodeClass of `karpenter.k8s.aws/v1`: all its fields and rules.
 
 The CRD is the one that `controlplane/definitions.json` locks; the control plane tier compares the fields.
-A plan needs nothing of its spec: lint asks for this form, `kerf migrate` for what it writes, and the AWS provider before
-it reads one. The rules of `kubelet` are in `kubelet`, since later versions of the CRD leave them to the controller.
+A plan needs nothing of its spec: lint asks for this form, `kerf migrate` for what it writes, the AWS provider for what
+it reads. The rules of `kubelet` are in `kubelet`, since later versions of the CRD leave them to the controller.
 """
 
 import re

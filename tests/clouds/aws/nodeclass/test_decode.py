@@ -1,4 +1,4 @@
-"""EC2NodeClass from JSON: every field arrives, what is wrong is named by its path, what is new is named and kept out."""
+"""EC2NodeClass from JSON: every field arrives, what is wrong is named by its path, what is new is named."""
 
 from dataclasses import fields
 from typing import Any

@@ -31,8 +31,20 @@ from kerf.model.quantities import quantity
 
 _GIB = 2**30
 _KUBELET_FIELDS = frozenset(
-    "clusterDNS maxPods podsPerCore systemReserved kubeReserved evictionHard evictionSoft evictionSoftGracePeriod "
-    "evictionMaxPodGracePeriod imageGCHighThresholdPercent imageGCLowThresholdPercent cpuCFSQuota".split()
+    {
+        "clusterDNS",
+        "cpuCFSQuota",
+        "evictionHard",
+        "evictionMaxPodGracePeriod",
+        "evictionSoft",
+        "evictionSoftGracePeriod",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "kubeReserved",
+        "maxPods",
+        "podsPerCore",
+        "systemReserved",
+    }
 )
 
 Object = Mapping[str, Any]

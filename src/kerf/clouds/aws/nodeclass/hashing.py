@@ -33,7 +33,7 @@ _LEFT_OUT = frozenset(
 def digest(node_class: EC2NodeClass, ca_bundle: str = "") -> str:
     """Sixteen hexadecimal digits of the canonical spec.
 
-    Neither the order of lists nor a field at its default counts, so a field that a later version adds changes no digest.
+    Neither the order of lists nor a field at its default counts, so a field that a later version adds changes none.
     """
     canonical = {"family": node_class.family, "caBundle": ca_bundle, "spec": _filled(node_class.spec, _LEFT_OUT)}
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))

@@ -142,6 +142,9 @@ class KubeletConfiguration:
     others: Pairs = ()
 
 
+DEFAULT_KUBELET, DEFAULT_METADATA_OPTIONS = KubeletConfiguration(), MetadataOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class EC2NodeClassSpec:
     """The spec. `role` or `instance_profile` is filled, never both. `ami_family` is the literal field."""
@@ -156,17 +159,20 @@ class EC2NodeClassSpec:
     role: str = ""
     instance_profile: str = ""
     tags: Pairs = ()
-    kubelet: KubeletConfiguration = KubeletConfiguration()
+    kubelet: KubeletConfiguration = DEFAULT_KUBELET
     block_device_mappings: tuple[BlockDeviceMapping, ...] = ()
     instance_store_policy: str = ""
     network_interfaces: tuple[NetworkInterface, ...] = ()
-    metadata_options: MetadataOptions = MetadataOptions()
+    metadata_options: MetadataOptions = DEFAULT_METADATA_OPTIONS
     connection_tracking: ConnectionTracking | None = None
     nested_virtualization: str = ""
     associate_public_ip_address: bool | None = None
     ip_prefix_count: int | None = None
     detailed_monitoring: bool = False
     context: str = ""
+
+
+DEFAULT_SPEC = EC2NodeClassSpec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,7 @@ class EC2NodeClass:
 
     name: str
     uid: str
-    spec: EC2NodeClassSpec = EC2NodeClassSpec()
+    spec: EC2NodeClassSpec = DEFAULT_SPEC
     generation: int = 0
     is_deleting: bool = False
     instance_profile: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.errors import cut
-from kerf.model.constraints import Requirements
+from kerf.model.constraints import ANYTHING, Requirements
 from kerf.model.nodeclaim import FALSE, READY, TRUE, UNKNOWN, VALIDATED, Condition
 from kerf.model.times import instant_s, instant_text
 
@@ -63,7 +63,7 @@ class Image:
 
     id: str
     name: str = ""
-    requirements: Requirements = Requirements()
+    requirements: Requirements = ANYTHING
     is_deprecated: bool = False
     created: str = ""
 
