@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator, Shadow, ShadowRecorder
+from kerf.controllers.cloudloops import CloudLoops
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
@@ -63,6 +64,7 @@ def compose(
             ProvisioningRequests(state, ports, book, settings),
             DisruptionController(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),
+            CloudLoops(state, ports, book),
             Followed(state),
             CapacityWindows(state, ports, book, settings),
             UsageHistory(state, ports, usage, settings),
@@ -74,6 +76,7 @@ def compose(
             Provisioning(state, beside, book, shadow, settings),
             DisruptionController(state, beside, book, shadow, settings),
             UsageHistory(state, beside, usage, settings, writes=False),
+            CloudLoops(state, beside, book, is_dry_run=True),
         )
 
     return Runtime(ports, state, controllers, dry_run)
