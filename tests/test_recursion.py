@@ -13,6 +13,8 @@ DOCUMENT = "a document has at most MOST_LEVELS levels"
 OWN_STACK = "each step is a task of its own, with a stack of its own"
 BOUNDED = {
     "cli/simulate.py": {"_flow": DOCUMENT},
+    "clouds/aws/nodeclass/hashing.py": {"_filled _plain": "as deep as the dataclasses of the model"},
+    "clouds/aws/userdata/toml.py": {"_value": "ends at _MOST_LEVELS"},
     "clouds/kwok/machines.py": {"_run touch": OWN_STACK},
     "controllers/runtime.py": {"_enqueue_at _run enqueue": OWN_STACK},
     "engine/explain/hints/search.py": {"_by_name merged": "changes that we have written ourselves"},

@@ -152,6 +152,15 @@ def test_the_definitions_come_in_the_order_of_their_files() -> None:
     assert expected == [f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml" for crd in crds()]
 
 
+def test_the_kinds_of_a_cloud_come_with_that_cloud_alone() -> None:
+    """Karpenter's chart may own them, so ours never does."""
+    ec2 = "karpenter.k8s.aws_ec2nodeclasses.yaml"
+
+    assert [*crd_texts(), ec2] == list(crd_texts("aws"))
+    assert list(crd_texts()) == list(crd_texts("kwok"))
+    assert not (ROOT / "charts/kerf/files/crds" / ec2).exists()
+
+
 @pytest.mark.parametrize(
     ("kind", "version", "short_names", "category"),
     [
@@ -286,6 +295,7 @@ def test_the_wheel_carries_the_definitions() -> None:
     carried = {included.distribution_path for included in WheelBuilder(str(ROOT)).recurse_included_files()}
 
     assert [] == [name for name in crd_texts() if f"kerf/kube/crds/{name}" not in carried]
+    assert "kerf/kube/crds/aws/karpenter.k8s.aws_ec2nodeclasses.yaml" in carried
 
 
 def test_the_page_is_the_one_that_the_definitions_make() -> None:

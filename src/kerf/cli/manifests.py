@@ -140,7 +140,7 @@ def manifests(
     if has_crds or is_all:
         from kerf.kube.crds import crd_texts
 
-        parts = list(crd_texts().values())
+        parts = list(crd_texts(installation.cloud).values())
     # A dry run opens no gate: what gives them must not be there either, unless it is asked for.
     if has_policies or (is_all and not installation.is_dry_run):
         parts += _policies(version)

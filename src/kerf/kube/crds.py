@@ -12,13 +12,21 @@ from typing import Any
 import yaml
 
 
-def crd_texts() -> dict[str, str]:
-    """File name to YAML, comments included, in the order of the names: what `kubectl apply` and a chart take."""
+def crd_texts(cloud: str = "") -> dict[str, str]:
+    """File name to YAML, comments included, in the order of the names: what `kubectl apply` and a chart take.
+
+    `cloud` adds the kinds of that cloud alone. The chart leaves them out: where Karpenter's has installed them, two
+    charts would own one definition.
+    """
     folder = files("kerf.kube") / "crds"
-    named = {entry.name: entry for entry in folder.iterdir() if entry.name.endswith(".yaml")}
-    return {name: named[name].read_text(encoding="utf-8") for name in sorted(named)}
+    folders = [folder, folder / cloud] if cloud and (folder / cloud).is_dir() else [folder]
+    texts: dict[str, str] = {}
+    for each in folders:
+        named = {entry.name: entry for entry in each.iterdir() if entry.name.endswith(".yaml")}
+        texts |= {name: named[name].read_text(encoding="utf-8") for name in sorted(named)}
+    return texts
 
 
-def crds() -> tuple[dict[str, Any], ...]:
+def crds(cloud: str = "") -> tuple[dict[str, Any], ...]:
     """The definitions as objects, in the order of `crd_texts`; new ones with each call, so that they may be changed."""
-    return tuple(yaml.safe_load(text) for text in crd_texts().values())
+    return tuple(yaml.safe_load(text) for text in crd_texts(cloud).values())
