@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.cloudprovider import (
+    Instance,
+    InstanceNotFound,
+    InsufficientCapacity,
+    Interruption,
+    InterruptionKind,
+    LaunchFailed,
+    Throttled,
+)
 from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
 from kerf.errors import CloudError
 from kerf.model.instancetypes import RESERVED, Offering, OfferingKey
@@ -59,8 +67,9 @@ def sky() -> Iterator[Sky]:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_it_keeps_the_promises_of_every_provider(sky: Sky, check: Any) -> None:
     """The fake passes the checks that are there for authors of providers."""
-    sell_out = sky.cloud.sell_out
-    sky.done(check(Bench(sky.cloud, a_pool(), G5, asyncio.sleep, sell_out)))
+    cloud = sky.cloud
+    faults = cloud.sell_out, cloud.leave, cloud.interrupt, sky.clock.now_s
+    sky.done(check(Bench(cloud, a_pool(), G5, asyncio.sleep, *faults)))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +111,7 @@ def test_what_is_sold_out_is_passed_over_and_named(sky: Sky) -> None:
     sky.cloud.sell_out("g5.xlarge", capacity_type="spot")
 
     instance = sky.done(sky.cloud.create(G5))
-    assert ("on-demand", (SPOT_A, SPOT_B)) == (instance.offering.capacity_type, instance.sold_out)
+    assert ("on-demand", [SPOT_A, SPOT_B]) == (instance.offering.capacity_type, list(instance.sold_out))
 
 
 def test_a_stock_out_ends(sky: Sky) -> None:
@@ -164,7 +173,8 @@ def test_an_interrupted_instance_is_announced_and_goes(sky: Sky) -> None:
     instance = sky.done(sky.cloud.create(G5))
     sky.cloud.interrupt(instance.provider_id)
 
-    assert [True] == [i.is_interrupted for i in sky.done(sky.cloud.list_instances())]
+    announced = Interruption(InterruptionKind.SPOT, START_S + 40 + 120)
+    assert [announced] == [i.interruption for i in sky.done(sky.cloud.list_instances())]
     sky.at(40 + 121)
     assert () == sky.cloud.instances
     with pytest.raises(InstanceNotFound):

@@ -27,7 +27,7 @@ def test_a_sold_out_offering_rests_three_minutes_doubling_to_thirty(cluster: Clu
     rests = []
     for _ in range(6):
         began = cluster.now_s
-        cluster.book.mark_sold_out([G5])
+        cluster.book.mark_sold_out({G5: "insufficient capacity"})
         (until_s,) = sold_out_until(cluster)
         rests.append((until_s - began) / 60)
         cluster.at(until_s)
@@ -38,9 +38,9 @@ def test_a_sold_out_offering_rests_three_minutes_doubling_to_thirty(cluster: Clu
 
 def test_a_refusal_while_it_rests_changes_nothing(cluster: Cluster) -> None:
     """Five launches that fail together are one refusal."""
-    cluster.book.mark_sold_out([G5])
+    cluster.book.mark_sold_out({G5: "insufficient capacity"})
     cluster.at(100)
-    cluster.book.mark_sold_out([G5])
+    cluster.book.mark_sold_out({G5: "insufficient capacity"})
 
     assert [180] == sold_out_until(cluster)
 
@@ -48,9 +48,9 @@ def test_a_refusal_while_it_rests_changes_nothing(cluster: Cluster) -> None:
 @pytest.mark.parametrize(("after_s", "rest_s"), [(180 + 1799, 360), (180 + 1800, 180)])
 def test_a_refusal_long_after_the_last_starts_over(cluster: Cluster, after_s: float, rest_s: float) -> None:
     """Half an hour without a refusal forgets the earlier ones."""
-    cluster.book.mark_sold_out([G5])
+    cluster.book.mark_sold_out({G5: "insufficient capacity"})
     cluster.at(after_s)
-    cluster.book.mark_sold_out([G5])
+    cluster.book.mark_sold_out({G5: "insufficient capacity"})
 
     assert [after_s + rest_s] == sold_out_until(cluster)
 
@@ -72,7 +72,7 @@ def test_an_unchanged_market_is_the_same_object(cluster: Cluster) -> None:
     seen = [market(cluster), market(cluster)]
     cluster.cloud.set_price(9_000_000, "g5.xlarge")
     seen += [market(cluster), market(cluster)]
-    cluster.book.mark_sold_out([G5])
+    cluster.book.mark_sold_out({G5: "insufficient capacity"})
     seen += [market(cluster), market(cluster)]
     cluster.at(180)
     seen += [market(cluster)]

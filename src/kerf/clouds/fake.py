@@ -10,7 +10,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.cloudprovider import Instance, InstanceNotFound, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.cloudprovider import (
+    CloudProvider,
+    Instance,
+    InstanceNotFound,
+    InsufficientCapacity,
+    Interruption,
+    InterruptionKind,
+    LaunchFailed,
+    Throttled,
+)
 from kerf.clouds.launching import INTERRUPTION_NOTICE_S, Selection, choose, instance_of, reached
 from kerf.errors import CloudError
 from kerf.model.instancetypes import InstanceType, OfferingKey
@@ -90,12 +99,14 @@ class _Machine:
     has_ended: bool = False
 
 
-class FakeCloud:
-    """A CloudProvider whose stock, prices, replies and moods its owner sets.
+class FakeCloud(CloudProvider):
+    """A cloud whose stock, prices, replies and moods its owner sets.
 
     A stock-out is not announced: `instance_types` goes on offering what is sold out, as real clouds do, and only
     `create` finds out. An instance is paid for from the call that made it until it has ended.
     """
+
+    name = "fake"
 
     def __init__(
         self,
@@ -106,7 +117,7 @@ class FakeCloud:
         latencies: Latencies | None = None,
         seed: int = 0,
     ) -> None:
-        self.name, self.currency = "fake", currency
+        self._currency = currency
         self.bills: list[Bill] = []
         self._types = {instance_type.name: instance_type for instance_type in sorted(types, key=lambda t: t.name)}
         self._market = tuple(self._types.values())
@@ -116,12 +127,18 @@ class FakeCloud:
         self._machines: dict[str, _Machine] = {}
         self._by_claim: dict[str, _Machine] = {}
         self._stock_outs: list[tuple[Selection, float]] = []
+        self._left: int | None = None
         self._throttled_until_s = float("-inf")
         self._retry_after_s = 5.0
         self._replies_to_lose = 0
         self._listeners: list[Callable[[CloudEvent], None]] = []
 
     # What Kerf calls.
+
+    @property
+    def currency(self) -> str:
+        """That of the types it was given."""
+        return self._currency
 
     async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
         """Every type at its present price, by name; the same values until a price changes."""
@@ -178,6 +195,10 @@ class FakeCloud:
         """Refuse these offerings until a time; None stands for every type, zone or capacity type."""
         self._stock_outs.append((Selection(instance_type, zone, capacity_type), until_s))
 
+    def leave(self, count: int) -> None:
+        """Be sold out of everything after so many launches."""
+        self._left = count
+
     def set_price(
         self, price_micro: int, instance_type: str, zone: str | None = None, capacity_type: str | None = None
     ) -> None:
@@ -210,9 +231,9 @@ class FakeCloud:
         machine = self._machines.get(provider_id)
         if machine is None:
             raise InstanceNotFound(f"no instance {provider_id}")
-        machine.instance = replace(machine.instance, is_interrupted=True)
-        self._tell(INTERRUPTED, machine.instance, detail=f"ends in {notice_s:g} s")
         end_s = self._clock.now_s() + notice_s
+        machine.instance = replace(machine.instance, interruption=Interruption(InterruptionKind.SPOT, end_s))
+        self._tell(INTERRUPTED, machine.instance, detail=f"ends in {notice_s:g} s")
         self._clock.call_at(end_s, lambda: self._terminate(machine, 0, "taken back by the cloud"))
 
     def find(self, instance_type: str) -> InstanceType:
@@ -243,7 +264,7 @@ class FakeCloud:
 
     def _in_stock(self, key: OfferingKey) -> bool:
         now_s = self._clock.now_s()
-        if key.reservation and not self._has_left(key.reservation):
+        if self._left == 0 or (key.reservation and not self._has_left(key.reservation)):
             return False
         return not any(now_s < until_s and selection.covers(key) for selection, until_s in self._stock_outs)
 
@@ -260,6 +281,7 @@ class FakeCloud:
         except InsufficientCapacity as refusal:
             self._tell(REFUSED, None, claim_name=claim.name, sold_out=refusal.offerings, detail=str(refusal))
             raise
+        self._left = None if self._left is None else self._left - 1
         now_s = self._clock.now_s()
         instance = instance_of(claim, choice, f"fake:///{choice.key.zone}/i-{len(self.bills) + 1:06d}", now_s)
         bill = Bill(instance, choice.kind.gpu_eighths / 8, now_s, [(now_s, choice.offering.price_micro)])

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kerf.cloudprovider import Instance, InsufficientCapacity, LaunchFailed
+from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InsufficientCapacity, LaunchFailed
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
 from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
@@ -45,8 +45,7 @@ class Choice:
     @property
     def key(self) -> OfferingKey:
         """The offering with its type."""
-        offering = self.offering
-        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type, offering.reservation)
+        return self.offering.key_of(self.kind.name)
 
 
 def choose(types: Iterable[InstanceType], claim: NodeClaim, is_in_stock: Callable[[OfferingKey], bool]) -> Choice:
@@ -63,7 +62,7 @@ def choose(types: Iterable[InstanceType], claim: NodeClaim, is_in_stock: Callabl
         if choice.offering.is_available and is_in_stock(choice.key):
             return Choice(choice.kind, choice.offering, tuple(passed))
         passed.append(choice.key)
-    raise InsufficientCapacity(passed)
+    raise InsufficientCapacity(dict.fromkeys(passed, INSUFFICIENT_CAPACITY))
 
 
 def instance_of(claim: NodeClaim, choice: Choice, provider_id: str, launched_s: float) -> Instance:
@@ -79,7 +78,7 @@ def instance_of(claim: NodeClaim, choice: Choice, provider_id: str, launched_s: 
         capacity=kind.capacity,
         allocatable=kind.allocatable,
         launched_s=launched_s,
-        sold_out=choice.sold_out,
+        sold_out=dict.fromkeys(choice.sold_out, INSUFFICIENT_CAPACITY),
     )
 
 

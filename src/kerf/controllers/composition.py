@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator
+from kerf.controllers.cloudloops import CloudLoops
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
@@ -66,6 +67,7 @@ def compose(
             ProvisioningRequests(state, ports, book, settings),
             DisruptionController(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),
+            CloudLoops(state, ports, book),
             Followed(state),
             CapacityWindows(state, ports, book, settings),
             UsageHistory(state, ports, usage, settings),
@@ -78,6 +80,7 @@ def compose(
             DisruptionController(state, beside, book, shadow, settings),
             UsageHistory(state, beside, usage, settings, writes=False),
             ShadowComparison(state, beside, book, shadow_book or ShadowBook(), options_of(settings)),
+            CloudLoops(state, beside, book, is_dry_run=True),
         )
 
     return Runtime(ports, state, controllers, dry_run)

@@ -4,7 +4,7 @@ What is remembered here (sold-out offerings, types that failed) only saves tries
 again. What must survive a restart, the memory that cards really registered, is an annotation on the NodePool.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -50,9 +50,9 @@ class MarketBook:
     _offers: Sequence[Sequence[InstanceType]] = ()
     _types: tuple[InstanceType, ...] = ()
 
-    def mark_sold_out(self, offerings: Iterable[OfferingKey], reason: str = "insufficient capacity") -> None:
-        """Leave offerings out for a while: 3 minutes at first, doubling to 30."""
-        for key in offerings:
+    def mark_sold_out(self, reasons: Mapping[OfferingKey, str]) -> None:
+        """Leave offerings out for a while, each for its reason: 3 minutes at first, doubling to 30."""
+        for key, reason in sorted(reasons.items()):
             self._refuse(self._sold_out, key, reason, (self.settings.sold_out_s, self.settings.sold_out_most_s))
 
     def back_off(self, node_pool: str, instance_type: str, reason: str) -> None:

@@ -249,6 +249,11 @@ def interrupted(claim: str, detail: str) -> Occurrence:
     return _about("NodeClaim", claim, WARNING, "TerminatingOnInterruption", detail)
 
 
+def advised(claim: str, reason: str, detail: str) -> Occurrence:
+    """The cloud says something of an instance that stays."""
+    return _about("NodeClaim", claim, NORMAL, reason, detail or "the cloud advises to replace its instance")
+
+
 _PHASES = {WARMING: "WindowWarming", OPEN: "WindowOpened", CLOSING: "WindowClosing", CLOSED: "WindowClosed"}
 
 

@@ -19,16 +19,18 @@ MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfferingKey:
-    """What a cloud sells out, one at a time; `reservation` is empty for what is not of one."""
+    """What a cloud sells out, one at a time; `reservation` and `placement_group` are ids, empty for none."""
 
     instance_type: str
     zone: str
     capacity_type: str
     reservation: str = ""
+    placement_group: str = ""
 
     def __str__(self) -> str:
         of = f" by {self.reservation}" if self.reservation else ""
-        return f"{self.instance_type} {self.capacity_type}{of} in {self.zone}"
+        group = f" of {self.placement_group}" if self.placement_group else ""
+        return f"{self.instance_type} {self.capacity_type}{of} in {self.zone}{group}"
 
 
 def offerings_text(keys: Iterable[OfferingKey]) -> str:
@@ -50,6 +52,7 @@ class Offering:
     `reservation` is the id of the one that it is bought by, and `most` how many instances that has, running ones among
     them; None where they are not counted. One id may be that of several offerings, which then share its instances.
     `capacity` is what its machines have in place of what their type says, for the resources that it names.
+    `placement_group` is the id of the one that its machines are placed in; empty for none.
     """
 
     zone: str
@@ -61,6 +64,11 @@ class Offering:
     reservation: str = ""
     most: int | None = None
     capacity: Resources = NOTHING
+    placement_group: str = ""
+
+    def key_of(self, instance_type: str) -> OfferingKey:
+        """The name of the offering, as one of that type."""
+        return OfferingKey(instance_type, self.zone, self.capacity_type, self.reservation, self.placement_group)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ def written(promises: Promises) -> dict[str, str]:
     annotations = with_pods(promises.pods)
     if promises.offering is not None:
         held = promises.offering
-        parts = held.instance_type, held.zone, held.capacity_type, held.reservation
-        annotations[PLANNED_OFFERING] = "/".join(parts if held.reservation else parts[:3])
+        parts = held.instance_type, held.zone, held.capacity_type, held.reservation, held.placement_group
+        annotations[PLANNED_OFFERING] = "/".join(parts).rstrip("/")
     if promises.devices:
         annotations[PREDICTED_DEVICES] = devices_text(promises.devices)
     return annotations
@@ -111,7 +111,7 @@ def is_made_by_kerf(annotations: Mapping[str, str]) -> bool:
 def offering_of(annotations: Mapping[str, str]) -> OfferingKey | None:
     """The planned offering alone: prices ask it of every node, and the pods would have to be parsed with it."""
     parts = annotations.get(PLANNED_OFFERING, "").split("/")
-    return OfferingKey(*parts) if len(parts) in (3, 4) else None
+    return OfferingKey(*parts) if 3 <= len(parts) <= 5 else None
 
 
 def planned_type(claim: NodeClaim) -> str:

@@ -9,10 +9,11 @@ them all, so that a test is one line:
     def test_my_provider(check): run_in_virtual_time(check, ...)
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from kerf.cloudprovider import CloudProvider, Instance, InstanceNotFound, InsufficientCapacity
+from kerf.cloudprovider import CloudProvider, Instance, InstanceNotFound, InstanceState, InsufficientCapacity
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
@@ -23,8 +24,9 @@ class Bench:
     """A provider under test.
 
     `claim` can be launched for `pool`; its uid is replaced for further instances. `sell_out` makes everything that the
-    claim allows sold out, None where that cannot be done. `wait` lets so many seconds pass, in whatever time the
-    provider lives in.
+    claim allows sold out, and `leave` all but so many instances of it; `interrupt` lets the cloud give notice to the
+    instance of a provider id; None where that cannot be done. `node_class` is a good document of its own kind.
+    `wait` lets so many seconds pass, in whatever time the provider lives in, and `now_s` says which it is.
     """
 
     provider: CloudProvider
@@ -32,6 +34,10 @@ class Bench:
     claim: NodeClaim
     wait: Callable[[float], Awaitable[None]]
     sell_out: Callable[[], None] | None = None
+    leave: Callable[[int], None] | None = None
+    interrupt: Callable[[str], None] | None = None
+    now_s: Callable[[], float] | None = None
+    node_class: Mapping[str, Any] | None = None
 
     def another(self, number: int) -> NodeClaim:
         """A claim like `claim`, with an identity of its own."""
@@ -122,9 +128,100 @@ async def sold_out_is_named(bench: Bench) -> None:
         await bench.provider.create(bench.claim)
     except InsufficientCapacity as error:
         _expect(bool(error.offerings), "InsufficientCapacity names what is sold out")
+        _expect(all(error.reasons.values()), "InsufficientCapacity has a reason for each offering")
     else:
         raise AssertionError("create raises InsufficientCapacity when everything is sold out")
     _expect(not await _listed(bench, bench.claim), "a refused launch leaves no instance")
+
+
+async def created_is_found_by_id(bench: Bench) -> None:
+    """`get` gives the instance that was launched, as it is listed."""
+    created = await bench.provider.create(bench.claim)
+    found = await bench.provider.get(created.provider_id)
+    (listed,) = await _listed(bench, bench.claim)
+    _expect(found == listed, "get gives what list_instances gives")
+    _expect(found.offering == created.offering, "an instance keeps its offering")
+    _expect(found.state in (InstanceState.PENDING, InstanceState.RUNNING), "a new instance is pending or running")
+    try:
+        await bench.provider.get("fake:///nowhere/i-0")
+    except InstanceNotFound:
+        return
+    raise AssertionError("get of an unknown instance raises InstanceNotFound")
+
+
+async def all_are_created(bench: Bench) -> None:
+    """`create_all` gives an instance for each claim, in their order, and the same ones again."""
+    claims = [bench.another(number) for number in (3, 1, 2)]
+    first = await bench.provider.create_all(claims)
+    _expect([i.claim_uid for i in first] == [c.uid for c in claims], "create_all keeps the order of the claims")
+    second = await bench.provider.create_all(claims)
+    ids = [[instance.provider_id for instance in each] for each in (first, second)]
+    _expect(ids[0] == ids[1] and len(set(ids[0])) == 3, "a repeated create_all gives the same instances")
+
+
+async def none_is_left_of_some(bench: Bench) -> None:
+    """Where only some of the claims can be launched, `create_all` raises and terminates those."""
+    if bench.leave is None:
+        return
+    bench.leave(1)
+    claims = [bench.another(number) for number in (1, 2, 3)]
+    try:
+        await bench.provider.create_all(claims)
+    except InsufficientCapacity:
+        pass
+    else:
+        raise AssertionError("create_all raises InsufficientCapacity where one claim cannot be launched")
+    for _ in range(600):
+        if not any([await _listed(bench, claim) for claim in claims]):
+            return
+        await bench.wait(1)
+    raise AssertionError("create_all leaves no instance where it raises InsufficientCapacity")
+
+
+async def interrupted_is_reported(bench: Bench) -> None:
+    """An interruption has a deadline that is still to come, in the list or in the news of a loop."""
+    if bench.interrupt is None or bench.now_s is None:
+        return
+    instance = await bench.provider.create(bench.claim)
+    _expect(instance.interruption is None, "a new instance is not interrupted")
+    bench.interrupt(instance.provider_id)
+    found = (await bench.provider.get(instance.provider_id)).interruption
+    for loop in bench.provider.loops if found is None else ():
+        found = found or (await loop.turn()).interruptions.get(instance.provider_id)
+    _expect(found is not None, "an interruption is reported")
+    assert found is not None
+    _expect(not found.kind.is_advice, "an interruption is no mere advice")
+    _expect(found.deadline_s is None or found.deadline_s > bench.now_s(), "its deadline is still to come")
+
+
+async def new_has_not_drifted(bench: Bench) -> None:
+    """An instance that was just launched is what its NodeClass says."""
+    created = await bench.provider.create(bench.claim)
+    claim = replace(bench.claim, provider_id=created.provider_id, labels={**bench.claim.labels, **created.labels})
+    _expect(await bench.provider.drift(claim) is None, "a new instance has not drifted")
+
+
+async def loops_and_policies_are_well_formed(bench: Bench) -> None:
+    """Each loop has a name of its own and a period, each repair policy a condition and a toleration."""
+    names = [loop.name for loop in bench.provider.loops]
+    _expect(len(names) == len(set(names)) and all(names), "each loop has a name of its own")
+    _expect(all(loop.period_s >= 0 for loop in bench.provider.loops), "no loop has a negative period")
+    policies = bench.provider.repair_policies
+    _expect(all(p.condition and p.status and p.toleration_s > 0 for p in policies), "a repair policy tolerates a while")
+
+
+async def node_class_resolves(bench: Bench) -> None:
+    """A good NodeClass becomes ready, the same each time, and can be released as often as it is asked."""
+    kinds = bench.provider.node_classes
+    if kinds is None or bench.node_class is None:
+        return
+    first, second = await kinds.resolve(bench.node_class), await kinds.resolve(bench.node_class)
+    ready = [c for c in first.status.get("conditions", ()) if (c["type"], c["status"]) == ("Ready", "True")]
+    _expect(len(ready) == 1, "a good NodeClass is Ready")
+    _expect(first.status == second.status, "a NodeClass that has not changed keeps its status")
+    _expect(first.again_s > 0, "a NodeClass is resolved again after a while")
+    for _ in range(2):
+        await kinds.release(bench.node_class)
 
 
 async def _listed(bench: Bench, claim: NodeClaim) -> list[Instance]:
@@ -140,5 +237,12 @@ CHECKS: tuple[Callable[[Bench], Awaitable[None]], ...] = (
     deleted_ends,
     unknown_is_not_found,
     sold_out_is_named,
+    created_is_found_by_id,
+    all_are_created,
+    none_is_left_of_some,
+    interrupted_is_reported,
+    new_has_not_drifted,
+    loops_and_policies_are_well_formed,
+    node_class_resolves,
 )
 """All of them."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
+from kerf.cloudprovider import News
 from kerf.clouds.kwok.cloud import KwokCloud, KwokLatencies
 from kerf.clouds.kwok.records import record_name
 from kerf.errors import ApiError
@@ -107,7 +108,7 @@ class KwokWorld(World):
         self.store = FakeStore(self.api)
         self._market = market or Market(MARKET)
         self.api.subscribe(self._kwok)
-        self._machines: asyncio.Task[None] | None = None
+        self._machines: asyncio.Task[News] | None = None
         self.start()
 
     def start(self) -> None:

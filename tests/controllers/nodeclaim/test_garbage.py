@@ -1,14 +1,18 @@
 """Claims and instances that have lost each other, and instances that the cloud takes back."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kerf.cloudprovider import Instance
+from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.nodeclaim import TERMINATION_FINALIZER
 from kerf.testing.builders import a_node
-from tests.clouds.market import claim
+from tests.clouds.market import MARKET, claim
 from tests.controllers.cluster import Cluster, node_object, pod, pool
 
 ORPHAN = claim("left-over", "uid-nobody", types=("g5.xlarge",))
@@ -124,3 +128,18 @@ def test_a_throttled_cloud_is_asked_again(cluster: Cluster) -> None:
     cluster.at(200)
 
     assert not cluster.claim().is_deleting
+
+
+def test_an_instance_without_a_token_is_never_garbage(cluster: Cluster) -> None:
+    """Another autoscaler launched it: without the uid of a claim it may be another's."""
+
+    class Inherited(FakeCloud):
+        async def list_instances(self) -> Sequence[Instance]:
+            return [replace(instance, claim_uid="") for instance in await super().list_instances()]
+
+    cluster.use(Inherited(MARKET, cluster.clock, latencies=Latencies(0, 5)))
+    cluster.done(cluster.cloud.create(ORPHAN))
+    start(cluster)
+    cluster.at(300)
+
+    assert 1 == len(cluster.cloud.instances)

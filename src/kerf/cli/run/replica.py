@@ -157,7 +157,6 @@ class Replica:
         asking = Asking(Doorkeeper(client).refusal, self._last_decisions)
         refusing = Doorkeeper(client, METRICS_PATH).refusal if options.metrics_auth else None
         self._serving = Serving(self.problems, self._measure, asking, refusing)
-        self._machines: asyncio.Task[None] | None = None
         self._is_leading = False
         # Who holds Karpenter's Lease; None until that is known.
         self._karpenter: str | None = None
@@ -204,8 +203,6 @@ class Replica:
     async def _stop(self, tasks: Iterable[asyncio.Task[Any]], election: Election | None) -> None:
         logger("kerf").info("stopping")
         self._runtime.stop()
-        if self._machines is not None:
-            self._machines.cancel()
         with suppress(TimeoutError):
             # Said while the lead still holds, because the guard refuses it afterwards.
             async with asyncio.timeout(_STOP_S):
@@ -229,28 +226,12 @@ class Replica:
         LEADING.set(1)
         logger("kerf").info("leading", dry_run=self._is_dry_run)
         self._runtime.lead(is_dry_run=self._is_dry_run)
-        if not self._is_dry_run:
-            self._machines = asyncio.create_task(self._act_machines(self._machines))
 
     def _follow(self) -> None:
         self._is_leading = False
         LEADING.set(0)
         logger("kerf").info("following")
         self._runtime.follow()
-        if self._machines is not None:
-            self._machines.cancel()
-
-    async def _act_machines(self, before: asyncio.Task[None] | None) -> None:
-        """Act the machines out for as long as we lead, once those of an earlier lead have come to rest."""
-        if before is not None:
-            await asyncio.wait([before])
-        while True:
-            try:
-                await self._cloud.run_machines()
-            except Exception as error:
-                # Our own bug must not stop every machine.
-                logger("kwok").error("acting the machines out failed", exc_info=error)
-            await asyncio.sleep(_RETRY_S)
 
     # Beside Karpenter.
 

@@ -5,11 +5,12 @@ does on a real cloud can be watched with kubectl. An instance is a ConfigMap (se
 asked for: whoever asks again with the same claim, also after a crash, finds it. `machines` acts the machines out.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kerf.catalog.select import AWS, KWOK, PROVIDER_OF_GROUP, load_market
-from kerf.cloudprovider import Instance, InstanceNotFound, LaunchFailed, NodeClassNotReady
+from kerf.cloudprovider import CloudProvider, Instance, InstanceNotFound, LaunchFailed, Loop, News, NodeClassNotReady
 from kerf.clouds.kwok.controls import Complaints, ControlBook, Controls
 from kerf.clouds.kwok.machines import Machines
 from kerf.clouds.kwok.records import (
@@ -37,6 +38,8 @@ from kerf.telemetry import logger
 
 __all__ = ["Catalogue", "KwokCloud", "KwokLatencies", "ObjectStore"]
 
+_RETRY_S = 1.0
+
 
 class Catalogue:
     """Which market a pool buys on: the one that `--catalog` names, else that of its NodeClass's vendor.
@@ -59,8 +62,8 @@ class Catalogue:
         return self._loaded[vendor]
 
 
-class KwokCloud:
-    """A CloudProvider; `run_machines` must run beside it, in one process at a time.
+class KwokCloud(CloudProvider):
+    """Its loop acts the machines out, in one process at a time.
 
     A plan has one currency, so that pools of two vendors cannot be served together: the first pool of each round of
     `instance_types` decides, and one whose prices are in another currency is offered nothing.
@@ -81,6 +84,7 @@ class KwokCloud:
         self._complaints = Complaints()
         self._controls = ControlBook(store, namespace, latencies or KwokLatencies(), self._complaints)
         self._machines = Machines(store, clock, self._controls, namespace, self._complaints)
+        self._acting = asyncio.Lock()
         self._round: dict[str, Market] = {}
         self._refused: set[str] = set()
         self._listed: dict[str, tuple[str, InstanceRecord | None]] = {}
@@ -122,7 +126,7 @@ class KwokCloud:
                 record = await self._find(claim)
         if record is None or record.terminating_s is not None:
             raise LaunchFailed(f"the instance of {claim.name} has ended")
-        return record.instance
+        return record.shown(controls.latencies)
 
     async def delete(self, provider_id: str) -> None:
         """Begin to terminate; a repeated call is accepted. Raises InstanceNotFound once the instance is gone."""
@@ -151,12 +155,25 @@ class KwokCloud:
             records = [record for _, record in self._listed.values() if record is not None]
             latencies, now = (await self._controls.read()).latencies, self._clock.now_s()
         ends = ((record, record.end_s(latencies)) for record in records)
-        living = (record.instance for record, end_s in ends if end_s is None or now < end_s)
+        living = (record.shown(latencies) for record, end_s in ends if end_s is None or now < end_s)
         return tuple(sorted(living, key=lambda instance: instance.provider_id))
 
-    async def run_machines(self) -> None:
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """One, which never ends by itself."""
+        return (Loop("machines", self.run_machines, _RETRY_S),)
+
+    async def run_machines(self) -> News:
         """Act the machines out for ever; cancel it to stop. Another process may go on from there at any time."""
-        await self._machines.run()
+        # A run of an earlier lead may still be coming to rest.
+        async with self._acting:
+            while True:
+                try:
+                    await self._machines.run()
+                except Exception as error:
+                    # Our own bug must not stop every machine.
+                    logger("kwok").error("acting the machines out failed", exc_info=error)
+                await asyncio.sleep(_RETRY_S)
 
     def _market(self, group: str) -> Market:
         return self._source if isinstance(self._source, Market) else self._source.market(group)

@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from kerf.catalog.gpus import shape_of
-from kerf.cloudprovider import Instance
+from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InstanceState, Interruption, InterruptionKind
 from kerf.clouds.launching import INTERRUPTION_NOTICE_S
 from kerf.errors import DecodeError
 from kerf.model.constraints import Taint
@@ -125,6 +125,15 @@ class InstanceRecord:
         share = crc32(self.instance.claim_uid.encode()) / 2**32
         return self.instance.launched_s + latencies.launch_s + share * latencies.jitter_s
 
+    def shown(self, latencies: KwokLatencies) -> Instance:
+        """The instance as it stands by its dates."""
+        taken_s = self.interrupted_s
+        return replace(
+            self.instance,
+            state=InstanceState.RUNNING if self.terminating_s is None else InstanceState.TERMINATING,
+            interruption=None if taken_s is None else Interruption(InterruptionKind.SPOT, taken_s + latencies.notice_s),
+        )
+
     def end_s(self, latencies: KwokLatencies) -> float | None:
         """When the machine ends, or ended; None while nobody wants it to."""
         asked = None if self.terminating_s is None else self.terminating_s + latencies.terminate_s
@@ -157,6 +166,7 @@ class _Offering(msgspec.Struct, rename="camel", omit_defaults=True):
     zone: str
     capacity_type: str
     reservation: str = ""
+    placement_group: str = ""
 
 
 class _Device(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -229,7 +239,7 @@ def read_record(obj: Json) -> InstanceRecord:
     launched_s = _date(stored.launched, "data.instance.launched", place)
     dates = {key: _date(data.get(key), f"data.{key}", place) for key in (TERMINATING, INTERRUPTED, PLUGIN_STARTED)}
     return InstanceRecord(
-        instance=_instance(stored, launched_s or 0, is_interrupted=dates[INTERRUPTED] is not None),
+        instance=_instance(stored, launched_s or 0),
         node_pool=stored.node_pool,
         devices=tuple(
             replace(
@@ -247,7 +257,7 @@ def read_record(obj: Json) -> InstanceRecord:
     )
 
 
-def _instance(stored: _Stored, launched_s: float, *, is_interrupted: bool) -> Instance:
+def _instance(stored: _Stored, launched_s: float) -> Instance:
     return Instance(
         provider_id=stored.provider_id,
         claim_uid=stored.claim_uid,
@@ -257,13 +267,12 @@ def _instance(stored: _Stored, launched_s: float, *, is_interrupted: bool) -> In
         capacity=Resources(stored.capacity),
         allocatable=Resources(stored.allocatable),
         launched_s=launched_s,
-        is_interrupted=is_interrupted,
-        sold_out=tuple(map(_offering, stored.sold_out)),
+        sold_out=dict.fromkeys(map(_offering, stored.sold_out), INSUFFICIENT_CAPACITY),
     )
 
 
 def _stored_offering(key: OfferingKey) -> _Offering:
-    return _Offering(key.instance_type, key.zone, key.capacity_type, key.reservation)
+    return _Offering(key.instance_type, key.zone, key.capacity_type, key.reservation, key.placement_group)
 
 
 def _stored_device(shape: DeviceShape) -> _Device:
@@ -272,7 +281,8 @@ def _stored_device(shape: DeviceShape) -> _Device:
 
 
 def _offering(stored: _Offering) -> OfferingKey:
-    return OfferingKey(stored.instance_type, stored.zone, stored.capacity_type, stored.reservation)
+    where = stored.instance_type, stored.zone, stored.capacity_type
+    return OfferingKey(*where, stored.reservation, stored.placement_group)
 
 
 def _date(text: str | None, path: str, place: str) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kerf.cloudprovider import Instance, InstanceNotFound
 from kerf.config import Settings
+from kerf.controllers.cloudloops import interrupt
 from kerf.controllers.nodeclaim.termination import release_node
 from kerf.controllers.runtime import Ports, Result
 from kerf.model import events
@@ -58,22 +59,25 @@ class GarbageCollection:
                 continue
             instance = found.get(claim.provider_id)
             if instance is None:
-                await self._delete(claim, "its instance is gone")
-            elif instance.is_interrupted:
-                await self._delete(claim, "the cloud interrupts its instance")
+                await self._delete(claim)
+            elif instance.interruption is not None:
+                await interrupt(self._ports, claim, instance.interruption)
 
-    async def _delete(self, claim: NodeClaim, why: str) -> None:
-        self._ports.recorder.record(events.interrupted(claim.name, why))
+    async def _delete(self, claim: NodeClaim) -> None:
+        self._ports.recorder.record(events.interrupted(claim.name, "its instance is gone"))
         try:
             await self._ports.writer.delete_node_claim(claim)
         except NotFound:
             return
 
     async def _instances_without_claim(self, instances: Sequence[Instance]) -> None:
-        claimed = {claim.uid for claim in self._state.claims()}
+        claimed = {identity for claim in self._state.claims() for identity in (claim.uid, claim.provider_id)}
         old = self._ports.clock.now_s() - self._settings.orphan_age_s
         for instance in instances:
-            if instance.claim_uid in claimed or self._is_foreign(instance.claim_uid):
+            # Without a uid it is another autoscaler's, launched for a claim of that time: never garbage.
+            if not instance.claim_uid or claimed & {instance.claim_uid, instance.provider_id}:
+                continue
+            if self._is_foreign(instance.claim_uid):
                 continue
             if instance.launched_s <= old:
                 try:

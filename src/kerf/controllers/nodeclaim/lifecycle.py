@@ -7,7 +7,14 @@ Nothing else is remembered: after a restart the next look at claim, node and ins
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kerf.cloudprovider import CloudProvider, Instance, InsufficientCapacity, LaunchFailed, NodeClassNotReady
+from kerf.cloudprovider import (
+    CloudProvider,
+    Instance,
+    InsufficientCapacity,
+    LaunchFailed,
+    NodeClassNotReady,
+    reasons_text,
+)
 from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
@@ -28,7 +35,6 @@ from kerf.engine.lifecycle import (
 )
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.instancetypes import offerings_text
 from kerf.model.nodeclaim import (
     FALSE,
     INITIALIZED,
@@ -54,7 +60,6 @@ from kerf.state import ClusterState
 _MESSAGE_LENGTH = 300
 _SOON_S = 1.0
 """Look again after so long for what the watch tells of sooner."""
-_LAUNCH_FAILED = "LaunchFailed"
 
 
 class Lifecycle:
@@ -125,7 +130,7 @@ class Lifecycle:
         try:
             instance = await self._cloud.create(claim)
         except InsufficientCapacity as error:
-            self._book.mark_sold_out(error.offerings)
+            self._book.mark_sold_out(error.reasons)
             self._ports.recorder.record(events.insufficient_capacity(claim.name, str(error)))
             await self._writer_delete(claim)
             return DONE
@@ -136,8 +141,8 @@ class Lifecycle:
         except LaunchFailed as error:
             # Once: a cloud words each failure anew (request ids), and our own write would wake us before the back-off.
             held = claim.condition(LAUNCHED)
-            if held is None or held.reason != _LAUNCH_FAILED:
-                reason = Condition(LAUNCHED, UNKNOWN, _LAUNCH_FAILED, str(error)[:_MESSAGE_LENGTH], self._now())
+            if held is None or held.reason != error.reason:
+                reason = Condition(LAUNCHED, UNKNOWN, error.reason, str(error)[:_MESSAGE_LENGTH], self._now())
                 await self._save(claim, claim.with_condition(reason))
             raise
         return await self._launched(claim.name, instance)
@@ -149,7 +154,7 @@ class Lifecycle:
             return DONE
         if instance.sold_out:
             self._book.mark_sold_out(instance.sold_out)
-            text = f"insufficient capacity: {offerings_text(instance.sold_out)}; launched {instance.offering} instead"
+            text = f"{reasons_text(instance.sold_out)}; launched {instance.offering} instead"
             self._ports.recorder.record(events.insufficient_capacity(name, text))
         labels = {**claim.labels, **instance.labels}
         claim = await self._ports.writer.update_node_claim(replace(claim, labels=labels))

@@ -115,7 +115,7 @@ class OfferedType:
 
     def key_of(self, offering: Offering) -> OfferingKey:
         """The name of one of its offerings."""
-        return OfferingKey(self.kind.name, offering.zone, offering.capacity_type, offering.reservation)
+        return offering.key_of(self.kind.name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ from kerf.model.causes import (
     TypeOverPriceCap,
 )
 from kerf.model.constraints import CAPACITY_TYPE, RESERVATION, ZONE, Requirement, Requirements
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 
@@ -71,8 +71,7 @@ def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[s
 def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
     if not market.sold_out_keys:
         return False
-    key = OfferingKey(kind.name, offering.zone, offering.capacity_type, offering.reservation)
-    return key in market.sold_out_keys
+    return offering.key_of(kind.name) in market.sold_out_keys
 
 
 def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[Cause | None, float]:

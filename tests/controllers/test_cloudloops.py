@@ -1,0 +1,118 @@
+"""The loops of a provider: when each turn comes, and what Kerf does with its news."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from kerf.cloudprovider import Interruption, InterruptionKind, Loop, News, Throttled
+from kerf.clouds.fake import FakeCloud, Latencies
+from kerf.controllers.cloudloops import CloudLoops
+from kerf.model.instancetypes import OfferingKey
+from tests.clouds.market import MARKET
+from tests.controllers.cluster import Cluster
+
+G5 = OfferingKey("g5.xlarge", "us-east-1a", "spot")
+
+
+@dataclass
+class _Queue:
+    """A loop of the test: the turns that come, and what each of them says."""
+
+    says: list[News] = field(default_factory=list)
+    turns_s: list[float] = field(default_factory=list)
+    is_throttled: bool = False
+
+
+class _Queued(FakeCloud):
+    """A cloud with a queue, which acts, and a price list, which only reads."""
+
+    def __init__(self, cluster: Cluster, queue: _Queue) -> None:
+        super().__init__(MARKET, cluster.clock, latencies=Latencies(0, 5))
+        self._cluster, self._queue = cluster, queue
+        self.priced = 0
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """Both."""
+        return (Loop("queue", self._turn, 10), Loop("prices", self._price, 600, only_reads=True))
+
+    async def _turn(self) -> News:
+        self._queue.turns_s.append(self._cluster.now_s)
+        if self._queue.is_throttled:
+            self._queue.is_throttled = False
+            raise Throttled(3)
+        return self._queue.says.pop(0) if self._queue.says else News()
+
+    async def _price(self) -> News:
+        self.priced += 1
+        return News()
+
+
+@pytest.fixture
+def queue() -> _Queue:
+    """A queue that has nothing to say."""
+    return _Queue()
+
+
+@pytest.fixture
+def cloud(cluster: Cluster, queue: _Queue) -> _Queued:
+    """The cloud of the cluster, with that queue."""
+    made = _Queued(cluster, queue)
+    cluster.use(made)
+    return made
+
+
+def _start(cluster: Cluster, *, is_dry_run: bool = False) -> None:
+    cluster.start(CloudLoops(cluster.state, cluster.ports, cluster.book, is_dry_run=is_dry_run))
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_turn_follows_the_last_after_the_period(cluster: Cluster, queue: _Queue) -> None:
+    """Every ten seconds, and after a throttled turn when the cloud says."""
+    queue.is_throttled = True
+    _start(cluster)
+    cluster.at(30)
+
+    assert [0, 3, 13, 23] == queue.turns_s
+
+
+@pytest.mark.usefixtures("cloud")
+def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue: _Queue) -> None:
+    """The claim is being deleted before the next turn begins, which deletes the message."""
+    held = cluster.running()
+    queue.says.append(News({held.provider_id: Interruption(InterruptionKind.SPOT, cluster.clock.now_s() + 120)}))
+    _start(cluster)
+
+    assert [0] == queue.turns_s
+    assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
+    assert cluster.claim(held.name).is_deleting
+
+
+@pytest.mark.usefixtures("cloud")
+def test_advice_is_an_event_and_ends_nothing(cluster: Cluster, queue: _Queue) -> None:
+    """A rebalance recommendation is shown on the claim; its instance stays."""
+    held = cluster.running()
+    queue.says.append(News({held.provider_id: Interruption(InterruptionKind.REBALANCE)}))
+    _start(cluster)
+
+    assert ["the cloud advises to replace its instance"] == cluster.said("SpotRebalanceRecommendation")
+    assert not cluster.claim(held.name).is_deleting
+
+
+@pytest.mark.usefixtures("cloud")
+def test_what_a_loop_says_is_sold_out_rests(cluster: Cluster, queue: _Queue) -> None:
+    """An offering from news is left out of plans, with the reason that the cloud gave."""
+    queue.says.append(News(sold_out={G5: "interrupted"}))
+    _start(cluster)
+
+    (held,), _ = cluster.book.refused()
+    assert (G5, "interrupted") == (held.offering, held.reason)
+
+
+def test_a_dry_run_turns_only_loops_that_read(cluster: Cluster, queue: _Queue, cloud: _Queued) -> None:
+    """A queue belongs to another while Kerf only watches; prices belong to all."""
+    _start(cluster, is_dry_run=True)
+    cluster.at(30)
+
+    assert ([], 1) == (queue.turns_s, cloud.priced)
