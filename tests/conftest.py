@@ -11,7 +11,10 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.awscloud import _proxy, aws_cloud, moto_url
 from tests.examples import examples
+
+__all__ = ["_proxy", "aws_cloud", "moto_url"]
 
 # How long an example takes is the machine's affair, and no verdict on the code.
 settings.register_profile("kerf", deadline=None, suppress_health_check=[HealthCheck.too_slow])

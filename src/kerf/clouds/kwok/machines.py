@@ -14,7 +14,7 @@ import msgspec
 from kerf.clouds.device_plugins import NEVER_JOINS
 from kerf.clouds.kwok.controls import Complaints, ControlBook, Controls
 from kerf.clouds.kwok.nodes import Nodes, deleted, ready_status
-from kerf.clouds.kwok.plugins import DevicePlugins
+from kerf.clouds.kwok.plugins import DevicePlugins, is_allocating
 from kerf.clouds.kwok.records import (
     DELETED,
     INSTANCE_LABEL,
@@ -30,7 +30,7 @@ from kerf.clouds.kwok.records import (
 )
 from kerf.errors import DecodeError, KerfError
 from kerf.ports import Clock, Conflict, NotFound
-from kerf.sharing.hami.records import BIND_PHASE, HANDSHAKE, LOCK, TO_ALLOCATE
+from kerf.sharing.hami.records import HANDSHAKE
 from kerf.sharing.hami.records import NODE as HAMI_NODE
 from kerf.telemetry import logger
 
@@ -49,7 +49,7 @@ class Machines:
     ) -> None:
         self._store, self._clock, self._controls, self._namespace = store, clock, controls, namespace
         self._complaints = complaints
-        self._plugins = DevicePlugins(store, clock, controls, namespace, complaints)
+        self._plugins = DevicePlugins(store, clock, controls, complaints, self._note)
         self._nodes = Nodes(store, clock, namespace)
         self._begin()
 
@@ -139,7 +139,7 @@ class Machines:
 
     def _on_pods(self, what: str, objects: Sequence[Json]) -> None:
         for pod in objects:
-            if what != DELETED and _is_allocating(pod):
+            if what != DELETED and is_allocating(pod):
                 self._queue.touch(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
     # What is done about it.
@@ -147,7 +147,8 @@ class Machines:
     async def _step(self, key: str) -> float | None:
         """The next step of one instance, or of the pod `namespace/name`; when to look again."""
         if "/" in key:
-            await self._allocate(*key.split("/"))
+            namespace, _, name = key.partition("/")
+            await self._plugins.allocate(namespace, name, self._is_ours)
             return None
         try:
             obj = await self._store.get("ConfigMap", self._namespace, key)
@@ -225,21 +226,11 @@ class Machines:
         await self._nodes.bury(node)
         return None
 
-    async def _allocate(self, namespace: str, name: str) -> None:
-        """The device plugin's part of a bind by HAMi: free the node for the next one, and say that it went well."""
-        try:
-            pod = await self._store.get("Pod", namespace, name)
-            node = await self._store.get("Node", "", pod["spec"].get("nodeName") or "-")
-        except NotFound:
-            return
-        if not _is_allocating(pod) or (node["metadata"].get("labels") or {}).get(INSTANCE_LABEL) != self._namespace:
-            return
-        lock = (node["metadata"].get("annotations") or {}).get(LOCK, "")
-        # HAMi's lock is `time,namespace,pod`; older ones are the time alone.
-        if lock and lock.partition(",")[2] in ("", f"{namespace},{name}"):
-            await self._store.patch("Node", "", node["metadata"]["name"], {"metadata": {"annotations": {LOCK: None}}})
-        change = {"uid": pod["metadata"]["uid"], "annotations": {BIND_PHASE: "success", TO_ALLOCATE: ""}}
-        await self._store.patch("Pod", namespace, name, {"metadata": change})
+    def _is_ours(self, node: Json) -> bool:
+        return (node["metadata"].get("labels") or {}).get(INSTANCE_LABEL) == self._namespace
+
+    async def _note(self, record: InstanceRecord, key: str, now_s: float) -> None:
+        await self._store.patch("ConfigMap", self._namespace, record.name, {"data": {key: date_text(now_s)}})
 
 
 class _Queue:
@@ -326,8 +317,3 @@ def _look(node: Json) -> int:
         ready_status(node),
     )
     return hash(msgspec.json.encode(parts, order="sorted"))
-
-
-def _is_allocating(pod: Json) -> bool:
-    annotations = pod["metadata"].get("annotations") or {}
-    return annotations.get(BIND_PHASE) == "allocating" and bool(pod["spec"].get("nodeName"))

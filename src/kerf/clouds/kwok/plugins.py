@@ -8,7 +8,7 @@ What is registered follows from the instance, the faults that struck it and the 
 something else. So nothing is lost by a restart, and a fault that is taken off the list heals.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.clouds.device_plugins import (
@@ -35,12 +35,12 @@ from kerf.model.nodeclaim import UNREGISTERED_TAINT
 from kerf.model.quantities import quantity, quantity_text
 from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap, DaemonSet
 from kerf.model.times import instant_s
-from kerf.ports import Clock
+from kerf.ports import Clock, NotFound
 from kerf.sharing.family import Family
 from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import HamiConfig
 from kerf.sharing.hami.family import Hami
-from kerf.sharing.hami.records import HANDSHAKE
+from kerf.sharing.hami.records import BIND_PHASE, HANDSHAKE, LOCK, TO_ALLOCATE
 from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, owner_of
 
 HANDSHAKE_S = 30
@@ -62,13 +62,17 @@ class _Installed:
     mock: tuple[Json, ...] = ()
 
 
+Note = Callable[[InstanceRecord, str, float], Awaitable[None]]
+"""Keeps the date of a step (PLUGIN_STARTED, REGISTERED) with an instance, wherever its record is kept."""
+
+
 class DevicePlugins:
-    """The device plugins of all machines."""
+    """The device plugins of all machines. What they remember goes through `note`, so any cloud can act them out."""
 
     def __init__(
-        self, store: ObjectStore, clock: Clock, controls: ControlBook, namespace: str, complaints: Complaints
+        self, store: ObjectStore, clock: Clock, controls: ControlBook, complaints: Complaints, note: Note
     ) -> None:
-        self._store, self._clock, self._controls, self._namespace = store, clock, controls, namespace
+        self._store, self._clock, self._controls, self._note = store, clock, controls, note
         self._complain = complaints.about
         self._installed = _Installed(float("-inf"))
 
@@ -98,6 +102,25 @@ class DevicePlugins:
         for record in sorted(working, key=lambda record: record.node_name):
             for kind in (UNHEALTHY, LOST):
                 await self._controls.strike(kind, record, self._clock.now_s(), is_new=True)
+
+    async def allocate(self, namespace: str, name: str, is_ours: Callable[[Json], bool]) -> None:
+        """The plugin's part of a bind by HAMi: free the node for the next one, and say that it went well.
+
+        Nothing where the pod waits for no plugin, or for that of a node that is not ours.
+        """
+        try:
+            pod = await self._store.get("Pod", namespace, name)
+            node = await self._store.get("Node", "", pod["spec"].get("nodeName") or "-")
+        except NotFound:
+            return
+        if not is_allocating(pod) or not is_ours(node):
+            return
+        lock = _texts_of(node, "annotations").get(LOCK, "")
+        # HAMi's lock is `time,namespace,pod`; older ones are the time alone.
+        if lock and lock.partition(",")[2] in ("", f"{namespace},{name}"):
+            await self._store.patch("Node", "", node["metadata"]["name"], {"metadata": {"annotations": {LOCK: None}}})
+        change = {"uid": pod["metadata"]["uid"], "annotations": {BIND_PHASE: "success", TO_ALLOCATE: ""}}
+        await self._store.patch("Pod", namespace, name, {"metadata": change})
 
     async def _look_around(self, poll_s: float) -> None:
         """Read what is installed, for all nodes together: it seldom changes, and every node asks."""
@@ -220,8 +243,10 @@ class DevicePlugins:
             change = {"status": dict.fromkeys(parts, texts)}
             await self._store.patch("Node", "", node["metadata"]["name"], change, subresource="status")
 
-    async def _note(self, record: InstanceRecord, key: str, now_s: float) -> None:
-        await self._store.patch("ConfigMap", self._namespace, record.name, {"data": {key: date_text(now_s)}})
+
+def is_allocating(pod: Json) -> bool:
+    """Whether HAMi has bound the pod and waits for the device plugin."""
+    return _texts_of(pod, "annotations").get(BIND_PHASE) == "allocating" and bool(pod["spec"].get("nodeName"))
 
 
 def taints_of(node: Json) -> tuple[Taint, ...]:

@@ -1,0 +1,165 @@
+"""Switches for calls that go wrong, and the permissions of the caller.
+
+A fault is asked for by the name of the action and strikes the next calls of it. Where a fault lies matters: before the
+call nothing has happened, after it the instance runs and the caller does not know.
+"""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from kerf.testing.faultproxy.calls import ApiCall
+from kerf.testing.faultproxy.wire import EC2, CallRefused, Tree, listed
+
+BEFORE, AFTER = "before", "after"
+_DENIED = "AccessDenied"
+
+
+@dataclass
+class Hold:
+    """A call that waits: `reached` is set when it has come to the hold, `release` lets it go on."""
+
+    action: str
+    when: str
+    reached: threading.Event = field(default_factory=threading.Event)
+    _released: threading.Event = field(default_factory=threading.Event)
+
+    def release(self) -> None:
+        """Let the call go on."""
+        self._released.set()
+
+    async def wait(self) -> None:
+        """Come to the hold, and go on once it is released."""
+        self.reached.set()
+        # A loop that polls is not bound to the thread from which `release` comes.
+        while not self._released.is_set():
+            await asyncio.sleep(0.01)
+
+
+class Faults:
+    """The switches. Each strikes the next `times` calls of an action, in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self._errors: defaultdict[str, list[CallRefused]] = defaultdict(list)
+        self._lost: defaultdict[str, int] = defaultdict(int)
+        self._html: defaultdict[str, int] = defaultdict(int)
+        self._delays: defaultdict[str, list[float]] = defaultdict(list)
+        self._holds: list[Hold] = []
+        self._denied: set[str] = set()
+        self._allowed: tuple[str, ...] | None = None
+
+    def fail(self, action: str, code: str, message: str = "", *, status: int = 400, times: int = 1) -> None:
+        """Refuse with this error code, before anything is done."""
+        self._errors[action].extend([CallRefused(code, message or code, status)] * times)
+
+    def throttle(self, action: str, times: int = 1) -> None:
+        """Refuse with RequestLimitExceeded."""
+        self.fail(action, "RequestLimitExceeded", "Request limit exceeded.", status=503, times=times)
+
+    def lose_reply(self, action: str, times: int = 1) -> None:
+        """Carry the call out and break the connection instead of an answer."""
+        self._lost[f"{AFTER} {action}"] += times
+
+    def lose_request(self, action: str, times: int = 1) -> None:
+        """Break the connection before anything is done."""
+        self._lost[f"{BEFORE} {action}"] += times
+
+    def answer_html(self, action: str, times: int = 1) -> None:
+        """Answer with a page of HTML and HTTP 500, as a proxy in between does."""
+        self._html[action] += times
+
+    def delay(self, action: str, seconds: float, times: int = 1) -> None:
+        """Answer so many real seconds late, after the call was carried out."""
+        self._delays[action].extend([seconds] * times)
+
+    def hold(self, action: str, when: str = BEFORE) -> Hold:
+        """Stop the next call `before` it is carried out, or `after` it, until the hold is released."""
+        held = Hold(action, when)
+        self._holds.append(held)
+        return held
+
+    def deny(self, *names: str) -> None:
+        """The caller may not use these actions, e.g. `ec2:RunInstances`; a fleet needs that as well."""
+        self._denied.update(names)
+
+    def permit(self, *names: str) -> None:
+        """Take back what `deny` has set; without a name all of it, and `allow_only` as well."""
+        self._denied.difference_update(names or tuple(self._denied))
+        if not names:
+            self._allowed = None
+
+    def allow_only(self, names: Iterable[str]) -> None:
+        """The caller may use these actions alone. A name may be a pattern of IAM, such as `ec2:Describe*`."""
+        self._allowed = tuple(names)
+
+    def check_permissions(self, call: ApiCall) -> None:
+        """Raises CallRefused where the caller may not use what the call needs."""
+        for name in uses(call):
+            is_denied = any(fnmatchcase(name, pattern) for pattern in self._denied)
+            is_allowed = self._allowed is None or any(fnmatchcase(name, pattern) for pattern in self._allowed)
+            if is_denied or not is_allowed:
+                text = f"You are not authorized to perform this operation: {name}"
+                raise CallRefused("UnauthorizedOperation" if call.protocol == EC2 else _DENIED, text, 403)
+
+    def check_errors(self, action: str) -> None:
+        """Raises CallRefused with the next error of the action."""
+        if self._errors[action]:
+            raise self._errors[action].pop(0)
+
+    def takes_html(self, action: str) -> bool:
+        """Whether this call is answered with HTML."""
+        return _counted(self._html, action)
+
+    def loses(self, action: str, when: str) -> bool:
+        """Whether the connection of this call breaks there."""
+        return _counted(self._lost, f"{when} {action}")
+
+    def next_delay_s(self, action: str) -> float:
+        """How late this call is answered."""
+        return self._delays[action].pop(0) if self._delays[action] else 0
+
+    async def pause(self, action: str, when: str) -> None:
+        """Wait where a hold of the action says so; a hold stops one call."""
+        for held in self._holds:
+            if (held.action, held.when) == (action, when) and not held.reached.is_set():
+                await held.wait()
+                return
+
+    def release_all(self) -> None:
+        """Let every call go on that is held."""
+        for held in self._holds:
+            held.release()
+
+
+def _counted(counts: dict[str, int], key: str) -> bool:
+    if counts[key] < 1:
+        return False
+    counts[key] -= 1
+    return True
+
+
+def uses(call: ApiCall) -> tuple[str, ...]:
+    """Every action that the caller must be allowed to use for the call, by IAM's names.
+
+    Source: the dependent actions in AWS' "Service Authorization Reference" for Amazon EC2, and "Prerequisites for EC2
+    Fleet" of its user guide (fleets launch by RunInstances, tag by CreateTags and pass the role of the profile), read
+    on 2026-11-25.
+    """
+    names = [call.name]
+    if call.protocol == EC2:
+        if call.action == "CreateFleet":
+            names.append("ec2:RunInstances")
+        if call.action in ("CreateFleet", "RunInstances", "CreateLaunchTemplate") and _tags(call.parameters):
+            names.append("ec2:CreateTags")
+    if call.action == "AddRoleToInstanceProfile":
+        names.append("iam:PassRole")
+    if call.action == "CreateInstanceProfile" and "Tags" in call.parameters:
+        names.append("iam:TagInstanceProfile")
+    return tuple(names)
+
+
+def _tags(parameters: Tree) -> Sequence[object]:
+    return listed(parameters, "TagSpecification") or listed(parameters, "TagSpecifications")
