@@ -3,7 +3,10 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from kerf.controllers.provisioning import Provisioning
+from kerf.model.promises import read
 from tests.controllers.cluster import Cluster, pod, pool
 
 QUARTERS = ("g5.12xlarge",)
@@ -77,3 +80,31 @@ def test_a_pod_hears_of_its_claim_once(cluster: Cluster) -> None:
     cluster.at(30)
 
     assert [f"Pod should schedule on: nodeclaim/{name}"] == cluster.said("Nominated")
+
+
+@pytest.mark.parametrize(("owner", "names"), [("ReplicaSet", ["web-2"]), ("Job", ["web-1"])])
+def test_a_successor_is_promised_what_its_evicted_pod_was(cluster: Cluster, owner: str, names: list[str]) -> None:
+    """A node is bought for a pod of a node that goes, and reserved for the pod that is made in its place.
+
+    A pod of another owner takes the room as any pod does: without a promise.
+    """
+    cluster.put(pool(types=QUARTERS))
+    settings = cluster.settings
+    cluster.start(Provisioning(cluster.state, cluster.ports, cluster.book, cluster.actuator, settings))
+    cluster.running()
+    cluster.put(pod("web-1", node="node-1", owner="ReplicaSet"))
+    cluster.remove("NodeClaim", "gpu-1")
+    cluster.at(5)
+    assert [["web-1"]] == promised(cluster)
+
+    cluster.at(cluster.now_s, lambda: cluster.api.delete("Pod", "default", "web-1"))
+    cluster.put(pod("web-2", owner=owner))
+    cluster.at(12)
+
+    assert [names] == promised(cluster)
+
+
+def promised(cluster: Cluster) -> list[list[str]]:
+    """The pods of each claim that does not go."""
+    claims = (cluster.claim(name) for name in cluster.names("NodeClaim"))
+    return [[key.partition("/")[2] for key in read(each.annotations).pods] for each in claims if not each.is_deleting]

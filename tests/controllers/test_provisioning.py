@@ -1,13 +1,17 @@
 """When a batch of pods is planned for, which pods count, and what they are told."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from kerf.controllers.actuator import Actuator
+from kerf.controllers.deciding import Buyers
 from kerf.controllers.provisioning import Provisioning
 from kerf.engine.decision import Decision
+from kerf.engine.leaving import with_leaving
 from kerf.errors import ApiError
+from kerf.model.snapshot import ClusterNode
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -236,3 +240,38 @@ def test_a_plan_that_could_not_be_carried_out_is_made_again(cluster: Cluster) ->
     cluster.at(60)
 
     assert [["default/p"]] == bought_for(cluster)
+
+
+def test_pods_of_a_node_that_goes_are_bought_for_while_they_run(cluster: Cluster) -> None:
+    """Once, however often it is planned again; and nothing says of a pod that runs where it should go."""
+    start(cluster)
+    cluster.running()
+    cluster.put(pod("web-1", node="node-1", owner="ReplicaSet"))
+    cluster.at(10)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+
+    cluster.remove("NodeClaim", "gpu-1")
+    cluster.at(60)
+    (new,) = (name for name in cluster.names("NodeClaim") if name != "gpu-1")
+
+    assert ["default/web-1"] == list(json.loads(cluster.claim(new).annotations["kerf.dev/planned-pods"]))
+    assert [] == cluster.said("Nominated")
+
+
+def test_nothing_is_bought_for_a_pod_that_was_evicted_while_it_was_decided(cluster: Cluster) -> None:
+    """Its successor is another pod, for which the next plan is made."""
+    start(cluster)
+    cluster.running()
+    cluster.put(pod("web-1", node="node-1", owner="ReplicaSet"))
+    before = with_leaving(replace(cluster.read(), nodes=tuple(map(going, cluster.read().nodes))))
+    buyers = Buyers(before, cluster.state)
+    assert buyers.waits("default/web-1")
+
+    cluster.at(cluster.now_s, lambda: cluster.api.delete("Pod", "default", "web-1"))
+    cluster.read()
+    assert not buyers.waits("default/web-1")
+
+
+def going(node: ClusterNode) -> ClusterNode:
+    """The node, whose claim is being deleted."""
+    return replace(node, claim=replace(node.claim, deleted_s=node.claim.created_s)) if node.claim is not None else node

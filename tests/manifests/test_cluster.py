@@ -204,3 +204,28 @@ def test_a_document_that_decodes_is_never_searched_for_places() -> None:
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}}
 
     assert ["here"] == [pod.source for pod in decode(Documents((Placeless(raw),))).pods]
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_blocking"),
+    [
+        ("maxUnavailable: 0", True),
+        ("maxUnavailable: 0%", True),
+        ("minAvailable: 100%", True),
+        ("maxUnavailable: 1", False),
+        ("minAvailable: 99%", False),
+        ("minAvailable: 1", False),
+    ],
+)
+def test_a_budget_that_never_allows_an_eviction_is_known_by_its_spec(spec: str, is_blocking: bool) -> None:
+    """As Karpenter's: a number of pods may be reached, whatever its status says now."""
+    text = f"""
+        apiVersion: policy/v1
+        kind: PodDisruptionBudget
+        metadata: {{name: b}}
+        spec: {{selector: {{matchLabels: {{app: a}}}}, {spec}}}
+        status: {{disruptionsAllowed: 0}}
+    """
+    (read,) = decoded(text).disruption_budgets
+
+    assert is_blocking == read.is_blocking

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.disruption.candidates import Candidate, candidates
-from kerf.engine.disruption.relocation import Relocation, may_receive, unbound
+from kerf.engine.disruption.relocation import Relocation, may_receive
 from kerf.engine.headroom.waiting import waiting_pods
+from kerf.engine.leaving import unbound
 from kerf.engine.place.shapes import Readings, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import supply

@@ -117,7 +117,9 @@ class Actuator:
                 if is_virtual(pod):
                     continue
                 self._recorder.record(events.triggered_scale_up(pod, claim.name, pool, before, after))
-                self._recorder.record(events.nominated(pod, f"nodeclaim/{claim.name}"))
+                # One that leaves its node never goes there itself.
+                if not buyers.leaves(pod):
+                    self._recorder.record(events.nominated(pod, f"nodeclaim/{claim.name}"))
 
     async def _relabel(self, relabel: Repartition, now_s: float) -> None:
         """Start the node's initialisation anew, under other labels; nothing where a pod has come to use a GPU there.

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.standing import standing
+from kerf.engine.leaving import moves
 from kerf.engine.place.trial import is_usable
 from kerf.engine.world import World
 from kerf.model.nodepool import is_read_alike
@@ -136,15 +137,26 @@ class Buyers:
 
     def __init__(self, before: ClusterSnapshot, state: ClusterState) -> None:
         self._before, self._state = {pod.key: pod for pod in before.pending}, state
+        self._leaving = before.leaving
 
     def hold(self, launches: Iterable[Launch]) -> bool:
         """Whether each of their pods still waits as it did."""
         return all(self.waits(placed.pod) for launch in launches for placed in launch.pods)
 
     def waits(self, key: str) -> bool:
-        """Whether the pod is there, waits, and is the one that was planned; one that is to come always does."""
+        """Whether the pod is there, waits, and is the one that was planned; one that is to come always does.
+
+        One that leaves its node is still there, and not evicted: then it is its successor that waits.
+        """
         pod = self._state.pod(key)
-        return is_virtual(key) or (pod is not None and pod.is_pending and not self.is_another(key))
+        if pod is None:
+            return is_virtual(key)
+        stands = pod.is_pending or (self.leaves(key) and pod.node_name == self._leaving[key] and moves(pod))
+        return stands and not self.is_another(key)
+
+    def leaves(self, key: str) -> bool:
+        """Whether it was planned for as a pod of a node that goes."""
+        return key in self._leaving
 
     def is_another(self, key: str) -> bool:
         """Whether the pod was deleted and made again under its name, or resized: it may ask for something else."""

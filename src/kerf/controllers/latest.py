@@ -42,7 +42,9 @@ class LatestPlan:
         """Promise the places that pods of more than one age have on nodes to be. Cost: linear in the pods that wait."""
         if decision.options.follow != "auto":
             return
-        places = [place for place in self._places(decision) if place.peers is not None]
+        found = list(self._places(decision))
+        await self._hand_over(found)
+        places = [place for place in found if place.peers is not None]
         waiting: dict[Hashable, list[Pod]] = {}
         for place in places:
             waiting.setdefault(place.peers, []).append(place.pod)
@@ -55,6 +57,37 @@ class LatestPlan:
             await self._promise(name, kept)
         for name in self._beside_others(places):
             await self._promise(name, ())
+
+    async def _hand_over(self, places: Iterable[_Place]) -> None:
+        """Promise to successors what was promised to pods that their nodes' end has evicted.
+
+        A pod that is made again has another name. Unless its node is promised to it, the node opens to all as soon as
+        it is up, and any pod may take the room. Only names change, so a crash loses nothing: the room of all claims is
+        the same.
+        """
+        heirs: dict[str, list[_Place]] = {}
+        for place in places:
+            if place.claim and not self._state.claims_for(place.placed.pod):
+                heirs.setdefault(place.claim, []).append(place)
+        for name, left in sorted(heirs.items()):
+            claim = self._state.claim(name)
+            if claim is None or not is_to_open(claim, self._state.node_of(claim)):
+                continue
+            renamed: dict[str, tuple[int, ...]] = {}
+            for key, cards in read(claim.annotations).pods.items():
+                heir = next((each for each in left if self._succeeds(each, key, cards)), None)
+                if heir is not None:
+                    left.remove(heir)
+                renamed[heir.placed.pod if heir is not None else key] = cards
+            await self._write(claim, written(Promises(renamed)))
+
+    def _succeeds(self, place: _Place, key: str, cards: tuple[int, ...]) -> bool:
+        """Whether the pod was made in the place of one that ends, and has that one's cards now."""
+        ending, heir = self._state.pod(key), place.pod
+        if ending is None or ending.deleted_s is None or ending.owner is None:
+            return False
+        is_alike = ending.owner == heir.owner and ending.namespace == heir.namespace and ending.spec == heir.spec
+        return is_alike and sorted(place.placed.cards) == sorted(cards)
 
     def _beside_others(self, places: Iterable[_Place]) -> list[str]:
         """The claims whose nodes would be open to all, and take pods of another kind that has come since."""
@@ -96,12 +129,7 @@ class LatestPlan:
         pods = {key: cards for key, cards in read(claim.annotations).pods.items() if key != placed.pod}
         if node and node == claim.node_name:
             pods[placed.pod] = placed.cards
-        changed = replace(claim, annotations={**claim.annotations, **written(Promises(pods))})
-        try:
-            self._state.note(await self._writer.update_node_claim(changed))
-        except (Conflict, NotFound):
-            # The next plan looks again.
-            return
+        await self._write(claim, written(Promises(pods)))
 
     def _places(self, decision: Decision) -> Iterable[_Place]:
         """Of the pods that wait for nodes to be; the claim of those that are bought for now has no name here."""
@@ -119,7 +147,10 @@ class LatestPlan:
         claim = self._state.claim(name)
         if claim is None or not is_to_open(claim, self._state.node_of(claim)):
             return
-        changed = replace(claim, annotations={**claim.annotations, **self._renewed(claim, list(places))})
+        await self._write(claim, self._renewed(claim, list(places)))
+
+    async def _write(self, claim: NodeClaim, annotations: Mapping[str, str]) -> None:
+        changed = replace(claim, annotations={**claim.annotations, **annotations})
         if changed == claim:
             return
         try:

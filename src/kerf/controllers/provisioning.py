@@ -26,6 +26,7 @@ from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
 from kerf.engine.headroom.prewarm import prewarmed
 from kerf.engine.lastword import resumed_at
+from kerf.engine.leaving import leaving_pods
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.portion import Portion
 from kerf.engine.world import World
@@ -112,13 +113,15 @@ class Provisioning:
             return await self._explain()
         now = self._ports.clock.now_s()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
+        leaving = tuple(pod for pod, _ in leaving_pods(self._state.snapshot(now, ())))
         runs, self._turns_s = self._runs(now)
-        if not waiting and not self._keeps_warm() and not self._books() and not self._lacking() and not runs:
+        is_asked = self._keeps_warm() or self._books() or bool(self._lacking())
+        if not waiting and not leaving and not runs and not is_asked:
             self._window, self._decision, self._tried = _Window(), None, frozenset()
             _measure(())
             await self._tell_limits({})
             return self._at_turn(DONE, now)
-        still_open_s = self._still_open_s(waiting, now)
+        still_open_s = self._still_open_s((*waiting, *leaving), now)
         if still_open_s > 0:
             return Result(still_open_s)
         part = self._portions.of(waiting, self._tried)

@@ -42,7 +42,11 @@ from kerf.sharing.family import Family
 
 
 def decide(world: World, options: Options = DEFAULT) -> Decision:
-    """What to do for the pending pods of a snapshot. Cost depends on shapes and types, and linearly on pods."""
+    """What to do for the pending pods of a snapshot, and for those that leave their nodes (`engine.leaving`).
+
+    Cost depends on shapes and types, and linearly on pods.
+    """
+    world = world.with_leaving()
     if options.default_spread:
         world = replace(world, snapshot=with_default_spread(world.snapshot, options.default_spread))
     groups = gangs(world.snapshot)
@@ -101,7 +105,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
     rejected, pods = heeded(waiting.pods, snapshot)
-    unmounted, pods = mounted(pods, world.volumes)
+    unmounted, pods = mounted(pods, world.volumes, snapshot.leaving)
     early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kerf.engine.leaving import with_leaving
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
@@ -37,6 +38,11 @@ class World:
     def holding(self) -> Holding:
         """What the types of the supply hold of pods, as far as a purchase has asked."""
         return Holding(self.supply.available)
+
+    def with_leaving(self) -> "World":
+        """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""
+        snapshot = with_leaving(self.snapshot)
+        return self if snapshot is self.snapshot else World(snapshot, self.market, self.ignores_preferences)
 
     def with_pools(self, pools: Iterable[NodePool]) -> "World":
         """The same with these pools in the place of those of their names."""

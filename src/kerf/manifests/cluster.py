@@ -4,7 +4,7 @@ Forms have been checked before.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kerf.manifests.metadata import Meta, conditions_of, shared_text, taints_of
@@ -145,15 +145,19 @@ class BudgetReading:
         else:
             desired = _share(1 if self.min_available is None else self.min_available, expected)
         allowed = max(0, healthy - max(0, desired))
-        return PodDisruptionBudget(held.namespace, held.name, held.selector, allowed)
+        return replace(held, disruptions_allowed=allowed)
 
 
 def budget_of(raw: dict[str, Any]) -> BudgetReading:
     """A PodDisruptionBudget as far as the object itself says."""
     meta, spec = Meta.of(raw, is_namespaced=True), raw["spec"]
     allowed = (raw.get("status") or {}).get("disruptionsAllowed")
-    budget = PodDisruptionBudget(meta.namespace, meta.name, selector_of(spec.get("selector")), allowed or 0)
-    return BudgetReading(budget, allowed is not None, spec.get("minAvailable"), spec.get("maxUnavailable"))
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    # As Karpenter's isFullyBlocking (pkg/utils/pdb): a number for minAvailable depends on how many pods there are.
+    is_blocking = least == "100%" or most in (0, "0%")
+    selector = selector_of(spec.get("selector"))
+    budget = PodDisruptionBudget(meta.namespace, meta.name, selector, allowed or 0, is_blocking)
+    return BudgetReading(budget, allowed is not None, least, most)
 
 
 def _share(bound: int | str, expected: int) -> int:

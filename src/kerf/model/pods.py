@@ -327,12 +327,16 @@ class PodDemand:
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
-    """Which pods may not be evicted just now; `disruptions_allowed` as its status says."""
+    """Which pods may not be evicted just now; `disruptions_allowed` as its status says.
+
+    `is_blocking`: its spec never allows an eviction, however many pods there are.
+    """
 
     namespace: str
     name: str
     selector: Requirements
     disruptions_allowed: int = 0
+    is_blocking: bool = False
 
     def covers(self, pod: Pod) -> bool:
         """Whether it protects `pod`."""

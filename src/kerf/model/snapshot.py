@@ -252,9 +252,10 @@ class ClusterSnapshot(Large):
     scheduler has refused them yet. `version` is that of the state it was taken of, 0 without one; no decision reads it.
     `evidence` is what says which device plugins run, beside `config_maps`. `namespaces` has the labels of each; one
     that is not there has the label of its name alone. `volumes` and all that is named like them are what the claims of
-    pods lead to; claims are by `namespace/name`, all else by name. `assume_node_classes`: the input may lack whole
-    kinds, and of NodeClasses, volumes, StorageClasses and RuntimeClasses one that is missing is taken for there, asking
-    nothing, where it has none of that kind.
+    pods lead to; claims are by `namespace/name`, all else by name. `leaving` are the pending pods that still run, each
+    with its node, which goes: a decision fills it in (`engine.leaving`), no state does. `assume_node_classes`: the
+    input may lack whole kinds, and of NodeClasses, volumes, StorageClasses and RuntimeClasses one that is missing is
+    taken for there, asking nothing, where it has none of that kind.
     """
 
     taken_at_s: float
@@ -284,6 +285,7 @@ class ClusterSnapshot(Large):
     storage_classes: Mapping[str, StorageClass] = field(default_factory=dict, hash=False)
     csi_nodes: Mapping[str, CSINode] = field(default_factory=dict, hash=False)
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict, hash=False)
+    leaving: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @cached_property
     def related(self) -> tuple[PodSpec, ...]:

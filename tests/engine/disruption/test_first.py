@@ -1,6 +1,9 @@
 """The first plan that takes nodes away, and the nodes that pods of the present plan hold back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
 
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.first import first_command
@@ -8,7 +11,10 @@ from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.nodepool import Budget
 from kerf.model.plan import NodePlacement, PlacedPod
+from kerf.model.pods import Owner
+from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.testing.builders import NOON_S
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 from tests.engine.disruption.test_pricecaps import DEAR, capped, with_pods
 
@@ -70,3 +76,18 @@ def test_the_present_plan_is_asked_for_only_when_a_node_would_go() -> None:
 
     assert (None, ()) == first_command(World(snapshot, MARKET), may_go(snapshot), placements)
     assert [] == asked
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "goes"),
+    [pytest.param(NOON_S, [], id="it has its grace"), pytest.param(NOON_S - 61, ["new"], id="it is stuck")],
+)
+def test_a_node_is_kept_for_the_successor_of_a_pod_that_ends(ended_s: float, goes: list[str]) -> None:
+    """It was bought for a pod of a node that goes: that pod ends, and the one in its place does not wait yet."""
+    node, claim = ours("new")
+    promised = replace(claim, annotations=written(Promises({"default/web": ()})))
+    ending = on("old", "web", deleted_s=ended_s, owner=Owner("ReplicaSet", "web"))
+    pool = pool_with(Budget("2"))
+    snapshot = a_cluster([pool], [(node, promised), ours("old", deleted_s=NOON_S)], [ending])
+
+    assert (goes, ()) == first(snapshot)

@@ -13,6 +13,7 @@ from kerf.engine.disruption.causes import (
     OthersFirst,
     PodComes,
     ReplacementOf,
+    SuccessorComes,
     UnreadableFloor,
 )
 from kerf.engine.disruption.keeping import Fates
@@ -25,6 +26,7 @@ from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disrup
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
 from kerf.model.pods import Pod
+from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import NOON_S, a_pool
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
@@ -88,6 +90,17 @@ def test_time_that_runs_is_told() -> None:
     pool = a_pool(disruption=Disruption(60))
 
     assert NotQuietYet(60, 40) == why(a_cluster([pool], [ours("a", last_pod_event_s=NOON_S - 20)]))
+
+
+def test_a_node_waits_for_the_successor_of_a_pod_that_ends() -> None:
+    """It was bought for a pod of a node that goes, and looks empty until the pod in its place waits."""
+    node, claim = ours("new")
+    promised = replace(claim, annotations=written(Promises({"default/web": ()})))
+    nodes = [(node, promised), ours("old", deleted_s=NOON_S)]
+    kept = why(a_cluster([pool_with(Budget("2"))], nodes, [on("old", "web", deleted_s=NOON_S)]), "new")
+
+    assert SuccessorComes(Name("default/web")) == kept
+    assert "pod default/web is being made again, and its place is here" == keeping_text(kept)
 
 
 def test_a_replacement_waits_for_the_pods_of_the_old_node() -> None:

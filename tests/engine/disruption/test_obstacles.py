@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.disruption.obstacles import Obstacles, is_protected
+from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.explain.disruption import obstacle_text
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
@@ -49,37 +49,6 @@ def test_a_protected_pod_holds_its_node(owner: Owner | None) -> None:
 def test_a_pod_that_is_over_holds_nothing(state: dict[str, Any]) -> None:
     """Terminal and terminating pods never block."""
     assert "" == why_not(replace(on("a", "p", annotations=PROTECTED), **state))
-
-
-@pytest.mark.parametrize(
-    "value, age_s, protected",
-    [
-        ("true", 10**9, True),
-        ("True", 0, False),
-        ("false", 0, False),
-        ("", 0, False),
-        ("1h30m", 5399, True),
-        ("1h30m", 5400, False),
-        ("45s", 44, True),
-        ("0s", 0, False),
-        ("10", 0, False),
-        ("m", 0, False),
-        ("-5m", 0, False),
-    ],
-)
-def test_protection_is_true_or_a_duration_from_the_pods_start(value: str, age_s: float, protected: bool) -> None:
-    """Anything else is ignored."""
-    pod = on("a", "p", annotations={DO_NOT_DISRUPT: value}, started_s=NOON_S - age_s)
-
-    assert protected == is_protected(pod, NOON_S)
-
-
-def test_a_pod_that_never_started_is_as_old_as_its_object() -> None:
-    """The duration counts from creation then."""
-    pod = a_pod("p", annotations={DO_NOT_DISRUPT: "1h"}, created_s=NOON_S - 1800)
-
-    assert is_protected(pod, NOON_S)
-    assert not is_protected(pod, NOON_S + 1800)
 
 
 def a_budget(name: str = "web", allowed: int = 0, **labels: str) -> PodDisruptionBudget:

@@ -28,6 +28,7 @@ from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.config import settings_of
 from kerf.engine.disruption.quiet import remaining_s
+from kerf.engine.leaving import with_leaving
 from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.engine.study.usage.samples import SampleFault, joined
 from kerf.engine.world import World
@@ -338,15 +339,18 @@ def _usage(decoded: Decoded, now_s: float, problem: str) -> Usage:
 
 
 def selected(read: ReadInput, namespace: str | None, selector: str | None) -> ReadInput:
-    """The same with only those pods pending that are meant, and whole groups of them; running pods all stay."""
+    """The same with only those pods pending that are meant, and whole groups of them; running pods all stay.
+
+    Pods of nodes that go wait already (`engine.leaving`), and are meant or not like the others.
+    """
     if namespace is None and selector is None:
         return read
-    asked = parse_selector(selector or "")
-    waiting = read.snapshot.pending
+    asked, snapshot = parse_selector(selector or ""), with_leaving(read.snapshot)
+    waiting = snapshot.pending
     meant = {pod.key for pod in waiting if is_meant(pod, namespace, asked)}
     groups = {group for pod in waiting if pod.key in meant and (group := group_of(pod)) is not None}
     pending = tuple(pod for pod in waiting if pod.key in meant or group_of(pod) in groups)
-    return replace(read, snapshot=replace(read.snapshot, pending=pending))
+    return replace(read, snapshot=replace(snapshot, pending=pending))
 
 
 def is_meant(pod: Pod, namespace: str | None, asked: Requirements) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.obstacles import Obstacles
+from kerf.engine.leaving import moves
 from kerf.model.causes import Name
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
@@ -52,13 +53,4 @@ def candidate_of(held: ClusterNode, snapshot: ClusterSnapshot) -> Candidate | No
 
 def moving(held: ClusterNode) -> tuple[Pod, ...]:
     """The pods that would have to move: a node without any counts as empty."""
-    return tuple(pod for pod in held.pods if _moves(pod))
-
-
-def _moves(pod: Pod) -> bool:
-    """Whether the pod would need another place: of those that are ending only a StatefulSet's comes back by itself.
-
-    An opportunistic pod has no right to any: a node with nothing else on it counts as empty.
-    """
-    comes_back = pod.owner is not None and pod.owner.kind == "StatefulSet"
-    return not pod.is_daemon and not pod.is_opportunistic and not pod.is_ended and (pod.deleted_s is None or comes_back)
+    return tuple(pod for pod in held.pods if moves(pod))

@@ -107,6 +107,13 @@ class PodComes(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class SuccessorComes(Cause):
+    """The pod ends on a node that goes, and the node was bought for the pod that is made in its place."""
+
+    pod: Name
+
+
+@dataclass(frozen=True, slots=True)
 class ReplacementOf(Cause):
     """The node was bought in place of another, whose pods are still to come."""
 
@@ -173,6 +180,7 @@ Keeping = (
     | NotQuietYet
     | RunComes
     | PodComes
+    | SuccessorComes
     | ReplacementOf
     | OnlyWhenEmpty
     | UnreadableFloor

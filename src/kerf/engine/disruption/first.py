@@ -10,6 +10,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.pricecaps import kept_for
+from kerf.engine.disruption.successors import Successors
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.placeholders import is_virtual
@@ -31,7 +32,8 @@ def first_command(
     after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
     news.
     """
-    may_go = [each for each in candidates if not kept_for(each, world)]
+    successors = Successors(world.snapshot)
+    may_go = [each for each in candidates if not kept_for(each, world) and not successors.awaited_by(each)]
     command = _first(world, may_go)
     if command is None:
         return None, ()

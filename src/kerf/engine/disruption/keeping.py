@@ -25,12 +25,14 @@ from kerf.engine.disruption.causes import (
     ReplacementOf,
     RunComes,
     Starting,
+    SuccessorComes,
     UnreadableFloor,
 )
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
+from kerf.engine.disruption.successors import Successors
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
@@ -101,6 +103,9 @@ class Fates:
         """What its pods and its price say, where all else lets it go."""
         candidate, pods = candidate_of(node, self._snapshot), len(moving(node))
         if not pods:
+            ending = self._successors.awaited_by(candidate) if candidate is not None else ""
+            if ending:
+                return SuccessorComes(Name(ending))
             old = kept_for(candidate, self._world) if candidate is not None else ""
             return ReplacementOf(Name(old)) if old else OthersFirst(is_empty=True)
         if candidate is not None and self._relocation.of(candidate) is None:
@@ -121,6 +126,10 @@ class Fates:
     @cached_property
     def _obstacles(self) -> Obstacles:
         return Obstacles(self._snapshot)
+
+    @cached_property
+    def _successors(self) -> Successors:
+        return Successors(self._snapshot)
 
     @cached_property
     def _census(self) -> Census:

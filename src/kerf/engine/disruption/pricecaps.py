@@ -14,7 +14,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import ReplacesTooDear
 from kerf.engine.disruption.command import Command
-from kerf.engine.disruption.relocation import unbound
+from kerf.engine.leaving import unbound, with_leaving
 from kerf.engine.supply.caps import excess
 from kerf.engine.supply.offered import Supply
 from kerf.engine.supply.pricing import cluster_price, present_price
@@ -72,7 +72,7 @@ def _is_awaited(claim: NodeClaim, now_s: float) -> bool:
 
 def _replacement(candidate: Candidate, world: World) -> Launch | None:
     """The one cheaper node that holds the pods which no other node does; None where they need none, or more."""
-    snapshot = world.snapshot
+    snapshot = with_leaving(world.snapshot)
     others = tuple(node for node in snapshot.nodes if node.name != candidate.node.name)
     alone = replace(
         snapshot, nodes=others, pending=tuple(map(unbound, candidate.pods)), windows=(), windowed=(), cron_jobs=()

@@ -8,6 +8,7 @@ from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.lastword import heeded, unmovable
+from kerf.engine.leaving import unbound
 from kerf.engine.mounting import mounted
 from kerf.engine.place.preferences import Forms, formed
 from kerf.engine.place.shapes import Kinds, Readings, Shape, group
@@ -17,7 +18,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause
 from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.plan import NodePlacement
-from kerf.model.pods import PENDING, Pod
+from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -31,6 +32,8 @@ class Relocation:
     """
 
     def __init__(self, world: World) -> None:
+        unmovable_now = unmovable(world.snapshot)
+        world = world.with_leaving()
         snapshot = world.snapshot
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
         # Pods on the others count for spread and affinity.
@@ -44,7 +47,7 @@ class Relocation:
         _, pods = heeded(waiting.pods, staying)
         # Those that run count as users of their volumes, also on nodes that take no others.
         self._volumes = world.volumes
-        _, pods = mounted(pods, self._volumes)
+        _, pods = mounted(pods, self._volumes, snapshot.leaving)
         shapes = group(pods, self._readings)
         # Those first whose places depend on others: they keep them, and the courses begin with what they leave.
         self._landed = self._placed([shape for shape in shapes if self._is_bound(shape)])
@@ -52,7 +55,7 @@ class Relocation:
         self._kinds = Kinds(self._readings)
         # Taints of PreferNoSchedule are left out: they would make each pod of the cluster one with a preference.
         self._forms = Forms(are_ignored=world.ignores_preferences)
-        self._unmovable = unmovable(snapshot)
+        self._unmovable = unmovable_now
         self._standing: dict[Hashable, Course] = {}
         self._has_room: dict[Resources, bool] = {}
 
@@ -222,9 +225,3 @@ def moved(pods: Iterable[Pod], volumes: Volumes) -> list[Pod] | None:
             return None
         found.append(held)
     return found
-
-
-def unbound(pod: Pod) -> Pod:
-    """The pod as its controller will make it again: without node, and without what a scheduler wrote on it."""
-    annotations = {k: v for k, v in pod.annotations.items() if not k.startswith("hami.io/vgpu-")}
-    return replace(pod, node_name="", phase=PENDING, annotations=annotations, nominated_node="")

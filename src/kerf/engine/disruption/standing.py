@@ -15,6 +15,7 @@ from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.relocation import still_fit
+from kerf.engine.disruption.successors import Successors
 from kerf.engine.world import World
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, is_read_alike
 from kerf.model.plan import Deletion, Launch
@@ -46,7 +47,7 @@ class _Present:
 
     def __init__(self, before: World, now: ClusterSnapshot) -> None:
         self._before, self._now = before, World(now, before.market, before.ignores_preferences)
-        self._obstacles = Obstacles(now)
+        self._obstacles, self._successors = Obstacles(now), Successors(now)
         self._allowances: dict[str, Allowance] = {}
 
     def goes(self, deletion: Deletion) -> bool:
@@ -89,6 +90,8 @@ class _Present:
         if candidate is None or candidate.claim.uid != was.claim.uid:
             return None
         if self._obstacles.of(candidate.node, held.pods) is not None or pricecaps.kept_for(candidate, self._now):
+            return None
+        if self._successors.awaited_by(candidate):
             return None
         before = {(pod.key, pod.uid): pod for pod in moving(was)}
         is_news = any(_is_news(pod, before.get((pod.key, pod.uid))) for pod in candidate.pods)

@@ -34,6 +34,7 @@ from kerf.engine.disruption.causes import (
     RunComes,
     SeveralBudgets,
     Starting,
+    SuccessorComes,
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
@@ -77,6 +78,8 @@ def keeping_text(cause: Keeping) -> str:
             return f"it is kept ready for the next run of CronJob {cron_job}"
         case PodComes(pod):
             return f"pod {pod} is to go on it"
+        case SuccessorComes(pod):
+            return f"pod {pod} is being made again, and its place is here"
         case ReplacementOf(node):
             return f"it was bought in place of node {node}, whose pods are still to come"
         case NothingElseHasRoom(pods):

@@ -47,6 +47,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             f"{counted(len(silent), 'pod')} {'asks' if len(silent) == 1 else 'ask'} for nothing ({some(whose)}): "
             "a node takes them until its pod limit, however busy it is; give them cpu and memory requests"
         )
+    found += _leaving_notes(pending, snapshot)
     found += assumed_notes(pending, snapshot)
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
     if alone:
@@ -55,6 +56,17 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         )
     found.extend(pool_notes(snapshot, market, pending))
     return (*found, *_run_notes(snapshot))
+
+
+def _leaving_notes(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> list[str]:
+    """Which of these pods still run: a plan would look as if more waited than do."""
+    homes = [snapshot.leaving[pod.key] for pod in pods if pod.key in snapshot.leaving]
+    if not homes:
+        return []
+    run, are = ("runs", "is") if len(homes) == 1 else ("run", "are")
+    nodes = some(sorted(set(homes)))
+    pods_text = counted(len(homes), "pod")
+    return [f"{pods_text} still {run} on nodes that are being deleted ({nodes}), and {are} planned for already"]
 
 
 def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
