@@ -1,6 +1,7 @@
 """Pods, what they ask of a node, and what they ask of GPUs."""
 
 from collections.abc import Mapping
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,6 +28,7 @@ READ_DOMAINS = frozenset(
     }
 )
 """Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
+_DIGITS = re.compile(r"(\d+)")
 _EVERY_ADDRESS = frozenset(("", "0.0.0.0"))
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
 
@@ -215,6 +217,11 @@ def is_daemon(owner: Owner | None) -> bool:
     return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
+def natural(name: str) -> tuple[tuple[int, str | int], ...]:
+    """Sort key that puts `web-2` before `web-10`."""
+    return tuple([(0, int(part)) if part.isdigit() else (1, part) for part in _DIGITS.split(name) if part])
+
+
 @dataclass(frozen=True)
 class Pod:
     """A pod, pending when `node_name` is empty and it has not ended.
@@ -252,6 +259,11 @@ class Pod:
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+    @cached_property
+    def natural_name(self) -> tuple[tuple[int, str | int], ...]:
+        """Its name as a sort key, see `natural`. A decision sorts its pods several times."""
+        return natural(self.name)
 
     @cached_property
     def demands(self) -> dict[str, tuple[object, object]]:

@@ -121,6 +121,15 @@ class Resources(Mapping[str, int]):
         """From the texts of a manifest. Raises QuantityError for the first that is none."""
         return cls({name: quantity_of(name, text) for name, text in texts.items()})
 
+    @classmethod
+    def total(cls, held: Iterable[tuple["Resources", int]]) -> "Resources":
+        """The sum of all of these, each so many times."""
+        amounts: dict[str, int] = {}
+        for each, times in held:
+            for name, amount in each._amounts.items():
+                amounts[name] = amounts.get(name, 0) + amount * times
+        return cls(amounts)
+
     def __getitem__(self, name: str) -> int:
         return self._amounts[name]
 
@@ -143,13 +152,13 @@ class Resources(Mapping[str, int]):
 
     def __add__(self, other: Mapping[str, int]) -> "Resources":
         total = dict(self._amounts)
-        for name, amount in other.items():
+        for name, amount in _plain(other).items():
             total[name] = total.get(name, 0) + amount
         return Resources(total)
 
     def __sub__(self, other: Mapping[str, int]) -> "Resources":
         left = dict(self._amounts)
-        for name, amount in other.items():
+        for name, amount in _plain(other).items():
             left[name] = left.get(name, 0) - amount
         return Resources(left)
 
@@ -159,7 +168,7 @@ class Resources(Mapping[str, int]):
     def largest(self, other: Mapping[str, int]) -> "Resources":
         """The larger amount of each resource."""
         most = dict(self._amounts)
-        for name, amount in other.items():
+        for name, amount in _plain(other).items():
             most[name] = max(most.get(name, amount), amount)
         return Resources(most)
 
@@ -170,6 +179,8 @@ class Resources(Mapping[str, int]):
     def without(self, names: Iterable[str]) -> "Resources":
         """The same without some resources."""
         gone = set(names)
+        if gone.isdisjoint(self._amounts):
+            return self
         return Resources({name: amount for name, amount in self._amounts.items() if name not in gone})
 
     def shortfall(self, available: Mapping[str, int]) -> "Resources":

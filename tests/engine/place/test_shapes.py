@@ -2,7 +2,8 @@
 
 import random
 
-from kerf.engine.place.shapes import Readings, Shape, group, natural, queue_order
+from kerf.engine.place.shapes import Readings, Shape, group, queue_order
+from kerf.model.pods import natural
 from kerf.testing.builders import NOON_S, a_pod, resources
 from tests.engine.worlds import some
 

@@ -23,7 +23,7 @@ class Others:
 
     def __init__(self, filler: Filler, supply: Supply, ledger: Ledger) -> None:
         self._filler, self._supply, self._ledger = filler, supply, ledger
-        self._rows: dict[str, Amounts] = {}
+        self._has: dict[tuple[str, str], Amounts] = {}
         self._is_alike: dict[str, bool] = {}
         self._stand_in: dict[tuple[object, ...], tuple[Load, npt.NDArray[np.bool_]]] = {}
         self._chosen: dict[tuple[int, int, bytes], tuple[Load, _Found]] = {}
@@ -48,31 +48,34 @@ class Others:
             return False
         if self._ledger.limit(chosen.pool.name) is not None or COST_PER_HOUR in chosen.capacity:
             return False
-        numbers = [number for number, _ in load.held]
-        filler.held(numbers)
+        filler.held(number for number, _ in load.held)
         return not any(
             filler.recipe(number, chosen).asks_devices
             or filler.shapes[number].spec.host_ports
             or filler.shapes[number].crowding.daemons
-            for number in numbers
+            for number, _ in load.held
         )
 
     def _by_amounts(self, load: Load) -> _Found:
-        chosen, filler, holding = load.offered, self._filler, self._filler.holding
+        chosen = load.offered
         others = self._supply.by_pool[chosen.pool.name]
-        if chosen.pool.name not in self._rows:
-            self._rows[chosen.pool.name] = holding.rows(others)
-        rows, numbers = self._rows[chosen.pool.name], [number for number, _ in load.held]
-        able = self._standing_in(load, others).copy()
+        able = self._standing_in(load, others)
         for name, amount in (chosen.room.free - load.room.free).items():
             if amount > 0:
-                able &= holding.amounts(name)[rows] >= measured({name: amount}, name)
-        able &= (filler.held(())[np.ix_(rows, np.array(numbers))] > 0).all(axis=1)
+                able = able & (self._amounts(chosen.pool.name, name) >= measured({name: amount}, name))
         key = id(chosen), id(load.offering), able.tobytes()
         if key not in self._chosen:
             # The load is kept, so no other can get the id of what it has.
             self._chosen[key] = load, self._named(load, [others[at] for at in np.flatnonzero(able).tolist()], others)
         return self._chosen[key][1]
+
+    def _amounts(self, pool: str, name: str) -> Amounts:
+        """By type of the pool, what an empty node has of a resource."""
+        if (pool, name) not in self._has:
+            holding = self._filler.holding
+            rows = holding.rows(self._supply.by_pool[pool])
+            self._has[pool, name] = holding.amounts(name)[rows]
+        return self._has[pool, name]
 
     def _named(self, load: Load, able: Sequence[OfferedType], others: Sequence[OfferedType]) -> _Found:
         names, extra = set[str](), Resources()
@@ -87,11 +90,17 @@ class Others:
     def _standing_in(self, load: Load, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
         """By type of the pool, whether it may stand in for the load's if it is large enough for it."""
         chosen, filler = load.offered, self._filler
-        wants = {filler.recipe(number, chosen).want: number for number, _ in load.held}
-        key = id(chosen), load.offering.capacity_type, id(load.room.requirements), *sorted(wants)
+        recipes = [(number, filler.recipe(number, chosen)) for number, _ in load.held]
+        wants = {recipe.want: number for number, recipe in recipes}
+        kinds = {recipe.kind: number for number, recipe in recipes}
+        same = id(chosen), load.offering.capacity_type, id(load.room.requirements)
+        key = *same, tuple(sorted(wants)), tuple(sorted(kinds))
         if key not in self._stand_in:
             found = [self._may_stand_in(load, other) and self._agrees(other, wants.values()) for other in others]
-            self._stand_in[key] = load, np.array(found, dtype=np.bool_)
+            able, rows = np.array(found, dtype=np.bool_), filler.holding.rows(others)
+            for kind, number in kinds.items():
+                able &= filler.holding.admits(filler.shapes[number], kind, rows)[rows]
+            self._stand_in[key] = load, able
         return self._stand_in[key][1]
 
     def _may_stand_in(self, load: Load, other: OfferedType) -> bool:

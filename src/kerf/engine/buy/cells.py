@@ -133,6 +133,11 @@ def cheapest_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Hold
 
 def site_of(load: Load, name: str) -> Site:
     """A node that was bought, with the labels that it is planned with."""
+    return settled_site(name, {**planned_labels(load), HOSTNAME: name}, load.offered.target.taints)
+
+
+def planned_labels(load: Load) -> dict[str, str]:
+    """The labels that a node for the load is planned with, but its name."""
     offered, offering = load.offered, load.offering
     stated = offered.target.requirements.intersect(load.room.requirements).intersect(offered.pool.requirements)
     labels = {
@@ -141,7 +146,5 @@ def site_of(load: Load, name: str) -> Site:
         CAPACITY_TYPE: offering.capacity_type,
         INSTANCE_TYPE: offered.kind.name,
         NODE_POOL: offered.pool.name,
-        HOSTNAME: name,
     }
-    old = {old: labels[new] for old, new in ALIASES.items() if new in labels}
-    return settled_site(name, {**old, **labels}, offered.target.taints)
+    return {**{old: labels[new] for old, new in ALIASES.items() if new in labels}, **labels}

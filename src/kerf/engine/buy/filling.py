@@ -90,11 +90,15 @@ def charge(offered: OfferedType, offering: Offering, requirements: Requirements)
 
 @dataclass(repr=False)
 class Purchase(Large):
-    """Loads with how often each is bought, and the pods by shape that are left; `notes` on a search that failed."""
+    """Loads with how often each is bought, and the pods by shape that are left; `notes` on a search that failed.
+
+    `filler` is what filled them, for a caller that goes on with the same shapes; None where nothing need be kept of it.
+    """
 
     loads: list[tuple[Load, int]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     notes: tuple[Cause, ...] = ()
+    filler: "Filler | None" = None
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -437,8 +441,9 @@ def _first(load: Load, most: int) -> Amounts:
 def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:
     """The pods of a load with their slices, in queue order; `members` are (number of the shape, pod)."""
     cursors = {number: iter(slices) for number, slices in load.slices.items()}
-    placed = [
-        (queue_order(pod), PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in next(cursors[number]))))
-        for number, pod in members
-    ]
+    placed = [(queue_order(pod), _named(pod.key, next(cursors[number]))) for number, pod in members]
     return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
+
+
+def _named(key: str, slices: tuple[Slice, ...]) -> PlacedPod:
+    return PlacedPod(key, tuple(replace(part, pod=key) for part in slices) if slices else ())

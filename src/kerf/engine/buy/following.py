@@ -81,11 +81,15 @@ def with_follow(
     marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
-    followed = (replace(launch, follow=marks.get(i, REPLAY)) for i, launch in enumerate(launches))
+    followed = (_marked(launch, marks.get(i, REPLAY)) for i, launch in enumerate(launches))
     return tuple(
         _in_turns(launch, node) if launch.follow == PIN else launch
         for launch, node in zip(followed, bought, strict=True)
     )
+
+
+def _marked(launch: Launch, follow: str) -> Launch:
+    return launch if launch.follow == follow else replace(launch, follow=follow)
 
 
 def _is_preferred(node: Bought, shapes: Sequence[Shape]) -> bool:

@@ -17,7 +17,7 @@ from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
@@ -43,7 +43,7 @@ def launches_of(
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
     (world, ledger), supply = available, available[0].supply
     queues = [iter(shape.pods) for shape in shapes]
-    others = Others(Filler(shapes, world.holding), supply, ledger)
+    others, templates = Others(purchase.filler or Filler(shapes, world.holding), supply, ledger), _Templates(shapes, supply)
     launches: list[Launch] = []
     bought: list[Bought] = []
     for load, times in purchase.loads:
@@ -53,7 +53,7 @@ def launches_of(
             alternatives = tuple(other.kind.name for other in load.needed)
         else:
             alternatives, extra = others.of(load, times)
-        template = replace(_template(load, shapes, alternatives, supply), charge=load.charge + extra)
+        template = templates.of(load, alternatives, load.charge + extra)
         for _ in range(times):
             members = [(number, next(queues[number])) for number, count in load.held for _ in range(count)]
             launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
@@ -61,12 +61,60 @@ def launches_of(
     return with_follow(launches, bought, shapes, options.follow, coming), bought
 
 
-def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...], supply: Supply) -> Launch:
+@dataclass(frozen=True)
+class _Stated:
+    """What launches have in common that differ in their pods alone; the load is one of theirs."""
+
+    load: Load
+    requirements: Requirements
+    is_relaxed: bool
+    daemons: Resources
+    taints: tuple[Taint, ...]
+
+
+class _Templates:
+    """Launches without names and pods. What does not depend on these is worked out once for all that are alike."""
+
+    def __init__(self, shapes: Sequence[Shape], supply: Supply) -> None:
+        self._shapes, self._supply = tuple(shapes), supply
+        self._known: dict[tuple[object, ...], _Stated] = {}
+
+    def of(self, load: Load, alternatives: tuple[str, ...], charge: Resources) -> Launch:
+        """That of a load with its alternatives. Cost: the shapes on it."""
+        offered, offering, shapes = load.offered, load.offering, self._shapes
+        stated = self._stated(load, alternatives)
+        requests = Resources.total((shapes[number].counted(_uncounted(offered)), count) for number, count in load.held)
+        kubelet = offered.target.family.kubelet_capacity(load.room.devices)
+        held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
+        return Launch(
+            name="",
+            node_pool=offered.pool.name,
+            offering=offered.key_of(offering),
+            price_micro=offering.price_micro,
+            pods=(),
+            requirements=stated.requirements,
+            is_relaxed=stated.is_relaxed,
+            requests=requests + stated.daemons + _asked(kubelet, load, shapes),
+            devices=offered.kind.devices,
+            alternatives=alternatives,
+            is_estimate=offering.is_estimate,
+            allocated=sum(device.allocated_percent_points * eighths // 8 for device, eighths in held),
+            labels=offered.pool.chosen_labels,
+            taints=stated.taints,
+            charge=charge,
+            cause=Needed(load, shapes, self._supply),
+        )
+
+    def _stated(self, load: Load, alternatives: tuple[str, ...]) -> _Stated:
+        # The load is kept, so no other can get the id of what it has.
+        key = id(load.offered), id(load.offering), id(load.room.requirements), alternatives
+        if key not in self._known:
+            self._known[key] = _stated(load, alternatives, self._supply)
+        return self._known[key]
+
+
+def _stated(load: Load, alternatives: tuple[str, ...], supply: Supply) -> _Stated:
     offered, offering = load.offered, load.offering
-    requests = Resources()
-    for number, count in load.held:
-        requests = requests + shapes[number].counted(_uncounted(offered)) * count
-    daemons = offered.kind.allocatable - offered.room.free
     requirements = (
         offered.pool.template_requirements()
         .intersect(load.room.requirements)
@@ -74,28 +122,16 @@ def _template(load: Load, shapes: Sequence[Shape], alternatives: tuple[str, ...]
         .intersect(bought_as(offering, (offered.kind.name, *alternatives)))
         .intersect(_zones_of(offered, offering))
     )
-    market = supply.market
-    kinds = [offered.kind, *(kind for name in alternatives if (kind := market.find(name)) is not None)]
-    short = lacking(offered.pool, kinds) if asks(offered) else {}
-    kubelet = offered.target.family.kubelet_capacity(load.room.devices)
-    held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
-    allocated = sum(device.allocated_percent_points * eighths // 8 for device, eighths in held)
-    return Launch(
-        name="",
-        node_pool=offered.pool.name,
-        offering=offered.key_of(offering),
-        price_micro=offering.price_micro,
-        pods=(),
-        requirements=_least(requirements, short) if asks(offered) else requirements.without_min_values(),
-        is_relaxed=bool(short),
-        requests=requests + positive(daemons) + _asked(kubelet, load, shapes),
-        devices=offered.kind.devices,
-        alternatives=alternatives,
-        is_estimate=offering.is_estimate,
-        allocated=allocated,
-        labels=offered.pool.chosen_labels,
-        taints=tuple(taint for taint in offered.target.taints if taint not in offered.pool.taints),
-        cause=Needed(load, tuple(shapes), supply),
+    short: dict[str, int] = {}
+    if asks(offered):
+        others = (kind for name in alternatives if (kind := supply.market.find(name)) is not None)
+        short = lacking(offered.pool, (offered.kind, *others))
+    return _Stated(
+        load,
+        _least(requirements, short) if asks(offered) else requirements.without_min_values(),
+        bool(short),
+        positive(offered.kind.allocatable - offered.room.free),
+        tuple(taint for taint in offered.target.taints if taint not in offered.pool.taints),
     )
 
 

@@ -19,17 +19,18 @@ from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.shapes import UNCROWDED, Crowding
 from kerf.engine.place.target import Room
-from kerf.engine.supply.holding import Amounts
+from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.quantities import CPU, MEMORY, Resources
 
-Bools = npt.NDArray[np.bool_]
 _MANY = 400
 _SOME, _MANY_PAIRS = 50, 20_000
 """From so many shapes on nodes are filled so: from the first on in any case, from the second where with the types they
 make so many pairs."""
 _PART = 8
 """So great a part of what still fits of one shape is put onto a node at once."""
+_FEW = 8
+"""Up to so many sizes that are equally good are looked through one by one."""
 _ROUNDING = 1e-6
 _EQUAL = 1 + 1e-9
 _NO_LIMIT = 1 << 40
@@ -95,6 +96,41 @@ class _Node:
     order: list[tuple[int, int]]
 
 
+class _Sizes:
+    """Positions of shapes by what one pod asks for: pods of one size fit alike, and differ in with whom and where."""
+
+    def __init__(self, asked: Amounts, left: Amounts) -> None:
+        numbers: dict[bytes, int] = {}
+        columns = np.ascontiguousarray(asked.T)
+        self.of = np.array([numbers.setdefault(column.tobytes(), len(numbers)) for column in columns], dtype=np.int64)
+        order, counts = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=len(numbers))
+        self._positions = np.split(order, np.cumsum(counts)[:-1])
+        self.asked = asked[:, [each[0] for each in self._positions]] if len(numbers) else asked
+        self.left = np.bincount(self.of, weights=left, minlength=len(numbers)).astype(np.int64)
+        """By size the pods that are left."""
+
+    def take(self, position: int, many: int, *, is_last: bool) -> None:
+        """So many pods of a shape have a node; `is_last` says that none of the shape is left."""
+        size = int(self.of[position])
+        self.left[size] -= many
+        if is_last:
+            held = self._positions[size]
+            self._positions[size] = held[held != position]
+
+    def positions(self, size: int) -> Amounts:
+        """Those of a size of which pods are left, in order."""
+        return self._positions[size]
+
+
+@dataclass
+class _Open:
+    """Which of the shapes may still come to a node: by number of the crowding, by want, and by position."""
+
+    kinds: Bools
+    wants: Bools
+    held: Bools
+
+
 class _Mixing:
     def __init__(self, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> None:
         self._filler = filler
@@ -113,6 +149,8 @@ class _Mixing:
             [[min(shape.requests.get(name, 0), _NO_LIMIT << 20) for shape in shapes] for name in self._names],
             dtype=np.int64,
         ).reshape(len(self._names), len(shapes))
+        self._wanted: Amounts = (self._asked * self._left).sum(axis=1)
+        self._sizes = _Sizes(self._asked, self._left)
         self._caps = np.array([filler.holding.amounts(name)[self._rows] for name in self._names], dtype=np.int64)
         self._prices = np.array([each.price_micro for each in self._types], dtype=np.float64)
         wants: dict[object, int] = {}
@@ -121,7 +159,8 @@ class _Mixing:
         kinds: dict[Crowding, int] = {}
         self._kinds = np.array([kinds.setdefault(shape.crowding, len(kinds)) for shape in shapes], dtype=np.int64)
         self._crowdings, self._company = list(kinds), _Company(list(kinds))
-        self._needing = self._company.needing()[:, self._kinds]
+        self._needing = self._company.needing()
+        self._left_of_kind = np.bincount(self._kinds, weights=self._left, minlength=len(kinds))
         self._agreed: dict[tuple[int, int], tuple[list[int | None], Bools]] = {}
 
     def bought(self) -> Purchase:
@@ -135,28 +174,66 @@ class _Mixing:
 
     def _filled(self) -> _Node:
         """The next node, full."""
-        wanted = (self._asked * self._left).sum(axis=1)
-        seed, nodes = self._seed(wanted)
-        at = self._type_for(seed, wanted, nodes)
+        seed, nodes = self._seed()
+        at = self._type_for(seed, nodes)
         node = _Node(at, self._caps[:, at].copy(), self._filler.first_terms(int(self._rows[at])), [])
         counts, allowed = self._company.start()
         weights = 1.0 / np.maximum(1, self._caps[:2, at]).astype(np.float64) ** 2
-        able = np.flatnonzero((self._left > 0) & self._held[at])
+        may = self._all_open()
+        may.held = self._held[at]
+        able = np.flatnonzero(self._sizes.left)
         pick = seed
         while True:
             self._take(node, pick, counts, allowed)
             able = able[self._fits(node, able)]
             if self._crowdings[self._kinds[pick]] is not UNCROWDED:
-                able = able[self._company.welcome(counts, allowed)[self._kinds[able]]]
-            able = able[self._agreeing(node)[self._wants[able]]]
-            if not len(able):
-                return node
+                may.kinds &= self._company.welcome(counts, allowed)
+            may.wants &= self._answers(node)[1]
             scale = node.free[:2] * weights
-            pick = int(able[(self._asked[0, able] * scale[0] + self._asked[1, able] * scale[1]).argmax()])
+            asked = self._sizes.asked
+            found, able = self._largest(able, asked[0, able] * scale[0] + asked[1, able] * scale[1], may)
+            if found is None:
+                return node
+            pick = found
+
+    def _all_open(self) -> _Open:
+        ones = (np.ones(count, dtype=np.bool_) for count in (len(self._crowdings), len(self._wanting), len(self._left)))
+        return _Open(*ones)
+
+    def _largest(self, able: Amounts, scores: npt.NDArray[np.float64], may: _Open) -> tuple[int | None, Amounts]:
+        """The position with the highest score of its size, of equals the first, and the sizes that are able.
+
+        None where no shape of these sizes may come. Cost: sizes and the positions of one; all positions where the best
+        size has none that may, or many are equally good.
+        """
+        if not len(able):
+            return None, able
+        best = able[scores == scores.max()]
+        if len(best) <= _FEW:
+            firsts = (self._first_of(size, may) for size in best.tolist())
+            found = min((position for position in firsts if position is not None), default=None)
+            if found is not None:
+                return found, able
+        is_open = (self._left > 0) & may.held & may.kinds[self._kinds] & may.wants[self._wants]
+        has_open = np.zeros(len(self._sizes.left), dtype=np.bool_)
+        has_open[self._sizes.of[is_open]] = True
+        able, scores = able[has_open[able]], scores[has_open[able]]
+        if not len(able):
+            return None, able
+        is_best = np.zeros(len(self._sizes.left), dtype=np.bool_)
+        is_best[able[scores == scores.max()]] = True
+        return int((is_open & is_best[self._sizes.of]).argmax()), able
+
+    def _first_of(self, size: int, may: _Open) -> int | None:
+        """The first position of a size that may come; None where none may."""
+        positions = self._sizes.positions(size)
+        is_open = may.kinds[self._kinds[positions]] & may.wants[self._wants[positions]] & may.held[positions]
+        at = int(is_open.argmax()) if len(positions) else 0
+        return int(positions[at]) if len(positions) and is_open[at] else None
 
     def _fits(self, node: _Node, able: Amounts) -> Bools:
-        found: Bools = self._left[able] > 0
-        for amounts, free in zip(self._asked, node.free.tolist(), strict=True):
+        found: Bools = self._sizes.left[able] > 0
+        for amounts, free in zip(self._sizes.asked, node.free.tolist(), strict=True):
             found &= amounts[able] <= free
         return found
 
@@ -173,8 +250,12 @@ class _Mixing:
         terms = self._answers(node)[0][int(self._wants[pick])]
         assert terms is not None
         node.terms = terms
-        node.free -= many * asked
+        taken = many * asked
+        node.free -= taken
+        self._wanted -= taken
         self._left[pick] -= many
+        self._left_of_kind[kind] -= many
+        self._sizes.take(pick, many, is_last=not self._left[pick])
         node.order.append((pick, many))
 
     def _answers(self, node: _Node) -> tuple[list[int | None], Bools]:
@@ -189,24 +270,24 @@ class _Mixing:
             self._agreed[key] = found, np.array([each is not None for each in found], dtype=np.bool_)
         return self._agreed[key]
 
-    def _agreeing(self, node: _Node) -> Bools:
-        return self._answers(node)[1]
-
-    def _seed(self, wanted: Amounts) -> tuple[int, int]:
+    def _seed(self) -> tuple[int, int]:
         """The pod to begin with, and among how many nodes the rest must be shared; 0 for any number."""
-        able, nodes = self._left > 0, 0
+        may, nodes = self._all_open(), 0
         if len(self._needing):
-            needed = self._needing @ self._left
+            needed = (self._needing * self._left_of_kind).sum(axis=1)
             group = int(needed.argmax())
             nodes = int(np.ceil(needed[group] - _ROUNDING))
-            able = able & (self._needing[group] > 0) if nodes else able
-        share = np.maximum(1, wanted[:2]).astype(np.float64)
-        size = self._asked[0] / share[0] + self._asked[1] / share[1]
-        return int(np.where(able, size, -1.0).argmax()), nodes
+            may.kinds = self._needing[group] > 0 if nodes else may.kinds
+        share = np.maximum(1, self._wanted[:2]).astype(np.float64)
+        able = np.flatnonzero(self._sizes.left)
+        size = self._sizes.asked[0, able] / share[0] + self._sizes.asked[1, able] / share[1]
+        seed, _ = self._largest(able, size, may)
+        assert seed is not None
+        return seed, nodes
 
-    def _type_for(self, seed: int, wanted: Amounts, nodes: int) -> int:
+    def _type_for(self, seed: int, nodes: int) -> int:
         """The type for a node with the pod, by position."""
-        able = np.flatnonzero(self._held[:, seed])
+        wanted, able = self._wanted, np.flatnonzero(self._held[:, seed])
         needed = wanted > 0
         part = (self._caps[needed][:, able] / wanted[needed][:, None]).min(axis=0, initial=1.0)
         rates = self._prices[able] / np.maximum(part, 1e-12)
@@ -239,13 +320,12 @@ class _Mixing:
             number = int(self._numbers[position])
             counts[number] = counts.get(number, 0) + many
         held = tuple(sorted(counts.items()))
-        asked = Resources()
-        for number, count in held:
-            asked = asked + self._filler.shapes[number].counted(offered.target.uncounted) * count
+        shapes, uncounted = self._filler.shapes, offered.target.uncounted
+        asked = Resources.total((shapes[number].counted(uncounted), count) for number, count in held)
         devices = self._filler.holding.cards.devices(self._filler.holding.start(int(self._rows[chosen.row])))
         room = Room(offered.room.free - asked, devices, offered.room.ports, requirements)
         slices = {number: ((),) * count for number, count in held}
-        return Load(offered, len(self._filler.shapes), held, slices, room, offering, tuple(counts.items()))
+        return Load(offered, len(shapes), held, slices, room, offering, tuple(counts.items()))
 
     def _terms_with(self, at: int, node: _Node) -> int | None:
         """What a node of another type would ask for with the same pods; None where it cannot have them."""

@@ -80,7 +80,9 @@ def cheapest_nodes(
     try:
         holding = holding or Holding()
         holding.know(offered_types)
-        purchase = _search(_fillers(shapes, holding, offered_types, relaxes=relaxes), offered_types, ledger)
+        fillers = _fillers(shapes, holding, offered_types, relaxes=relaxes)
+        purchase = _search(fillers, offered_types, ledger)
+        purchase.filler = None if fillers[-1].keeps_choice else fillers[-1]
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
     _charge(purchase, ledger)

@@ -7,13 +7,14 @@ with, and all of them are there from the start.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerf.engine.buy.cells import site_of
+from kerf.engine.buy.cells import planned_labels
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.spreading import Unassigned
-from kerf.engine.place.domains import Site
+from kerf.engine.place.domains import Site, settled_site
 from kerf.engine.place.queueing import come_in_order, destined
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
+from kerf.model.constraints import HOSTNAME
 from kerf.model.pods import Pod
 from kerf.model.topology import OutOfTurn
 
@@ -32,7 +33,7 @@ def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proo
 
     Cost: nodes, and see `come_in_order`.
     """
-    sites = tuple(site_of(node.load, f"launch-{first + number}") for number, node in enumerate(bought))
+    sites = _sites(bought, first)
     after, at = ledger.extended(sites), len(ledger.domains.sites)
     for number, node in enumerate(bought):
         # A node has the pods of DaemonSets as soon as it registers, before any other pod may be bound there.
@@ -41,6 +42,19 @@ def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proo
     waiting = destined(((pod, at + number) for number, node in enumerate(bought) for pod in node.pods), after)
     left = come_in_order(waiting, after, lambda each: after.come(each.node, each.pod))
     return Proof(after, sites, {each.pod.key: _why(each.pod, each.node, after) for each in left})
+
+
+def _sites(bought: Sequence[Bought], first: int) -> tuple[Site, ...]:
+    """The nodes with their labels, which are worked out once for all that are alike in them."""
+    known: dict[tuple[int, ...], dict[str, str]] = {}
+    sites = []
+    for number, node in enumerate(bought):
+        load, name = node.load, f"launch-{first + number}"
+        key = id(load.offered), id(load.offering), id(load.room.requirements)
+        if key not in known:
+            known[key] = planned_labels(load)
+        sites.append(settled_site(name, {**known[key], HOSTNAME: name}, load.offered.target.taints))
+    return tuple(sites)
 
 
 def _binds(pod: Pod, node: int, ledger: TopologyLedger) -> bool:

@@ -19,14 +19,15 @@ from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.place.checks import Check, Even, Together, openings
 from kerf.engine.place.domains import Site
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
-from kerf.engine.place.tallies import Tally
+from kerf.engine.place.tallies import Spread, Tally
 from kerf.engine.place.topology import TopologyLedger
-from kerf.engine.supply.holding import Holding
+from kerf.engine.supply.holding import Bools, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import HOSTNAME
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod
+from kerf.model.quantities import Resources
 from kerf.model.topology import NotNear
 
 _MOST_ROUNDS = 4
@@ -93,6 +94,9 @@ class _Option:
     @property
     def is_full(self) -> bool:
         return self.ceiling is not None and len(self.pods) >= self.ceiling
+
+    def without_pods(self) -> "_Option":
+        return _Option(self.site, self.place, self.shape, self.price, self.ceiling, self.follow)
 
 
 class Concerns:
@@ -212,6 +216,7 @@ class _Options:
             (np.fromiter(cell.prices.keys(), dtype=np.int64), np.fromiter(cell.prices.values(), dtype=np.int64))
             for cell in held
         ]
+        self._prices: dict[tuple[int, int, Resources, int], tuple[int, int] | None] = {}
         self.kept: dict[int, Unassigned] = {}
         """By number the shapes that DaemonSets keep off all nodes that would hold their pods."""
         self._found = [self._of(number) for number in range(len(concerns.shapes))]
@@ -231,11 +236,9 @@ class _Options:
             place = tuple(cell.place[index] for index in at)
             before = found.get(place)
             made = before.shape if before is not None else Shape(shape.pods, self._specs.of(shape.spec, keys, place))
-            rows, prices = self._arrays[cell_number]
-            useful = slice(None) if is_all_open else is_open[rows]
-            best = cheapest_in(prices[useful], made, rows[useful], self._holding)
+            best = self._cheapest(cell_number, made, None if is_all_open else is_open)
             if best is None:
-                best = None if is_all_open else cheapest_in(prices, made, rows, self._holding)
+                best = None if is_all_open else self._cheapest(cell_number, made)
                 shut += [best] if best is not None else []
             elif before is None or best[0] < before.price:
                 site = before.site if before is not None else self._first + cell_number
@@ -244,6 +247,17 @@ class _Options:
             stage, cause = self._concerns.manners.cause(number, self._holding.types[min(shut)[1]])
             self.kept[number] = Unassigned(shape.pods, stage, cause)
         return list(found.values())
+
+    def _cheapest(self, cell: int, shape: Shape, is_open: Bools | None = None) -> tuple[int, int] | None:
+        """See `cheapest_in`; of the rows only those that are open. One answer for all shapes that are bought alike."""
+        rows, prices = self._arrays[cell]
+        if is_open is not None:
+            useful = is_open[rows]
+            return cheapest_in(prices[useful], shape, rows[useful], self._holding)
+        key = cell, self._holding.kind(shape), shape.requests, len(shape)
+        if key not in self._prices:
+            self._prices[key] = cheapest_in(prices, shape, rows, self._holding)
+        return self._prices[key]
 
     def _count_followers(self) -> None:
         """Count for each option the shapes that must be with its pods and can be. Cost: shapes times options."""
@@ -276,8 +290,7 @@ class _Options:
             shape = self._concerns.shapes[number]
             if shape.spec.wish.labels and any(map(_is_even, checks)):
                 own = Shape(shape.pods)
-                priced = (cheapest_in(prices, own, rows, self._holding) for rows, prices in self._arrays)
-                found.update(self._first + at for at, price in enumerate(priced) if price)
+                found.update(self._first + at for at in range(len(self._cells)) if self._cheapest(at, own))
         return frozenset(found)
 
     @property
@@ -289,7 +302,7 @@ class _Options:
 
     def fresh(self) -> list[list[_Option]]:
         """By shape its options, without pods."""
-        return [[replace(option, pods=[]) for option in options] for options in self._found]
+        return [[option.without_pods() for option in options] for options in self._found]
 
 
 class _Assignment:
@@ -300,6 +313,7 @@ class _Assignment:
     ) -> None:
         self._shapes, self._options = before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
+        self._of_cells: dict[int, tuple[tuple[Check, ...], Sequence[Check], Sequence[Spread]]] = {}
         first = len(before.ledger.domains.sites)
         self._ledger = before.ledger.extended([cell.site(before.keys, at) for at, cell in enumerate(held)])
         self._closed = {first + at for at in range(len(held))} - used
@@ -333,21 +347,29 @@ class _Assignment:
     def _give(self, pod: Pod, number: int, shut: dict[int, int]) -> bool:
         """Give the pod a cell; `shut` says of shapes that none took what may open one."""
         checks = self._ledger.checks(self._shapes[number])
-        opened = openings(checks)
-        if shut.get(number) == opened:
+        if number in shut and shut[number] == openings(checks):
             return False
-        asked = [check for check in checks if not _is_of_one_node(check)]
+        asked, even = self._asked_of_cells(checks)
         best: tuple[tuple[int, int, int], _Option] | None = None
         for option in self._options[number]:
             if not option.is_full and self._ledger.allows(asked, option.site):
-                key = (_crowd(asked, option.site), -option.follow, option.price)
+                key = (_crowd(even, option.site), -option.follow, option.price)
                 if best is None or key < best[0]:
                     best = key, option
         if best is None:
-            shut[number] = opened
+            shut[number] = openings(checks)
             return False
         self._put(pod, best[1])
         return True
+
+    def _asked_of_cells(self, checks: tuple[Check, ...]) -> tuple[Sequence[Check], Sequence[Spread]]:
+        """Those that decide in which cell a pod may be, and what its spread over them counts."""
+        if id(checks) not in self._of_cells:
+            asked = [check for check in checks if not _is_of_one_node(check)]
+            even = [check.tally for check in asked if isinstance(check, Even)]
+            # The checks are kept, so no others can get their id.
+            self._of_cells[id(checks)] = checks, asked, even
+        return self._of_cells[id(checks)][1:]
 
     def _put(self, pod: Pod, option: _Option) -> None:
         if option.site in self._closed:
@@ -422,7 +444,6 @@ def _is_of_one_node(check: Check) -> bool:
     return check.keys == (HOSTNAME,) and not isinstance(check, Together)
 
 
-def _crowd(checks: Sequence[Check], site: int) -> int:
+def _crowd(even: Sequence[Spread], site: int) -> int:
     """Pods that the spread constraints count there."""
-    counts = (check.tally.counts.get(check.tally.values[site] or "", 0) for check in checks if isinstance(check, Even))
-    return sum(counts)
+    return sum([tally.counts.get(tally.values[site] or "", 0) for tally in even])

@@ -5,7 +5,7 @@ to its node at any time; come too early, it keeps those others from theirs.
 """
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from kerf.engine.place.checks import openings
@@ -40,26 +40,37 @@ def come_in_order(
     Rooms are not looked at. Pods of one shape and node are one line, of which a round asks the first until it is
     refused. Cost: pods x log(lines), and the lines each time that one of them opens again.
     """
-    found: dict[tuple[int, int], list[Destined]] = {}
-    for each in sorted(waiting, key=lambda each: queue_order(each.pod), reverse=True):
-        found.setdefault((id(each.shape), each.node), []).append(each)
+    found: dict[tuple[int, int], list[tuple[int, Destined]]] = {}
+    for rank, each in _ranked(waiting):
+        found.setdefault((id(each.shape), each.node), []).append((rank, each))
     lines, shut, is_moving = list(found.values()), dict[int, int](), True
     while is_moving:
         is_moving = False
-        heads = [(queue_order(line[-1].pod), number) for number, line in enumerate(lines) if line]
+        heads = [(line[-1][0], number) for number, line in enumerate(lines) if line]
         heapq.heapify(heads)
         while heads:
             _, number = heapq.heappop(heads)
             line = lines[number]
-            checks = ledger.checks(line[-1].shape)
-            opened = openings(checks)
-            if shut.get(number) == opened:
+            first = line[-1][1]
+            checks = ledger.checks(first.shape)
+            if number in shut and shut[number] == openings(checks):
                 continue
-            if not ledger.allows(checks, line[-1].node):
-                shut[number] = opened
+            if not ledger.allows(checks, first.node):
+                shut[number] = openings(checks)
                 continue
-            come(line.pop())
+            line.pop()
+            come(first)
             is_moving = True
             if line:
-                heapq.heappush(heads, (queue_order(line[-1].pod), number))
-    return tuple(sorted((each for line in lines for each in line), key=lambda each: queue_order(each.pod)))
+                heapq.heappush(heads, (line[-1][0], number))
+    return tuple(sorted((each for line in lines for _, each in line), key=lambda each: queue_order(each.pod)))
+
+
+def _ranked(waiting: Iterable[Destined]) -> Iterator[tuple[int, Destined]]:
+    """The last of the queue first, each with a number that grows along the queue; equal ones have one number."""
+    keyed = sorted(((queue_order(each.pod), each) for each in waiting), key=lambda pair: pair[0], reverse=True)
+    rank, before = 0, None
+    for order, each in keyed:
+        rank -= order != before
+        before = order
+        yield rank, each

@@ -6,7 +6,6 @@ annotations a sharing family may read, the labels that some selector reads, and 
 selector counts.
 """
 
-import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +30,6 @@ _OWN_OF_A_POD = (
     "kueue.x-k8s.io/",
 )
 _OF_RUNS = f"{Keeper.RUN}{VIRTUAL}"
-_DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +97,12 @@ class Shape(Large):
         return len(self.pods)
 
 
-def natural(name: str) -> tuple[tuple[int, str | int], ...]:
-    """Sort key that puts `web-2` before `web-10`."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in _DIGITS.split(name) if part)
-
-
 def queue_order(pod: Pod) -> tuple[int, int, float, str, tuple[tuple[int, str | int], ...]]:
     """The order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it is stable.
 
     Before that comes what only Kerf's own queue knows: the priority of the window that is open for a pod.
     """
-    return (-pod.queue_priority, -pod.spec.priority, pod.created_s, pod.namespace, natural(pod.name))
+    return (-pod.queue_priority, -pod.spec.priority, pod.created_s, pod.namespace, pod.natural_name)
 
 
 def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -159,22 +152,18 @@ class Kinds:
     def __init__(self, read: Readings = NOTHING_READ, *, are_sized: bool = True) -> None:
         self._read, self._are_sized = read, are_sized
         # The spec is kept beside its number: an identity is free again once its object is gone.
-        self._by_identity: dict[int, tuple[PodSpec, int]] = {}
+        self._by_identity: dict[int, tuple[PodSpec, int, bool]] = {}
         self._by_value: dict[PodSpec, int] = {}
 
-    def of(self, pod: Pod) -> Hashable:
-        """The key of the pod's kind."""
-        held = self._by_identity.get(id(pod.spec))
+    def of(self, pod: Pod, asked: PodSpec | None = None) -> Hashable:
+        """The key of the pod's kind; `asked` counts in the place of its spec."""
+        spec = pod.spec if asked is None else asked
+        held = self._by_identity.get(id(spec))
         if held is None:
-            spec = pod.spec if self._are_sized else _without_sizes(pod.spec)
-            if spec.claims:
-                # Each pod of a StatefulSet has claims of its own; what they ask is in `mounts` once it is looked up.
-                spec = replace(spec, claims=())
-            held = pod.spec, self._by_value.setdefault(spec, len(self._by_value))
-            self._by_identity[id(pod.spec)] = held
+            held = self._by_identity[id(spec)] = spec, self._number(spec), spec.has_relations
         labels = read_labels(pod.labels, self._read.labels)
         # Its own constraints and those that may mean it count pods by namespace.
-        is_placed = bool(labels) or self._read.is_broad or pod.spec.has_relations
+        is_placed = bool(labels) or self._read.is_broad or held[2]
         return (
             held[1],
             _annotations_key(pod.annotations),
@@ -184,6 +173,13 @@ class Kinds:
             self._namespace(pod.namespace, is_placed=is_placed),
             labels,
         )
+
+    def _number(self, spec: PodSpec) -> int:
+        asked = spec if self._are_sized else _without_sizes(spec)
+        if asked.claims:
+            # Each pod of a StatefulSet has claims of its own; what they ask is in `mounts` once it is looked up.
+            asked = replace(asked, claims=())
+        return self._by_value.setdefault(asked, len(self._by_value))
 
     def _namespace(self, namespace: str, *, is_placed: bool) -> str:
         """The part of a namespace by which pods differ; those of runs are alike: only their spec places them."""

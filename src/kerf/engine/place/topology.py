@@ -5,10 +5,10 @@ once, and each constraint gets a tally, which is kept as pods come and go. So a 
 placement the tallies that its pod is in.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
 from kerf.engine.place.domains import Domains, NodeRule, Site
@@ -90,13 +90,31 @@ class _Classes:
         return number
 
 
-@dataclass(frozen=True)
-class _Change:
+class _Change(NamedTuple):
     """Pods that came to a node (1) or left it (-1); without a pod the node was closed (1) or opened again (-1)."""
 
     node: int
     pod: Pod | None
     number: int
+
+
+class _Relations:
+    """Specs by what they ask of other pods: those that ask the same have one number."""
+
+    def __init__(self) -> None:
+        # A spec is kept beside its number: an identity is free again once its object is gone.
+        self._by_identity: dict[int, tuple[PodSpec, int]] = {}
+        self._by_value: dict[Hashable, int] = {}
+
+    def of(self, spec: PodSpec) -> int:
+        """The number of what the spec asks; terms are slow to hash, so each spec is looked at once."""
+        held = self._by_identity.get(id(spec))
+        if held is None:
+            wish, terms = spec.wish, (spec.pod_affinity.required, spec.pod_anti_affinity.required)
+            nodes = (spec.own_alternatives, spec.tolerations) if spec.required_spread or wish.spread else ()
+            asked = spec.required_spread, terms, wish.near, wish.away, wish.spread, nodes
+            held = self._by_identity[id(spec)] = spec, self._by_value.setdefault(asked, len(self._by_value))
+        return held[1]
 
 
 class TopologyLedger:
@@ -118,6 +136,7 @@ class TopologyLedger:
         self._look, self._namespaces = look, namespaces or {}
         self._is_averse = any(spec.pod_anti_affinity.required for spec in specs)
         self._log: list[_Change] = []
+        self._relations = _Relations()
         self.version = 0
         """Grows when checks that were made before may lack one."""
         self._begin(keys.union(*(spec.label_keys_read for spec in specs)))
@@ -131,7 +150,7 @@ class TopologyLedger:
         self._by_question: dict[object, int] = {}
         self._members: list[tuple[int, ...]] = []
         self._tally_index, self._class_index, self._averse_index = _Index(), _Index(), _Index()
-        self._checks: dict[tuple[int, int], tuple[int, PodSpec, tuple[Check, ...]]] = {}
+        self._checks: dict[tuple[int, int], tuple[int, tuple[Check, ...]]] = {}
         self.version += 1
 
     @cached_property
@@ -156,11 +175,12 @@ class TopologyLedger:
         self._count()
         # By the pods' own spec: what is treated as required of them keeps no others off.
         number = self._number(shape.pods[0])
-        known = self._checks.get((number, id(spec)))
+        key = number, self._relations.of(spec)
+        known = self._checks.get(key)
         if known is None or known[0] != self.version:
             made = tuple(self._made(spec, self._classes.all[number]))
-            known = self._checks[number, id(spec)] = self.version, spec, made
-        return known[2]
+            known = self._checks[key] = self.version, made
+        return known[1]
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""

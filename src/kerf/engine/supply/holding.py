@@ -21,6 +21,7 @@ from kerf.model.pods import PodDemand
 from kerf.model.quantities import Resources
 
 Amounts = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold; no node has so much."""
 
@@ -127,7 +128,8 @@ class Holding:
 
     def kind(self, shape: Shape) -> int:
         """The number of the pods' kind: equal for shapes that differ in cpu and memory alone."""
-        key = (shape.pod.namespace, self._kinds.of(shape.pod))
+        pod = shape.pods[0]
+        key = (pod.namespace, self._kinds.of(pod, shape.asked))
         number = self._numbers.setdefault(key, len(self._numbers))
         if number == len(self._admits):
             self._admits.append(np.zeros(0, dtype=np.int8))
@@ -149,7 +151,7 @@ class Holding:
             known = self._alone[key] = np.concatenate([known, self._count(shape, kind, len(known))])
         return known
 
-    def lacking(self, shape: Shape) -> npt.NDArray[np.bool_]:
+    def lacking(self, shape: Shape) -> Bools:
         """By row, whether an empty node is too small for a pod of the shape."""
         lacking = np.zeros(len(self.types), dtype=np.bool_)
         for name, amount in shape.requests.items():
@@ -164,14 +166,14 @@ class Holding:
         for name, amount in shape.requests.items():
             if amount > 0:
                 np.minimum(counts, self.amounts(name)[first:] // min(amount, _MOST), out=counts)
-        counts *= self._admitted(shape, kind, first + np.flatnonzero(counts > 0))[first:]
+        counts *= self.admits(shape, kind, first + np.flatnonzero(counts > 0))[first:]
         for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[first:]).tolist():
             by_devices = self._count_devices(shape, kind, first + at)
             if by_devices is not None:
                 counts[at] = min(int(counts[at]), by_devices)
         return np.maximum(counts, 0)
 
-    def _admitted(self, shape: Shape, kind: int, rows: Amounts) -> npt.NDArray[np.bool_]:
+    def admits(self, shape: Shape, kind: int, rows: Amounts) -> Bools:
         """By row whether taints, labels, ports and offerings let pods of the kind onto a node; right for `rows`."""
         answers = self._admits[kind]
         if len(answers) < len(self.types):
@@ -181,7 +183,7 @@ class Holding:
             answers[row] = admits_shape(shape, self.types[row])
         return answers > 0
 
-    def _asking(self, shape: Shape, kind: int) -> npt.NDArray[np.bool_]:
+    def _asking(self, shape: Shape, kind: int) -> Bools:
         """By row whether pods of the kind must be asked about the cards of the type."""
         answers = [self.asks_devices(kind, shape, self.types[row]) for row in self._first_of_family]
         return np.array(answers, dtype=np.bool_)[self._families]
