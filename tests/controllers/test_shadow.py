@@ -49,7 +49,7 @@ def test_a_wave_is_compared_when_its_nodes_have_their_pods(cluster: Cluster) -> 
 
 
 def test_claims_of_before_belong_to_no_wave(cluster: Cluster) -> None:
-    """Nobody saw which pods they were bought for."""
+    """The dry run did not see which pods they were bought for."""
     cluster.put(pool())
     bought(cluster, 1, "p")
     cluster.at(10)
@@ -91,12 +91,12 @@ def test_the_book_remembers_so_many_waves_and_the_sums_of_all() -> None:
     )
 
 
-def test_the_leader_tells_what_it_compared(cluster: Cluster) -> None:
-    """As a person's `kerf shadow` reads it; a leader that acts has nothing to tell."""
+def test_the_leader_reports_what_it_compared(cluster: Cluster) -> None:
+    """As a person's `kerf shadow` reads it; a leader that acts has nothing to report."""
     book = ShadowBook(since_s=1_800_000_000)
     book.add(Wave(1_800_000_060, 1_800_000_120, Refit(3, Fleet(2, 2_000_000, G5), Fleet(1, 1_500_000, G5), 1, 1), 1))
-    told = answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), book)
-    seen = answer_of(json.dumps(told).encode()).shadow
+    answered = answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), book)
+    seen = answer_of(json.dumps(answered).encode()).shadow
     silent = answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), ShadowBook())
 
     assert seen is not None

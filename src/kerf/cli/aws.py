@@ -75,7 +75,7 @@ def cloudformation(namespace: str, service_account: str) -> int:
     aws cloudformation deploy --stack-name kerf-prod --template-file kerf.yaml --capabilities CAPABILITY_NAMED_IAM \\
       --parameter-overrides ClusterName=prod NodeRole=KerfNode-prod Queue=prod
     """
-    # Read back from JSON, so that equal parts are not written as one part and references to it.
+    # Read back from JSON: YAML would write equal parts once, and references to them.
     made = json.loads(json.dumps(stack(namespace, service_account)))
     echo(yaml.safe_dump(made, sort_keys=False, width=10_000), nl=False)
     return DONE

@@ -1,4 +1,4 @@
-"""`kerf shadow`: the nodes that are there, whoever bought them, beside those that Kerf would buy for the same pods.
+"""`kerf shadow`: the nodes that are there beside those that Kerf would buy for the same pods.
 
 The fleet is compared from files or a cluster alone. What the leader of a dry run has seen of single purchases is shown
 below it, where there is such a leader.
@@ -34,7 +34,7 @@ def shadow(**flags: Any) -> int:
     """What another autoscaler bought, beside what Kerf would buy for the same pods; changes nothing.
 
     Compares all nodes of NodePools with one plan for their pods. On a cluster where Kerf runs as a dry run, its leader
-    also tells what it compared while the other autoscaler launched nodes.
+    also shows what it compared while the other autoscaler launched nodes.
     """
     leader = LeaderFlags.of(flags)
     source = Source.of(flags)

@@ -1,8 +1,8 @@
 """A dry run beside another autoscaler: says what Kerf would do, and compares it with what the other did.
 
 The other's NodeClaims come in waves. When the pods of a wave are on its nodes, one decision is made for these pods
-without these nodes, so it does not matter who of the two saw the pods first. Nothing is written: the leader tells who
-asks (`kerf shadow`).
+without these nodes, so it does not matter who of the two saw the pods first. Nothing is written: `kerf
+shadow` asks the leader.
 """
 
 from collections import deque
@@ -65,13 +65,13 @@ class Shadow:
         """Nothing: the taint is not ours."""
 
     async def tell_limit(self, pool: NodePool, message: str) -> None:
-        """Nothing: the pool is not ours. Its pods are told."""
+        """Nothing: the pool is not ours. Its pods get events."""
 
 
 class ShadowRecorder:
     """`kerf.ports.Recorder` of a dry run: what is said of objects that another owns must not sound as if it were done.
 
-    A verdict is marked as one and alarms nobody; that a pod has been given a place is not said at all.
+    A verdict is marked as one and is no warning; that a pod has been given a place is not said at all.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -144,7 +144,7 @@ class ShadowComparison:
         return ()
 
     def _joining(self, claim: NodeClaim) -> tuple[str, ...]:
-        # A watch that begins anew tells of claims again; those of before are no news.
+        # A watch that starts again reports old claims as well; they are no news.
         if self._book.since_s is None or claim.created_s < self._book.since_s or claim.is_deleting:
             return ()
         self._wave[claim.name] = claim.created_s

@@ -49,7 +49,7 @@ def test_whatever_changes_something_is_bound_to_the_cluster() -> None:
         and "${NodeRole}" not in json.dumps(statement.document)
     ]
 
-    # Images, subnets and groups belong to nobody's cluster; the role of spot is the account's, and can do no harm.
+    # Images, subnets and groups belong to no cluster; the role of spot is the account's, and can do no harm.
     assert ["UseWhatNodesAreMadeOf", "CreateTheRoleOfSpot"] == free
 
 
@@ -61,7 +61,7 @@ def test_no_statement_reads_or_changes_everything() -> None:
 
 
 def test_statements_have_names_of_their_own_and_a_source() -> None:
-    """IAM takes no two of one name; whoever reviews the policies looks the reasons up."""
+    """IAM takes no two of one name; a reviewer looks the reasons up."""
     assert len(STATEMENTS) == len({statement.sid for statement in STATEMENTS})
     assert [] == [each.sid for each in STATEMENTS if not each.source.startswith("https://docs.aws.amazon.com/")]
     assert [] == [each.sid for each in STATEMENTS if not each.sid.isalnum() or not each.serves]

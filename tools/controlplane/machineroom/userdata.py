@@ -2,7 +2,7 @@
 
 A real machine believes its user data alone, so this reads it as the machine does and not as Kerf writes it: AL2023's
 nodeadm takes the NodeConfig parts of a MIME message, one after the other, each over those before it; Bottlerocket takes
-TOML. Whatever is wrong in it ends in a machine that never joins, and nobody is told but its console.
+TOML. Whatever is wrong in it ends in a machine that never joins, and only its console says so.
 """
 
 import email

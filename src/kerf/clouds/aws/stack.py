@@ -25,7 +25,7 @@ _NODE_POLICIES = (
     "AmazonSSMManagedInstanceCore",
 )
 _RETENTION_S = 300
-"""A message that nobody has read for so long is of an instance that is gone."""
+"""A message that was not read for so long is about an instance that is gone."""
 
 
 def stack(namespace: str, service_account: str) -> Json:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
-from kerf.engine.disruption.relocation import unbound
+from kerf.engine.leaving import unbound
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
@@ -73,7 +73,7 @@ def _waiting(nodes: Iterable[ClusterNode]) -> list[Pod]:
 
 
 def fleet(nodes: Iterable[ClusterNode], world: World) -> Fleet:
-    """These nodes with their present prices; one whose type nobody sells counts 0."""
+    """These nodes with their present prices; one whose type is not for sale counts 0."""
     found = list(nodes)
     types = Counter((node.labels.get(INSTANCE_TYPE, ""), node.labels.get(CAPACITY_TYPE, "")) for node in found)
     price_micro = sum(present_price(node, world.supply) for node in found)
