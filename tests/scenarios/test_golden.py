@@ -59,9 +59,7 @@ def test_a_scenario_runs_as_it_did(path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "path", OTHERS, ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
 def test_a_crash_in_many_states_changes_nothing_that_counts(path: Path) -> None:
     """Fifty of each scenario, or all where there are fewer."""
     _, states = calm(read_scenario(str(path)))

@@ -1,4 +1,4 @@
-"""What was found for an EC2NodeClass, and its status: Karpenter's fields and conditions, so that its dashboards stay.
+"""What was found for an EC2NodeClass, and its status: Karpenter's fields and conditions, which its dashboards read.
 
 The status is a report. Launches use what was found itself, because the status lacks free addresses, what is left of
 reservations and the placement group.
@@ -162,18 +162,18 @@ def _condition(name: str, finding: ConditionVerdict, before: Condition | None, n
     return Condition(name, status, finding.reason or name, cut(finding.message, _MOST_LETTERS), since_s)
 
 
-def read_conditions(status: Mapping[str, Any]) -> tuple[Condition, ...]:
+def read_conditions(raw_status: Mapping[str, Any]) -> tuple[Condition, ...]:
     """The conditions of a status as a server has it; what has not their form is left out."""
     found = []
-    for raw in status.get("conditions") or ():
+    for raw in raw_status.get("conditions") or ():
         if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
             continue
         try:
             since_s = instant_s(raw.get("lastTransitionTime") or "")
         except (TypeError, ValueError):
             since_s = 0
-        texts = [str(raw.get(name) or "") for name in ("status", "reason", "message")]
-        found.append(Condition(raw["type"], *texts, since_s))
+        status, reason, message = (str(raw.get(name) or "") for name in ("status", "reason", "message"))
+        found.append(Condition(raw["type"], status, reason, message, since_s))
     return tuple(found)
 
 
