@@ -59,7 +59,7 @@ def bare(schema: Any) -> Any:
     return [bare(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def test_the_definition_is_karpenters_except_for_words() -> None:
+def test_the_definition_is_karpenters_except_words() -> None:
     """Save that kubelet is open, as in the version after the locked one."""
     (locked,) = definitions("karpenter.k8s.aws_ec2nodeclasses")
     mine, theirs = (bare(each["spec"]["versions"][0]) for each in (ours(), locked))

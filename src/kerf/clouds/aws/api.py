@@ -1,7 +1,7 @@
 """What the AWS provider asks of an AWS API, as a Protocol: `clients` answers with boto3, tests with what they please.
 
-Names and parameters are those of the API itself (`DescribeSubnets`, `Filters`): a call is looked up and granted by the
-name it has here.
+Names and parameters are those of the API itself (`DescribeSubnets`, `Filters`), and a policy grants a call by
+the name that it has here.
 """
 
 from collections.abc import Mapping, Sequence

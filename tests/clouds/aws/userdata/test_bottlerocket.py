@@ -61,7 +61,7 @@ def test_the_settings_have_all_that_joining_takes() -> None:
     } == settings(a_node())["kubernetes"]
 
 
-def test_the_users_settings_stay_except_for_ours() -> None:
+def test_the_users_settings_stay_except_ours() -> None:
     """Labels are merged; taints are the claim's alone, as in Karpenter."""
     got = settings(a_node(custom=CUSTOM))
 

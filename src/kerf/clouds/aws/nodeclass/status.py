@@ -1,4 +1,4 @@
-"""What was found for an EC2NodeClass, and its status, with Karpenter's fields and conditions.
+"""What was found for an EC2NodeClass, and its status: Karpenter's fields and conditions, which its dashboards read.
 
 The status is a report. Launches use what was found itself, because the status lacks free addresses, what is left of
 reservations and the placement group.

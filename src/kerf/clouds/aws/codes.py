@@ -1,0 +1,62 @@
+"""Error codes of AWS: what a refusal says about the thing that was asked for, or about us.
+
+From the error tables of EC2, IAM, SSM and EKS, and aws/karpenter-provider-aws v1.14.1 (2026-11).
+"""
+
+from kerf.clouds.aws.api import ApiFailed
+
+DRY_RUN_PASSED = "DryRunOperation"
+"""A dry run fails with this code where the call would have been done."""
+_NOT_FOUND = frozenset(
+    {
+        "InvalidCapacityReservationId.NotFound",
+        "InvalidInstanceID.NotFound",
+        "InvalidLaunchTemplateId.NotFound",
+        "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidPlacementGroup.Unknown",
+        "InvalidPlacementGroupId.Unknown",
+        "NoSuchEntity",
+        "ParameterNotFound",
+    }
+)
+_EXISTS = frozenset({"EntityAlreadyExists", "InvalidLaunchTemplateName.AlreadyExistsException"})
+_UNAUTHORIZED = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthFailure",
+        "UnauthorizedOperation",
+        "UnauthorizedException",
+    }
+)
+_CREDENTIALS = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "NoCredentialsError",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+
+
+def is_not_found(error: ApiFailed) -> bool:
+    """Whether the thing that a call names does not exist."""
+    return error.code in _NOT_FOUND
+
+
+def exists_already(error: ApiFailed) -> bool:
+    """Whether the thing that a call makes exists under its name."""
+    return error.code in _EXISTS
+
+
+def is_unauthorized(error: ApiFailed) -> bool:
+    """Whether the policy of the controller, or of the account, forbids the call."""
+    return error.code in _UNAUTHORIZED
+
+
+def is_about_credentials(error: ApiFailed) -> bool:
+    """Whether AWS knows no such caller: nothing that it says is about objects."""
+    return error.code in _CREDENTIALS
