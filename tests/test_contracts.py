@@ -30,7 +30,7 @@ _TYPES: dict[str, type[Contract]] = {
     "layers": LayersContract,
 }
 BREACHES = (
-    ("rooms", "kerf.sharing.hami.family", "kerf.engine.place.fit"),
+    ("rooms", "kerf.sharing.hami.family", "kerf.manifests.metadata"),
     ("rooms", "kerf.lint.linter", "kerf.controllers.nodeclaim.stages"),
     ("pure", "kerf.engine.place.fit", "time"),
     ("pure", "kerf.engine.study.calendar", "random"),

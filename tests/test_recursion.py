@@ -10,6 +10,7 @@ import kerf
 
 SOURCE = Path(kerf.__file__).parent
 DOCUMENT = "a document has at most MOST_LEVELS levels"
+WIRE = "requests of boto3 and replies of moto, which a test wrote"
 OWN_STACK = "each step is a task of its own, with a stack of its own"
 BOUNDED = {
     "cli/simulate.py": {"_flow": DOCUMENT},
@@ -31,6 +32,7 @@ BOUNDED = {
     "sharing/nvidia/mig_geometry.py": {"_search": "at most eight instances fit a card, and each call places one"},
     "sim/objects.py": {"copied": DOCUMENT, "merged": DOCUMENT},
     "sim/course/scenario.py": {"_documents _documents_of": DOCUMENT},
+    "testing/faultproxy/wire.py": dict.fromkeys(("_tree", "_with_lists", "fields", "xml"), WIRE),
 }
 """Functions that call themselves, those of one circle together, by file, and what bounds their depth."""
 
