@@ -76,3 +76,15 @@ def test_a_node_class_takes_its_profiles_along() -> None:
 
     assert (name,) == asyncio.run(profiles.delete_all(NODE_CLASS))
     assert [other] == list(account.profiles)
+
+
+def test_a_profile_of_karpenter_is_not_collected() -> None:
+    """It lies below the same path; Karpenter goes on to use it where Kerf is only tried."""
+    account, clock, profiles = an_account()
+    name = asyncio.run(profiles.ensure(NODE_CLASS))
+    theirs = {**account.profiles[name], "InstanceProfileName": "demo_1", "Tags": []}
+    account.profiles["demo_1"] = theirs
+    clock.seconds += 3600
+
+    assert () == asyncio.run(profiles.collect([name], []))
+    assert {name, "demo_1"} == set(account.profiles)

@@ -14,7 +14,7 @@ from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import exists_already, is_not_found
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.unusable import Unusable
-from kerf.clouds.aws.tagging import OWNED, made_for, tag_list
+from kerf.clouds.aws.tagging import OWNED, made_for, read_tags, tag_list
 from kerf.model.constraints import REGION
 from kerf.ports import Clock
 
@@ -129,16 +129,20 @@ class Profiles:
                 raise
 
     async def collect(self, current: Iterable[str], used: Iterable[str]) -> tuple[str, ...]:
-        """Delete profiles that nothing needs; the names that went, sorted. Raises ApiFailed, Throttled.
+        """Delete profiles of Kerf that nothing needs; the names that went, sorted. Raises ApiFailed, Throttled.
 
+        Karpenter's profiles lie below the same path, and a listing has no tags: each is read before it is deleted.
         `current` are the profiles in the status of all EC2NodeClasses, `used` those in the annotations of all claims.
         """
         needed = {*current, *used}
         old = [name for name in await self._owned(self._path()) if name not in needed]
-        return await self._delete([name for name in old if self._protected.get(name) is None])
+        return await self._delete([name for name in old if self._protected.get(name) is None], only_ours=True)
 
     async def delete_all(self, node_class: EC2NodeClass) -> tuple[str, ...]:
-        """Delete those of an EC2NodeClass that goes and has no claims left; the names, sorted."""
+        """Delete those of an EC2NodeClass that goes and has no claims left; the names, sorted.
+
+        Those that Karpenter made for it go as well: no other controller will.
+        """
         return await self._delete(await self._owned(f"{self._path()}{node_class.uid}/"))
 
     async def _owned(self, path: str) -> list[str]:
@@ -148,10 +152,12 @@ class Profiles:
         )
         return sorted(raw["InstanceProfileName"] for raw in listed if str(raw.get("Path")).startswith(path))
 
-    async def _delete(self, names: Iterable[str]) -> tuple[str, ...]:
+    async def _delete(self, names: Iterable[str], *, only_ours: bool = False) -> tuple[str, ...]:
         gone = []
         for name in names:
             profile = await self._profile(name)
+            if only_ours and read_tags(profile or {}).get(OWNED) != "true":
+                continue
             for role in (profile or {}).get("Roles") or ():
                 await self._remove_role(name, role["RoleName"])
             try:
