@@ -27,16 +27,16 @@ _CREATED = tuple(
 )
 _PROFILES = (f"{_ARN}:iam::${{AWS::AccountId}}:instance-profile/*",)
 
-ACTIONS_TABLE = "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html (2026-11)"
+ACTIONS_TABLE = "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html"
 """Which resources and condition keys each action of EC2 is checked with."""
-FLEET = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html (2026-11)"
+FLEET = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html"
 """A fleet of type instant calls RunInstances, CreateTags and, for a template with a profile, PassRole in our name."""
-PASS_ROLE = "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html (2026-11)"
+PASS_ROLE = "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html"
 IAM_TABLE = (
     "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html"
 )
 SPOT_ROLE = (
-    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html (2026-11)"
+    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html"
 )
 
 

@@ -2,7 +2,7 @@
 
 Their form is that of the rules that Karpenter's guide sets up: an envelope with `detail-type`, `source` and `detail`.
 Sources: "Spot Instance interruption notices", "EC2 instance rebalance recommendations", "State change events" of
-AWS' EC2 user guide and "AWS Health events" of its EventBridge guide, read on 2026-11-25.
+AWS' EC2 user guide and "AWS Health events" of its EventBridge guide.
 """
 
 import json

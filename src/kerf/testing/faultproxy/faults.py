@@ -146,7 +146,7 @@ def uses(call: ApiCall) -> tuple[str, ...]:
 
     Source: the dependent actions in AWS' "Service Authorization Reference" for Amazon EC2, and "Prerequisites for EC2
     Fleet" of its user guide (fleets launch by RunInstances, tag by CreateTags and pass the role of the profile), read
-    on 2026-11-25.
+    and from memory: look the page up before a policy rests on it.
     """
     names = [call.name]
     if call.protocol == EC2:
