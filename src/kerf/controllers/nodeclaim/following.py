@@ -359,7 +359,7 @@ class Followed:
         planned = read(claim.annotations).pods if claim is not None else {}
         if claim is None or not self._state.claims_for(key):
             return ""
-        # Pods of one shape are the same to the plan, so that each may take the place of another.
+        # Pods of one shape are the same to the plan, so each may take the place of another.
         equals = [name for name in planned if name == key or _is_equal(self._state.pod(name), pod)]
         if not equals:
             return OTHER_NODE
