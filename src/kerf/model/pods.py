@@ -1,7 +1,7 @@
 """Pods, what they ask of a node, and what they ask of GPUs."""
 
-from collections.abc import Mapping
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 

@@ -43,7 +43,10 @@ def launches_of(
     """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
     (world, ledger), supply = available, available[0].supply
     queues = [iter(shape.pods) for shape in shapes]
-    others, templates = Others(purchase.filler or Filler(shapes, world.holding), supply, ledger), _Templates(shapes, supply)
+    others, templates = (
+        Others(purchase.filler or Filler(shapes, world.holding), supply, ledger),
+        _Templates(shapes, supply),
+    )
     launches: list[Launch] = []
     bought: list[Bought] = []
     for load, times in purchase.loads:
