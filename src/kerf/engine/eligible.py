@@ -8,16 +8,17 @@ from kerf.engine.place.shapes import Shape
 from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.topology import AFFINITY, NeverMet
 from kerf.sharing.family import Family, Refused
-from kerf.sharing.unsupported import counted_by, unsupported_by
+from kerf.sharing.unsupported import UnsupportedSharing, counted_by, unsupported_by
 
 
 def refused_early(
     shapes: Sequence[Shape], families: tuple[Family, ...]
 ) -> tuple[tuple[Refusal, ...], tuple[Shape, ...]]:
     """What is refused whatever nodes there are, and the shapes that are left."""
-    known = counted_by(families)
+    known = _Unsupported(counted_by(families))
     refusals: list[Refusal] = []
     left: list[Shape] = []
     for shape in shapes:
@@ -27,6 +28,23 @@ def refused_early(
         else:
             refusals.append(found)
     return tuple(refusals), tuple(left)
+
+
+class _Unsupported:
+    """What pods ask for that no family gives, by spec where they have no annotations."""
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
+        # A spec is kept beside its answer: an identity is free again once its object is gone.
+        self._by_spec: dict[int, tuple[PodSpec, UnsupportedSharing | None]] = {}
+
+    def of(self, pod: Pod) -> UnsupportedSharing | None:
+        """See `unsupported_by`."""
+        if pod.annotations:
+            return unsupported_by(pod, self._known)
+        if id(pod.spec) not in self._by_spec:
+            self._by_spec[id(pod.spec)] = pod.spec, unsupported_by(pod, self._known)
+        return self._by_spec[id(pod.spec)][1]
 
 
 def _never_met(shape: Shape) -> Refusal | None:
@@ -39,7 +57,7 @@ def _never_met(shape: Shape) -> Refusal | None:
     return None
 
 
-def _refusal(shape: Shape, families: tuple[Family, ...], known: frozenset[str]) -> Refusal | None:
+def _refusal(shape: Shape, families: tuple[Family, ...], known: _Unsupported) -> Refusal | None:
     if shape.pod.invalid:
         return Refusal(shape.pods, Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid)))
     never = _never_met(shape)
@@ -51,7 +69,7 @@ def _refusal(shape: Shape, families: tuple[Family, ...], known: frozenset[str]) 
         return Refusal(shape.pods, Stage.HELD, Gated(tuple(map(Name, gates)), by_kueue))
     if shape.spec.not_planned:
         return Refusal(shape.pods, Stage.DEVICES, NotPlannedFor(tuple(map(Name, shape.spec.not_planned))))
-    unsupported = unsupported_by(shape.pod, known)
+    unsupported = known.of(shape.pod)
     if unsupported is not None:
         return Refusal(shape.pods, Stage.DEVICES, unsupported)
     rightful = rightful_family(shape, families)

@@ -35,9 +35,7 @@ PASS_ROLE = "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passr
 IAM_TABLE = (
     "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html"
 )
-SPOT_ROLE = (
-    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html"
-)
+SPOT_ROLE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html"
 
 
 @dataclass(frozen=True)

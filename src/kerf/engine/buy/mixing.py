@@ -56,34 +56,46 @@ def mixed(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[i
 
 
 class _Company:
-    """Who may be with whom on a node, by number of a crowding: see `Crowding`."""
+    """Who may be with whom on a node, by number of the kind of pods: see `Crowding`."""
 
     def __init__(self, crowdings: Sequence[Crowding]) -> None:
-        groups = sorted({group for each in crowdings for group in (*each.groups, *(held for held, _ in each.most))})
-        at = {group: number for number, group in enumerate(groups)}
-        self.member = np.zeros((len(crowdings), len(groups)), dtype=np.bool_)
-        self.most = np.full((len(crowdings), len(groups)), _NO_LIMIT, dtype=np.int64)
-        for number, each in enumerate(crowdings):
-            self.member[number, [at[group] for group in each.groups]] = True
-            for group, most in each.most:
-                self.most[number, at[group]] = most
+        known = sorted({group for each in crowdings for group in (*each.groups, *(held for held, _ in each.most))})
+        at = {group: number for number, group in enumerate(known)}
+        self.groups = [[at[group] for group in each.groups] for each in crowdings]
+        self.limits = [[(at[group], most) for group, most in each.most] for each in crowdings]
+        member = np.zeros((len(known), len(crowdings)), dtype=np.bool_)
+        most = np.full((len(known), len(crowdings)), _NO_LIMIT, dtype=np.int64)
+        for number in range(len(crowdings)):
+            member[self.groups[number], number] = True
+            for group, limit in self.limits[number]:
+                most[group, number] = limit
         # One more of a group must stay within its limit; who is in none only asks that the others do.
-        self._below = self.most + ~self.member
+        self.below: Amounts = most + ~member
+        self.others: Bools = ~member
+        self.needing = np.where(member & (most < _NO_LIMIT), 1.0 / np.maximum(1, most), 0.0)
+        """By group and kind, how much of a node one pod needs that is of the group and bounds it."""
 
-    def needing(self) -> npt.NDArray[np.float64]:
-        """By group and crowding, how much of a node one pod needs that is of the group and bounds it."""
-        most = np.where(self.member, self.most, _NO_LIMIT).T
-        return np.where(most < _NO_LIMIT, 1.0 / np.maximum(1, most), 0.0)
 
-    def start(self) -> tuple[Amounts, Amounts]:
-        """The pods of each group on an empty node, and how many it may have."""
-        return np.zeros(self.member.shape[1], dtype=np.int64), np.full(self.member.shape[1], _NO_LIMIT, dtype=np.int64)
+class _Guests:
+    """The pods of one node by group, and by kind whether one more such pod may come."""
 
-    def welcome(self, counts: Amounts, allowed: Amounts) -> Bools:
-        """By crowding whether one more such pod may come."""
-        found: Bools = np.all(counts < self._below, axis=1)
-        found &= ~np.any(self.member & (counts >= allowed), axis=1)
-        return found
+    def __init__(self, company: _Company, kinds: int) -> None:
+        self._company, self.may_come = company, np.ones(kinds, dtype=np.bool_)
+        self._counts, self._allowed = [0] * len(company.below), [_NO_LIMIT] * len(company.below)
+
+    def come(self, kind: int) -> None:
+        """A pod has come. Cost: its groups and limits times kinds."""
+        company, counts, allowed = self._company, self._counts, self._allowed
+        for group in company.groups[kind]:
+            counts[group] += 1
+            self.may_come &= company.below[group] > counts[group]
+            if counts[group] >= allowed[group]:
+                self.may_come &= company.others[group]
+        for group, most in company.limits[kind]:
+            if most < allowed[group]:
+                allowed[group] = most
+                if counts[group] >= most:
+                    self.may_come &= company.others[group]
 
 
 @dataclass
@@ -99,13 +111,15 @@ class _Node:
 class _Sizes:
     """Positions of shapes by what one pod asks for: pods of one size fit alike, and differ in with whom and where."""
 
-    def __init__(self, asked: Amounts, left: Amounts) -> None:
+    def __init__(self, asked: Amounts, left: Amounts, kinds: Amounts) -> None:
         numbers: dict[bytes, int] = {}
         columns = np.ascontiguousarray(asked.T)
         self.of = np.array([numbers.setdefault(column.tobytes(), len(numbers)) for column in columns], dtype=np.int64)
         order, counts = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=len(numbers))
         self._positions = np.split(order, np.cumsum(counts)[:-1])
+        self._kinds = [kinds[each] for each in self._positions]
         self.asked = asked[:, [each[0] for each in self._positions]] if len(numbers) else asked
+        self.cpu, self.memory = self.asked[:2].astype(np.float64)
         self.left = np.bincount(self.of, weights=left, minlength=len(numbers)).astype(np.int64)
         """By size the pods that are left."""
 
@@ -114,21 +128,17 @@ class _Sizes:
         size = int(self.of[position])
         self.left[size] -= many
         if is_last:
-            held = self._positions[size]
-            self._positions[size] = held[held != position]
+            kept = self._positions[size] != position
+            self._positions[size], self._kinds[size] = self._positions[size][kept], self._kinds[size][kept]
 
-    def positions(self, size: int) -> Amounts:
-        """Those of a size of which pods are left, in order."""
-        return self._positions[size]
-
-
-@dataclass
-class _Open:
-    """Which of the shapes may still come to a node: by number of the crowding, by want, and by position."""
-
-    kinds: Bools
-    wants: Bools
-    held: Bools
+    def first(self, size: int, may_come: Bools, held: Bools) -> int | None:
+        """The first position of a size with pods left whose kind may come and that is held; None for none."""
+        positions = self._positions[size]
+        if not len(positions):
+            return None
+        is_open = may_come[self._kinds[size]] & held[positions]
+        at = is_open.argmax()
+        return int(positions[at]) if is_open[at] else None
 
 
 class _Mixing:
@@ -150,17 +160,21 @@ class _Mixing:
             dtype=np.int64,
         ).reshape(len(self._names), len(shapes))
         self._wanted: Amounts = (self._asked * self._left).sum(axis=1)
-        self._sizes = _Sizes(self._asked, self._left)
         self._caps = np.array([filler.holding.amounts(name)[self._rows] for name in self._names], dtype=np.int64)
         self._prices = np.array([each.price_micro for each in self._types], dtype=np.float64)
+        self._amounts = self._caps.astype(np.float64)
         wants: dict[object, int] = {}
-        self._wants = np.array([wants.setdefault(s.spec.alternatives_new, len(wants)) for s in shapes], dtype=np.int64)
-        self._wanting = [int(np.flatnonzero(self._wants == want)[0]) for want in range(len(wants))]
-        kinds: dict[Crowding, int] = {}
-        self._kinds = np.array([kinds.setdefault(shape.crowding, len(kinds)) for shape in shapes], dtype=np.int64)
-        self._crowdings, self._company = list(kinds), _Company(list(kinds))
-        self._needing = self._company.needing()
+        kinds: dict[tuple[Crowding, int], int] = {}
+        asking = [(shape.crowding, wants.setdefault(shape.spec.alternatives_new, len(wants))) for shape in shapes]
+        self._kinds = np.array([kinds.setdefault(each, len(kinds)) for each in asking], dtype=np.int64)
+        self._crowdings, self._wants = (
+            [each for each, _ in kinds],
+            np.array([want for _, want in kinds], dtype=np.int64),
+        )
+        self._wanting = [next(at for at, (_, held) in enumerate(asking) if held == want) for want in range(len(wants))]
+        self._company = _Company(self._crowdings)
         self._left_of_kind = np.bincount(self._kinds, weights=self._left, minlength=len(kinds))
+        self._sizes = _Sizes(self._asked, self._left, self._kinds)
         self._agreed: dict[tuple[int, int], tuple[list[int | None], Bools]] = {}
 
     def bought(self) -> Purchase:
@@ -177,59 +191,57 @@ class _Mixing:
         seed, nodes = self._seed()
         at = self._type_for(seed, nodes)
         node = _Node(at, self._caps[:, at].copy(), self._filler.first_terms(int(self._rows[at])), [])
-        counts, allowed = self._company.start()
+        guests, held, sizes = _Guests(self._company, len(self._crowdings)), self._held[at], self._sizes
         weights = 1.0 / np.maximum(1, self._caps[:2, at]).astype(np.float64) ** 2
-        may = self._all_open()
-        may.held = self._held[at]
-        able = np.flatnonzero(self._sizes.left)
-        pick = seed
+        able, pick = np.flatnonzero(sizes.left), seed
         while True:
-            self._take(node, pick, counts, allowed)
+            terms = node.terms
+            self._take(node, pick)
+            guests.come(int(self._kinds[pick]))
+            if node.terms != terms or len(node.order) == 1:
+                guests.may_come &= self._answers(node)[1]
             able = able[self._fits(node, able)]
-            if self._crowdings[self._kinds[pick]] is not UNCROWDED:
-                may.kinds &= self._company.welcome(counts, allowed)
-            may.wants &= self._answers(node)[1]
             scale = node.free[:2] * weights
-            asked = self._sizes.asked
-            found, able = self._largest(able, asked[0, able] * scale[0] + asked[1, able] * scale[1], may)
+            scores = sizes.cpu[able] * scale[0] + sizes.memory[able] * scale[1]
+            found, able = self._largest(able, scores, guests.may_come, held)
             if found is None:
                 return node
             pick = found
 
-    def _all_open(self) -> _Open:
-        ones = (np.ones(count, dtype=np.bool_) for count in (len(self._crowdings), len(self._wanting), len(self._left)))
-        return _Open(*ones)
-
-    def _largest(self, able: Amounts, scores: npt.NDArray[np.float64], may: _Open) -> tuple[int | None, Amounts]:
+    def _largest(
+        self, able: Amounts, scores: npt.NDArray[np.float64], may_come: Bools, held: Bools
+    ) -> tuple[int | None, Amounts]:
         """The position with the highest score of its size, of equals the first, and the sizes that are able.
 
-        None where no shape of these sizes may come. Cost: sizes and the positions of one; all positions where the best
-        size has none that may, or many are equally good.
+        None where no shape of these sizes may come. Cost: sizes and the positions of a few; all positions where these
+        have none that may, or many are equally good.
         """
-        if not len(able):
-            return None, able
-        best = able[scores == scores.max()]
-        if len(best) <= _FEW:
-            firsts = (self._first_of(size, may) for size in best.tolist())
+        for _ in range(_FEW):
+            if not len(able):
+                return None, able
+            is_best = scores == scores[scores.argmax()]
+            best = able[is_best]
+            if len(best) > _FEW:
+                break
+            firsts = [self._sizes.first(size, may_come, held) for size in best.tolist()]
             found = min((position for position in firsts if position is not None), default=None)
             if found is not None:
                 return found, able
-        is_open = (self._left > 0) & may.held & may.kinds[self._kinds] & may.wants[self._wants]
-        has_open = np.zeros(len(self._sizes.left), dtype=np.bool_)
-        has_open[self._sizes.of[is_open]] = True
-        able, scores = able[has_open[able]], scores[has_open[able]]
+            able, scores = able[~is_best], scores[~is_best]
+        return self._largest_of_all(able, scores, (self._left > 0) & may_come[self._kinds] & held)
+
+    def _largest_of_all(
+        self, able: Amounts, scores: npt.NDArray[np.float64], is_open: Bools
+    ) -> tuple[int | None, Amounts]:
+        """The same by position, of those that are open."""
+        chosen = np.zeros(len(self._sizes.left), dtype=np.bool_)
+        chosen[self._sizes.of[is_open]] = True
+        able, scores = able[chosen[able]], scores[chosen[able]]
         if not len(able):
             return None, able
-        is_best = np.zeros(len(self._sizes.left), dtype=np.bool_)
-        is_best[able[scores == scores.max()]] = True
-        return int((is_open & is_best[self._sizes.of]).argmax()), able
-
-    def _first_of(self, size: int, may: _Open) -> int | None:
-        """The first position of a size that may come; None where none may."""
-        positions = self._sizes.positions(size)
-        is_open = may.kinds[self._kinds[positions]] & may.wants[self._wants[positions]] & may.held[positions]
-        at = int(is_open.argmax()) if len(positions) else 0
-        return int(positions[at]) if len(positions) and is_open[at] else None
+        chosen[:] = False
+        chosen[able[scores == scores.max()]] = True
+        return int((is_open & chosen[self._sizes.of]).argmax()), able
 
     def _fits(self, node: _Node, able: Amounts) -> Bools:
         found: Bools = self._sizes.left[able] > 0
@@ -237,29 +249,25 @@ class _Mixing:
             found &= amounts[able] <= free
         return found
 
-    def _take(self, node: _Node, pick: int, counts: Amounts, allowed: Amounts) -> None:
-        kind, asked = int(self._kinds[pick]), self._asked[:, pick]
-        many = 1
+    def _take(self, node: _Node, pick: int) -> None:
+        kind, asked, left, many = int(self._kinds[pick]), self._asked[:, pick], int(self._left[pick]), 1
         if self._crowdings[kind] is UNCROWDED:
             needed = asked > 0
-            fitting = int((node.free[needed] // asked[needed]).min(initial=int(self._left[pick])))
-            many = max(1, min(fitting, int(self._left[pick])) // _PART)
-        else:
-            counts += self._company.member[kind]
-            np.minimum(allowed, self._company.most[kind], out=allowed)
-        terms = self._answers(node)[0][int(self._wants[pick])]
+            fitting = int((node.free[needed] // asked[needed]).min(initial=left))
+            many = max(1, min(fitting, left) // _PART)
+        terms = self._answers(node)[0][int(self._wants[kind])]
         assert terms is not None
         node.terms = terms
-        taken = many * asked
+        taken = asked * many
         node.free -= taken
         self._wanted -= taken
-        self._left[pick] -= many
+        self._left[pick] = left - many
         self._left_of_kind[kind] -= many
-        self._sizes.take(pick, many, is_last=not self._left[pick])
+        self._sizes.take(pick, many, is_last=left == many)
         node.order.append((pick, many))
 
     def _answers(self, node: _Node) -> tuple[list[int | None], Bools]:
-        """By want, what the node asks for with such a pod more, and whether it can be had."""
+        """By want what the node asks for with such a pod more, and by kind whether it can be had."""
         key = node.row, node.terms
         if key not in self._agreed:
             row, offered = int(self._rows[node.row]), self._types[node.row]
@@ -267,35 +275,38 @@ class _Mixing:
             for position in self._wanting:
                 number = int(self._numbers[position])
                 found.append(self._filler.agreed(row, node.terms, number, self._filler.recipe(number, offered)))
-            self._agreed[key] = found, np.array([each is not None for each in found], dtype=np.bool_)
+            can_agree = np.array([each is not None for each in found], dtype=np.bool_)
+            self._agreed[key] = found, can_agree[self._wants]
         return self._agreed[key]
 
     def _seed(self) -> tuple[int, int]:
         """The pod to begin with, and among how many nodes the rest must be shared; 0 for any number."""
-        may, nodes = self._all_open(), 0
-        if len(self._needing):
-            needed = (self._needing * self._left_of_kind).sum(axis=1)
+        may_come, nodes = np.ones(len(self._crowdings), dtype=np.bool_), 0
+        if len(self._company.needing):
+            needed = (self._company.needing * self._left_of_kind).sum(axis=1)
             group = int(needed.argmax())
             nodes = int(np.ceil(needed[group] - _ROUNDING))
-            may.kinds = self._needing[group] > 0 if nodes else may.kinds
-        share = np.maximum(1, self._wanted[:2]).astype(np.float64)
+            may_come = self._company.needing[group] > 0 if nodes else may_come
+        cpu, memory = np.maximum(1, self._wanted[:2]).astype(np.float64)
         able = np.flatnonzero(self._sizes.left)
-        size = self._sizes.asked[0, able] / share[0] + self._sizes.asked[1, able] / share[1]
-        seed, _ = self._largest(able, size, may)
+        scores = self._sizes.cpu[able] / cpu + self._sizes.memory[able] / memory
+        seed, _ = self._largest(able, scores, may_come, np.ones(len(self._left), dtype=np.bool_))
         assert seed is not None
         return seed, nodes
 
     def _type_for(self, seed: int, nodes: int) -> int:
         """The type for a node with the pod, by position."""
-        wanted, able = self._wanted, np.flatnonzero(self._held[:, seed])
-        needed = wanted > 0
-        part = (self._caps[needed][:, able] / wanted[needed][:, None]).min(axis=0, initial=1.0)
+        able = np.flatnonzero(self._held[:, seed])
+        part = np.ones(len(able), dtype=np.float64)
+        for amounts, wanted in zip(self._amounts, self._wanted.tolist(), strict=True):
+            if wanted > 0:
+                np.minimum(part, amounts[able] / wanted, out=part)
         rates = self._prices[able] / np.maximum(part, 1e-12)
         # Of equals the largest: fewer nodes.
         best = int(able[rates <= rates.min() * _EQUAL][-1])
         if not nodes:
             return best
-        share = np.maximum(-(-wanted // nodes), self._asked[:, seed])
+        share = np.maximum(-(-self._wanted // nodes), self._asked[:, seed])
         large = able[(self._caps[:, able] >= share[:, None]).all(axis=0)]
         # No larger than it must be, and no larger than is worth its price.
         return int(large[0]) if len(large) and (self._caps[:, large[0]] <= self._caps[:, best]).all() else best
@@ -331,7 +342,7 @@ class _Mixing:
         """What a node of another type would ask for with the same pods; None where it cannot have them."""
         other = _Node(at, node.free, self._filler.first_terms(int(self._rows[at])), [])
         for position in dict.fromkeys(position for position, _ in node.order):
-            terms = self._answers(other)[0][int(self._wants[position])]
+            terms = self._answers(other)[0][int(self._wants[self._kinds[position]])]
             if terms is None or not self._held[at, position]:
                 return None
             other.terms = terms

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,6 +98,14 @@ class _Option:
 
     def without_pods(self) -> "_Option":
         return _Option(self.site, self.place, self.shape, self.price, self.ceiling, self.follow)
+
+
+class _Asked(NamedTuple):
+    """The checks of a shape, those of them that decide in which cell its pods may be, and what these spread evenly."""
+
+    checks: Sequence[Check]
+    of_cells: Sequence[Check]
+    even: Sequence[Spread]
 
 
 class Concerns:
@@ -313,7 +322,7 @@ class _Assignment:
     ) -> None:
         self._shapes, self._options = before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
-        self._of_cells: dict[int, tuple[tuple[Check, ...], Sequence[Check], Sequence[Spread]]] = {}
+        self._known: dict[int, tuple[int, _Asked]] = {}
         first = len(before.ledger.domains.sites)
         self._ledger = before.ledger.extended([cell.site(before.keys, at) for at, cell in enumerate(held)])
         self._closed = {first + at for at in range(len(held))} - used
@@ -346,10 +355,9 @@ class _Assignment:
 
     def _give(self, pod: Pod, number: int, shut: dict[int, int]) -> bool:
         """Give the pod a cell; `shut` says of shapes that none took what may open one."""
-        checks = self._ledger.checks(self._shapes[number])
+        checks, asked, even = self._asked(number)
         if number in shut and shut[number] == openings(checks):
             return False
-        asked, even = self._asked_of_cells(checks)
         best: tuple[tuple[int, int, int], _Option] | None = None
         for option in self._options[number]:
             if not option.is_full and self._ledger.allows(asked, option.site):
@@ -362,14 +370,15 @@ class _Assignment:
         self._put(pod, best[1])
         return True
 
-    def _asked_of_cells(self, checks: tuple[Check, ...]) -> tuple[Sequence[Check], Sequence[Spread]]:
-        """Those that decide in which cell a pod may be, and what its spread over them counts."""
-        if id(checks) not in self._of_cells:
-            asked = [check for check in checks if not _is_of_one_node(check)]
-            even = [check.tally for check in asked if isinstance(check, Even)]
-            # The checks are kept, so no others can get their id.
-            self._of_cells[id(checks)] = checks, asked, even
-        return self._of_cells[id(checks)][1:]
+    def _asked(self, number: int) -> _Asked:
+        """What pods of the shape ask of others; remembered until more pods keep others off."""
+        known = self._known.get(number)
+        if known is None or known[0] != self._ledger.version:
+            checks = self._ledger.checks(self._shapes[number])
+            of_cells = [check for check in checks if not _is_of_one_node(check)]
+            asked = _Asked(checks, of_cells, [check.tally for check in of_cells if isinstance(check, Even)])
+            known = self._known[number] = self._ledger.version, asked
+        return known[1]
 
     def _put(self, pod: Pod, option: _Option) -> None:
         if option.site in self._closed:

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from kerf.engine.place.checks import openings
+from kerf.engine.place.checks import Check, openings
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.topology import TopologyLedger
 from kerf.model.pods import Pod
@@ -44,6 +44,7 @@ def come_in_order(
     for rank, each in _ranked(waiting):
         found.setdefault((id(each.shape), each.node), []).append((rank, each))
     lines, shut, is_moving = list(found.values()), dict[int, int](), True
+    known = _KnownChecks(ledger)
     while is_moving:
         is_moving = False
         heads = [(line[-1][0], number) for number, line in enumerate(lines) if line]
@@ -52,7 +53,7 @@ def come_in_order(
             _, number = heapq.heappop(heads)
             line = lines[number]
             first = line[-1][1]
-            checks = ledger.checks(first.shape)
+            checks = known.of(first.shape)
             if number in shut and shut[number] == openings(checks):
                 continue
             if not ledger.allows(checks, first.node):
@@ -64,6 +65,23 @@ def come_in_order(
             if line:
                 heapq.heappush(heads, (line[-1][0], number))
     return tuple(sorted((each for line in lines for _, each in line), key=lambda each: queue_order(each.pod)))
+
+
+class _KnownChecks:
+    """The checks of shapes, asked for once until more pods keep others off."""
+
+    def __init__(self, ledger: TopologyLedger) -> None:
+        self._ledger = ledger
+        # The shape is kept beside its checks: an identity is free again once its object is gone.
+        self._known: dict[int, tuple[Shape, int, tuple[Check, ...]]] = {}
+
+    def of(self, shape: Shape) -> tuple[Check, ...]:
+        """Those of a shape."""
+        held = self._known.get(id(shape))
+        if held is None or held[1] != self._ledger.version:
+            checks = self._ledger.checks(shape)
+            held = self._known[id(shape)] = shape, self._ledger.version, checks
+        return held[2]
 
 
 def _ranked(waiting: Iterable[Destined]) -> Iterator[tuple[int, Destined]]:

@@ -81,6 +81,7 @@ class Holding:
         self._admits: list[npt.NDArray[np.int8]] = []
         self._counts: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._alone: dict[tuple[int, Resources, int], Amounts] = {}
+        self._quotients: dict[Resources, Amounts] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
         self.know(offered_types)
 
@@ -162,16 +163,24 @@ class Holding:
     def _count(self, shape: Shape, kind: int, first: int) -> Amounts:
         """The counts of the rows from `first` on."""
         most = 1 if shape.spec.host_ports else len(shape)
-        counts = np.full(len(self.types) - first, most, dtype=np.int64)
-        for name, amount in shape.requests.items():
-            if amount > 0:
-                np.minimum(counts, self.amounts(name)[first:] // min(amount, _MOST), out=counts)
+        counts = np.minimum(most, self._divided(shape.requests)[first:])
         counts *= self.admits(shape, kind, first + np.flatnonzero(counts > 0))[first:]
         for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[first:]).tolist():
             by_devices = self._count_devices(shape, kind, first + at)
             if by_devices is not None:
                 counts[at] = min(int(counts[at]), by_devices)
         return np.maximum(counts, 0)
+
+    def _divided(self, requests: Resources) -> Amounts:
+        """By row, how often an empty node has these amounts."""
+        known = self._quotients.get(requests, np.zeros(0, dtype=np.int64))
+        if len(known) < len(self.types):
+            counts = np.full(len(self.types), _MOST, dtype=np.int64)
+            for name, amount in requests.items():
+                if amount > 0:
+                    np.minimum(counts, self.amounts(name) // min(amount, _MOST), out=counts)
+            known = self._quotients[requests] = counts
+        return known
 
     def admits(self, shape: Shape, kind: int, rows: Amounts) -> Bools:
         """By row whether taints, labels, ports and offerings let pods of the kind onto a node; right for `rows`."""

@@ -145,8 +145,8 @@ def uses(call: ApiCall) -> tuple[str, ...]:
     """Every action that the caller must be allowed to use for the call, by IAM's names.
 
     Source: the dependent actions in AWS' "Service Authorization Reference" for Amazon EC2, and "Prerequisites for EC2
-    Fleet" of its user guide (fleets launch by RunInstances, tag by CreateTags and pass the role of the profile), read
-    and from memory: look the page up before a policy rests on it.
+    Fleet" of its user guide (fleets launch by RunInstances and tag by CreateTags). The role that a fleet passes is not
+    among them yet.
     """
     names = [call.name]
     if call.protocol == EC2:
