@@ -96,7 +96,7 @@ def _others(made: Refit) -> Iterable[str]:
     if made.placed_on_others:
         yield f"{counted(made.placed_on_others, 'pod')} would go on nodes that no NodePool bought"
     if made.unplaced:
-        yield f"{counted(made.unplaced, 'pod')} would get no place (hint: kerf explain pod/NAME once it waits)"
+        yield f"{counted(made.unplaced, 'pod')} would get no place"
 
 
 def _seen_lines(seen: ShadowReport | None) -> list[str]:

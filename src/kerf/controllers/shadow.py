@@ -160,8 +160,8 @@ class ShadowComparison:
             return Result(_LOOK_S)
         claims, self._wave = self._wave, {}
         snapshot = self._state.snapshot(now_s)
-        up = [node.name for node in snapshot.nodes if node.claim is not None and node.claim.name in claims]
-        up = [name for name in up if (node := snapshot.node(name)) is not None and node.node is not None]
+        found = [node for node in snapshot.nodes if node.claim is not None and node.claim.name in claims]
+        up = [node.name for node in found if node.node is not None]
         world = World(snapshot, await self._market.market(snapshot))
         made = await self._ports.deciding.run(lambda: refit(world, frozenset(up), self._options), is_urgent=False)
         self._book.add(Wave(min(claims.values()), now_s, made, len(claims) - len(up)))
