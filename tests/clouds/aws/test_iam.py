@@ -1,6 +1,7 @@
 """Policies of the AWS provider: scoped to one cluster, as large as IAM takes them, each statement with its reason."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from kerf.clouds.aws.iam import POLICIES, STATEMENTS, filled, policy_document
 from kerf.clouds.aws.stack import RULES
 from tests.cli.program import kerf
 
+SOURCE = Path(__file__).parents[3] / "src" / "kerf" / "clouds" / "aws"
 MOST_CHARACTERS = 6144
 """Of a managed policy, without white space (IAM and AWS STS quotas, 2026-11)."""
 MOST_ATTACHED = 10
@@ -65,6 +67,15 @@ def test_statements_have_names_of_their_own_and_a_source() -> None:
     assert len(STATEMENTS) == len({statement.sid for statement in STATEMENTS})
     assert [] == [each.sid for each in STATEMENTS if not each.source.startswith("https://docs.aws.amazon.com/")]
     assert [] == [each.sid for each in STATEMENTS if not each.sid.isalnum() or not each.serves]
+
+
+def test_every_call_that_the_code_makes_is_granted() -> None:
+    """By its name in the API; calls are written with their service before it."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py")))
+    made = set(re.findall(r'\b(?:EC2|SSM|IAM|EKS|SQS|PRICING),\s*"([A-Z][A-Za-z]+)"', text))
+
+    assert "CreateLaunchTemplate" in made
+    assert set() == made - {name for statement in STATEMENTS for name in statement.serves}
 
 
 def test_the_documents_are_printed_for_a_cluster() -> None:

@@ -295,11 +295,6 @@ POLICIES = tuple(dict.fromkeys(statement.policy for statement in STATEMENTS))
 """In the order of the table."""
 
 
-def operations() -> frozenset[str]:
-    """The calls that the policies allow, by the names of the API."""
-    return frozenset(name for statement in STATEMENTS for name in statement.serves)
-
-
 def policy_document(policy: str) -> Json:
     """A policy with its placeholders. At most 6,144 characters without spaces, IAM's limit of a managed policy."""
     return {
