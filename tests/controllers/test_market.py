@@ -1,11 +1,18 @@
 """What the controllers remember of a market, and for how long."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 import pytest
 
-from kerf.model.instancetypes import OfferingKey
+from kerf.clouds.fake import FakeCloud
+from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.market import Market
+from kerf.model.nodepool import NodePool
+from kerf.model.quantities import MEMORY, Resources
+from tests.clouds.market import MARKET
 from tests.controllers.cluster import Cluster, pool
 from tests.sim.world import START_S
 
@@ -119,3 +126,33 @@ def test_a_node_that_comes_up_ends_what_failed_before(cluster: Cluster) -> None:
     cluster.book.succeeded("gpu", "g5.xlarge")
 
     assert (frozenset(), ()) == (market(cluster).probed, market(cluster).back_offs)
+
+
+class TwoClasses(FakeCloud):
+    """A cloud whose NodeClass `small` leaves pods half of a machine's memory."""
+
+    async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
+        """By the pool's NodeClass; the same values until a price changes."""
+        whole = tuple(await super().instance_types(pool))
+        return _halved(whole) if pool.node_class.name == "small" else whole
+
+
+@lru_cache(maxsize=1)
+def _halved(types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+    return tuple(replace(kind, overhead=Resources({MEMORY: kind.capacity[MEMORY] // 2})) for kind in types)
+
+
+def test_pools_buy_what_their_own_node_class_sells(cluster: Cluster) -> None:
+    """Two NodeClasses with one name of a type: neither's machine stands for the other's, and nothing is made anew."""
+    cluster.use(TwoClasses(MARKET, cluster.clock))
+    small = pool("small")
+    small["spec"]["template"]["spec"]["nodeClassRef"]["name"] = "small"
+    cluster.put(pool())
+    cluster.put(small)
+
+    found, snapshot = market(cluster), cluster.read()
+    sold = {held.name: found.find("g5.xlarge", held.node_class) for held in snapshot.node_pools}
+    memory = {name: kind.allocatable[MEMORY] for name, kind in sold.items() if kind is not None}
+    assert memory["gpu"] == 2 * memory["small"]
+    assert found.find("g5.xlarge") == sold["gpu"]
+    assert found is market(cluster)

@@ -234,7 +234,7 @@ class OverlayStatus:
         if not snapshot.overlays:
             return DONE
         market = await self._book.market(snapshot)
-        conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market.types)
+        conflicting = overlays.conflicts(snapshot.overlays, snapshot.node_pools, market)
         for overlay in snapshot.overlays:
             problem = conflicting.get(overlay.name)
             why = "" if problem is None else cause_text(problem)

@@ -15,6 +15,7 @@ from kerf.engine.supply.caps import excess
 from kerf.engine.world import World
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
+from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.promises import planned_type
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
@@ -47,8 +48,9 @@ class MarketBook:
     _crossings: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     _over_cap: frozenset[tuple[str, str]] = frozenset()
     _last: Market | None = None
-    _offers: Sequence[Sequence[InstanceType]] = ()
+    _offers: Mapping[NodeClassRef, Sequence[InstanceType]] = field(default_factory=dict)
     _types: tuple[InstanceType, ...] = ()
+    _own_types: Mapping[NodeClassRef, tuple[InstanceType, ...]] = field(default_factory=dict)
 
     def mark_sold_out(self, reasons: Mapping[OfferingKey, str]) -> None:
         """Leave offerings out for a while, each for its reason: 3 minutes at first, doubling to 30."""
@@ -141,9 +143,12 @@ class MarketBook:
         """What can be bought now, for all pools. Raises CloudError."""
         sold_out, back_offs = self.refused()
         probed, tried = self._on_trial(snapshot)
-        offers = [await self.cloud.instance_types(pool) for pool in snapshot.node_pools]
+        offers: dict[NodeClassRef, Sequence[InstanceType]] = {}
+        for pool in snapshot.node_pools:
+            offers.setdefault(pool.node_class, await self.cloud.instance_types(pool))
+        self._take(offers)
         market = Market(
-            types=self._merged(offers),
+            types=self._types,
             currency=self.cloud.currency,
             provider=self.cloud.name,
             sold_out=sold_out,
@@ -151,6 +156,7 @@ class MarketBook:
             probed=probed,
             price_pauses=self.pauses(),
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
+            types_by_node_class=self._own_types,
         )
         market = self._same(market)
         if any(pool.bounds.has_cap for pool in snapshot.node_pools):
@@ -164,13 +170,16 @@ class MarketBook:
             self._last = market
         return self._last
 
-    def _merged(self, offers: Sequence[Sequence[InstanceType]]) -> tuple[InstanceType, ...]:
-        """All types by name; the tuple of last time when no pool's offer has changed."""
-        if len(offers) == len(self._offers) and all(a is b for a, b in zip(offers, self._offers, strict=True)):
-            return self._types
-        types = {kind.name: kind for offer in offers for kind in offer}
-        self._offers, self._types = offers, tuple(types[name] for name in sorted(types))
-        return self._types
+    def _take(self, offers: Mapping[NodeClassRef, Sequence[InstanceType]]) -> None:
+        """Keep what each NodeClass sells; the values of last time when no offer has changed."""
+        if offers.keys() == self._offers.keys() and all(offers[key] is self._offers[key] for key in offers):
+            return
+        self._offers = offers
+        # The first to sell a type gives it its place in the whole.
+        types = {kind.name: kind for offer in reversed(list(offers.values())) for kind in offer}
+        self._types = tuple(types[name] for name in sorted(types))
+        is_one_offer = len({id(offer) for offer in offers.values()}) <= 1
+        self._own_types = {} if is_one_offer else {key: tuple(offer) for key, offer in offers.items()}
 
 
 def _is_same(market: Market, last: Market) -> bool:
@@ -178,7 +187,8 @@ def _is_same(market: Market, last: Market) -> bool:
         (each.sold_out, each.back_offs, each.probed, each.price_pauses, each.observed_memory_mib)
         for each in (market, last)
     )
-    return market.types is last.types and known == before
+    is_sold_alike = market.types is last.types and market.types_by_node_class is last.types_by_node_class
+    return is_sold_alike and known == before
 
 
 def _active(held: Mapping[tuple[str, str], _Refusal], now_s: float) -> tuple[BackOff, ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from kerf.model.causes import Cause, Name
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.large import Large
+from kerf.model.nodeclaim import NodeClassRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,10 @@ class Market(Large):
 
     One currency: prices of two currencies are never compared. `provider` and `region` say where from.
     `observed_memory_mib` is the least memory in MiB that a card of a type has registered, by (pool, type).
-    `not_sold` has instance types that are known and cannot be bought here, with why. Of each (pool, type) in `probed`
-    one node is launched at a time, since the last one failed. `price_pauses` say until when no node of a type is
-    replaced for its price, which goes to and fro.
+    `types_by_node_class` is for NodeClasses that sell different things; `types` then has each name once, as the first
+    NodeClass sells it. `not_sold` has instance types that are known and cannot be bought here, with why. Of each
+    (pool, type) in `probed` one node is launched at a time, since the last one failed. `price_pauses` say until when no
+    node of a type is replaced for its price, which goes to and fro.
     """
 
     types: tuple[InstanceType, ...]
@@ -57,6 +59,7 @@ class Market(Large):
     price_pauses: tuple[BackOff, ...] = ()
     observed_memory_mib: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
     not_sold: Mapping[str, str] = field(default_factory=dict, hash=False)
+    types_by_node_class: Mapping[NodeClassRef, tuple[InstanceType, ...]] = field(default_factory=dict, hash=False)
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -76,6 +79,16 @@ class Market(Large):
         """
         return {}
 
-    def find(self, name: str) -> InstanceType | None:
-        """The type of that name; None when it is not sold here."""
-        return self._by_name.get(name)
+    @cached_property
+    def _by_node_class(self) -> dict[NodeClassRef, dict[str, InstanceType]]:
+        return {ref: {kind.name: kind for kind in types} for ref, types in self.types_by_node_class.items()}
+
+    def types_of(self, node_class: NodeClassRef) -> tuple[InstanceType, ...]:
+        """The types that pools of a NodeClass can buy, in name order."""
+        return self.types_by_node_class.get(node_class, self.types)
+
+    def find(self, name: str, node_class: NodeClassRef | None = None) -> InstanceType | None:
+        """The type of that name, as a NodeClass sells it where one is given; None when it is not sold here."""
+        if node_class is None:
+            return self._by_name.get(name)
+        return self._by_node_class.get(node_class, self._by_name).get(name)

@@ -15,7 +15,7 @@ from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
-from kerf.testing.builders import a_pod, a_pool, an_instance_type
+from kerf.testing.builders import a_market, a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, a_slice, bought, planned, refused
 from tests.sharing.nvidia.builders import PLUGIN, plugin_map, sharing
 
@@ -127,14 +127,14 @@ def test_an_invalid_overlay_is_applied_nowhere() -> None:
     """It gives its own reason, and stands in nobody's way."""
     overlays = [an_overlay("a", price="1"), an_overlay("b", price="1", invalid="spec.x: expected y, got z")]
 
-    assert {"b": OverlayInvalid(Quoted("spec.x: expected y, got z"))} == conflicts(overlays, [POOL], [M5])
+    assert {"b": OverlayInvalid(Quoted("spec.x: expected y, got z"))} == conflicts(overlays, [POOL], a_market(M5))
 
 
 def test_two_prices_at_equal_weight_conflict() -> None:
     """The later in order (the earlier name) is applied nowhere, also when both say the same price."""
     overlays = [an_overlay("a", price="1"), an_overlay("b", price="1")]
 
-    assert {"a": OverlayContradicts(Name("b"))} == conflicts(overlays, [POOL], [M5])
+    assert {"a": OverlayContradicts(Name("b"))} == conflicts(overlays, [POOL], a_market(M5))
 
 
 @pytest.mark.parametrize(
@@ -153,14 +153,14 @@ def test_overlays_that_can_stand_together_do(first: dict[str, Any], second: dict
     """Different weights, equal capacities, and different offerings are no conflict."""
     kind = an_instance_type(zones=("us-east-1a", "us-east-1b"))
 
-    assert {} == conflicts([an_overlay("a", **first), an_overlay("b", **second)], [POOL], [kind, G5])
+    assert {} == conflicts([an_overlay("a", **first), an_overlay("b", **second)], [POOL], a_market(kind, G5))
 
 
 def test_different_capacities_at_equal_weight_conflict() -> None:
     """The same resource with two values."""
     overlays = [an_overlay("a", capacity={FUSE: 1}), an_overlay("b", capacity={FUSE: 2})]
 
-    assert {"a"} == set(conflicts(overlays, [POOL], [M5]))
+    assert {"a"} == set(conflicts(overlays, [POOL], a_market(M5)))
 
 
 def test_a_conflicting_overlay_is_applied_in_no_pool() -> None:

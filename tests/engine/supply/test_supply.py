@@ -10,6 +10,7 @@ from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirement
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.market import BackOff, SoldOut
+from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import FAILED, RUNNING, Owner
 from kerf.model.snapshot import ClusterNode, NodeClass
@@ -25,7 +26,19 @@ from kerf.testing.builders import (
     cards,
     resources,
 )
-from tests.engine.worlds import G5, G5_2X, M5, M5_2X, a_daemon_set, a_hami_pool, offer, port_spec, supply_of
+from tests.engine.worlds import (
+    G5,
+    G5_2X,
+    M5,
+    M5_2X,
+    a_daemon_set,
+    a_hami_pool,
+    offer,
+    planned,
+    port_spec,
+    refused,
+    supply_of,
+)
 
 GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 FAMILY = "karpenter.k8s.aws/instance-family"
@@ -284,3 +297,16 @@ def test_an_invalid_pool_takes_no_nodes() -> None:
         offered.available,
         tuple((name, cause_text(problem)) for name, problem in offered.pool_problems),
     )
+
+
+def test_a_pod_goes_to_the_pool_whose_node_class_leaves_room_for_it() -> None:
+    """One type, sold by two NodeClasses with another overhead: each pool offers its own."""
+    small = NodeClassRef(AWS_CLASS.group, AWS_CLASS.kind, "small")
+    tight = replace(M5, overhead=resources(memory="8Gi"))
+    sold = a_market(M5, types_by_node_class={AWS_CLASS: (M5,), small: (tight,)})
+    pools = [a_pool("a", node_class=small), a_pool("b")]
+
+    asked = a_pod("p", cpu="1", memory="12Gi")
+    assert ["b"] == [launch.node_pool for launch in planned([asked], pools, market=sold).launches]
+    assert ["default/p"] == refused(planned([asked], pools[:1], market=sold))
+    assert [] == refused(planned([a_pod("p", cpu="1", memory="7Gi")], pools[:1], market=sold))

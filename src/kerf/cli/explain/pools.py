@@ -55,7 +55,7 @@ class _Pool:
         named, market = self.pool.requirements.get(INSTANCE_TYPE), self.read.market
         if named is None or named.complement:
             return []
-        missing = [name for name in sorted(named.values) if market.find(name) is None]
+        missing = [name for name in sorted(named.values) if market.find(name, self.pool.node_class) is None]
         return [(name, market.not_sold.get(name, "unknown instance type")) for name in missing]
 
     @cached_property

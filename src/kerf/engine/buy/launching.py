@@ -125,7 +125,8 @@ def _stated(load: Load, alternatives: tuple[str, ...], supply: Supply) -> _State
     )
     short: dict[str, int] = {}
     if asks(offered):
-        others = (kind for name in alternatives if (kind := supply.market.find(name)) is not None)
+        sold = (supply.market.find(name, offered.pool.node_class) for name in alternatives)
+        others = (kind for kind in sold if kind is not None)
         short = lacking(offered.pool, (offered.kind, *others))
     return _Stated(
         load,

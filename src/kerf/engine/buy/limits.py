@@ -42,7 +42,7 @@ def _counted(node: ClusterNode, market: Market) -> Mapping[str, int]:
     claim = node.claim
     if claim is not None and claim.capacity:
         return claim.capacity
-    kind = market.find(planned_type(claim)) if claim is not None else None
+    kind = market.find(planned_type(claim), claim.node_class) if claim is not None else None
     if kind is not None:
         return kind.capacity
     return node.node.capacity if node.node is not None else {}

@@ -129,7 +129,8 @@ def _parts(spot: NodeRoom, world: World) -> tuple[NodePool, InstanceType] | None
         return None
     if REGISTERED_LESS in node.claim.annotations:
         return None
-    pool, kind = world.snapshot.pool(node.claim.node_pool), world.market.find(node.claim.instance_type)
+    pool = world.snapshot.pool(node.claim.node_pool)
+    kind = world.market.find(node.claim.instance_type, node.claim.node_class)
     return None if pool is None or kind is None else (pool, kind)
 
 

@@ -165,14 +165,14 @@ def _nothing_offered(pool: NodePool, evidence: Evidence) -> Cause:
     named, market = pool.requirements.get(INSTANCE_TYPE), evidence.world.market
     if named is None or named.complement:
         return causes.NoTypeMatches(Name(pool.name), evidence.world.supply.part(pool).unsatisfiable)
-    known = [kind.name for kind in market.types]
+    known = [kind.name for kind in market.types_of(pool.node_class)]
     return causes.NamedTypesUnusable(
         Name(pool.name), tuple(_unusable(Name(name), pool, market, known) for name in sorted(named.values))
     )
 
 
 def _unusable(name: Name, pool: NodePool, market: Market, known: Sequence[str]) -> Cause:
-    kind = market.find(name)
+    kind = market.find(name, pool.node_class)
     if kind is not None:
         return causes.TypeUnmatched(name, excluding(pool, kind))
     if name in market.not_sold:

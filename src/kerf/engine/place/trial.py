@@ -544,7 +544,9 @@ def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> 
 def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
     """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
     claim = node.claim
-    kind = market.find(promises.planned_type(claim)) if claim is not None and not node.is_initialized else None
+    if claim is None or node.is_initialized:
+        return ()
+    kind = market.find(promises.planned_type(claim), claim.node_class)
     return family.predict(kind.devices, node.labels, {}) if kind is not None else ()
 
 
@@ -553,7 +555,7 @@ def promised(claim: NodeClaim | None, market: Market) -> Requirements:
     if claim is None:
         return Requirements()
     known = claim.requirements.intersect(Requirements.of_labels(claim.labels))
-    kind = market.find(promises.planned_type(claim))
+    kind = market.find(promises.planned_type(claim), claim.node_class)
     return known if kind is None else known.intersect(kind.requirements)
 
 
@@ -578,7 +580,7 @@ def _allocatable(node: ClusterNode, market: Market) -> Resources:
     claim = node.claim
     if node.is_initialized or claim is None:
         return shown
-    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim)))
+    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim), claim.node_class))
     names = sorted({*shown, *promised_to_pods})
     return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
 

@@ -214,7 +214,8 @@ class Supply(Large):
         return self._types_in_pools[key]
 
     def _type_in(self, pool_name: str, name: str) -> InstanceType | None:
-        kind, pool = self.market.find(name), next((p for p in self.terms.pools if p.name == pool_name), None)
+        pool = next((p for p in self.terms.pools if p.name == pool_name), None)
+        kind = self.market.find(name, pool.node_class) if pool is not None else None
         if kind is None or pool is None or self.problem_of(pool) is not None:
             return None
         return next(iter(self.overlaid(pool, (kind,)).types), None)
@@ -237,7 +238,7 @@ class Supply(Large):
     def conflicting(self) -> Mapping[str, Cause]:
         """Names of overlays that are applied nowhere, with why."""
         held = self.terms.overlays
-        return overlays.conflicts(held, self.terms.pools, self.market.types) if held else {}
+        return overlays.conflicts(held, self.terms.pools, self.market) if held else {}
 
 
 @dataclass(frozen=True)
@@ -317,7 +318,8 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
     problem, families = supply.problem_of(pool), supply.families
     if problem is not None:
         return _Part(problem)
-    overlaid = supply.overlaid(pool, supply.market.types)
+    types = supply.market.types_of(pool.node_class)
+    overlaid = supply.overlaid(pool, types)
     notes = [*overlaid.notes]
     variants = {has_mig: _variants(pool, families, has_mig=has_mig) for has_mig in (False, True)}
     offers = []
@@ -340,7 +342,7 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
         ),
         tuple((pool.name, each) for each in wrong),
         tuple(notes),
-        () if offers else unsatisfiable(pool, supply.market.types),
+        () if offers else unsatisfiable(pool, types),
     )
 
 

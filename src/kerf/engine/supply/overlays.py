@@ -13,6 +13,7 @@ from kerf.model.causes import Cause, Name, OverlayContradicts, OverlayDisagrees,
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.instancetypes import MICRO, InstanceType, NodeOverlay, Offering
+from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources
 
@@ -32,18 +33,16 @@ class Overlaid:
     announced: Mapping[str, tuple[str, int]] = field(default_factory=dict, hash=False)
 
 
-def conflicts(
-    overlays: Iterable[NodeOverlay], pools: Iterable[NodePool], types: Iterable[InstanceType]
-) -> dict[str, Cause]:
+def conflicts(overlays: Iterable[NodeOverlay], pools: Iterable[NodePool], market: Market) -> dict[str, Cause]:
     """Names of overlays that are applied nowhere, with why: they are invalid, or contradict one that is applied."""
     standing: list[NodeOverlay] = []
     found: dict[str, Cause] = {}
-    held_types, held_pools = tuple(types), tuple(pools)
+    sold = tuple((pool, market.types_of(pool.node_class)) for pool in pools)
     for overlay in sorted(overlays, key=lambda o: o.order):
         if overlay.invalid:
             found[overlay.name] = OverlayInvalid(Quoted(overlay.invalid))
             continue
-        against = next((o for o in standing if _conflict(o, overlay, held_pools, held_types)), None)
+        against = next((o for o in standing if _conflict(o, overlay, sold)), None)
         if against is None:
             standing.append(overlay)
         else:
@@ -52,7 +51,7 @@ def conflicts(
 
 
 def _conflict(
-    first: NodeOverlay, second: NodeOverlay, pools: tuple[NodePool, ...], types: tuple[InstanceType, ...]
+    first: NodeOverlay, second: NodeOverlay, sold: tuple[tuple[NodePool, tuple[InstanceType, ...]], ...]
 ) -> bool:
     if first.weight != second.weight:
         return False
@@ -64,7 +63,7 @@ def _conflict(
         _matches(first, pool, kind)
         and _matches(second, pool, kind)
         and (both_capacity or any(_matches_offering(first, o) and _matches_offering(second, o) for o in kind.offerings))
-        for pool in pools
+        for pool, types in sold
         for kind in types
     )
 

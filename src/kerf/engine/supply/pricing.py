@@ -24,7 +24,11 @@ def present_price(node: ClusterNode, supply: Supply) -> int:
 def present_type(node: ClusterNode, supply: Supply) -> InstanceType | None:
     """The node's type with the prices that it has in its pool; as the market sells it where the pool has it no more."""
     pool, name = node.claim.node_pool if node.claim is not None else "", _type_name(node)
-    return supply.type_in(pool, name) or supply.market.find(name)
+    return supply.type_in(pool, name) or _sold(node, supply.market)
+
+
+def _sold(node: ClusterNode, market: Market) -> InstanceType | None:
+    return market.find(_type_name(node), node.claim.node_class if node.claim is not None else None)
 
 
 def _type_name(node: ClusterNode) -> str:
@@ -63,7 +67,7 @@ def cards_in_use(
     `promised` are cards of nodes on their way whose claims do not say which they will have. What the market says of a
     node's type decides which part of a card it has: neither the node nor its claim does.
     """
-    kinds = {node.name: market.find(_type_name(node)) for node in snapshot.nodes}
+    kinds = {node.name: _sold(node, market) for node in snapshot.nodes}
     held = {node.name: node.devices or (promised or {}).get(node.name, ()) for node in snapshot.nodes}
     devices = {(name, device.index): device for name, cards in held.items() for device in cards}
     for placement in placements:
@@ -85,7 +89,7 @@ def cards_of(nodes: Iterable[ClusterNode], market: Market) -> int:
     return sum(
         (8 if kind is None else kind.eighths_of(device.index)) * CARD // 8
         for node in nodes
-        for kind in (market.find(_type_name(node)),)
+        for kind in (_sold(node, market),)
         for device in node.devices
     )
 

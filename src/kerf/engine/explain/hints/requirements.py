@@ -134,6 +134,8 @@ def _other_types(
     if ARCH in pool.requirements:
         return found
     # A pod's image is built for one architecture: that of the types that are named, or the usual one.
-    known = (kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None)
+    known = (
+        kind for name in sorted(named.values) if (kind := situation.market.find(name, pool.node_class)) is not None
+    )
     usual = {value for kind in known for value in kind.requirements[ARCH].values} or {"amd64"}
     return [each for each in found if each.kind.requirements[ARCH].values & usual]

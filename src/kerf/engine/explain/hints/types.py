@@ -28,7 +28,9 @@ def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Adv
         )
     opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
     # A pod's image is built for one architecture: stay with that of the types that are allowed now.
-    allowed = [kind for name in sorted(named.values) if (kind := situation.market.find(name)) is not None]
+    allowed = [
+        kind for name in sorted(named.values) if (kind := situation.market.find(name, pool.node_class)) is not None
+    ]
     architectures = {value for kind in allowed for value in kind.requirements[ARCH].values}
     large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & architectures]
     if not large:

@@ -129,7 +129,7 @@ def _limits(
     used = usage(world).get(pool.name, Resources())
     planned = Resources()
     for launch in plan.launches:
-        kind = world.market.find(launch.offering.instance_type)
+        kind = world.market.find(launch.offering.instance_type, pool.node_class)
         if launch.node_pool == pool.name and kind is not None:
             planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
     found = []
