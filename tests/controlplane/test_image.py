@@ -37,7 +37,7 @@ class Image:
 @pytest.fixture(scope="module")
 def image() -> Image:
     """Built from nothing twice; a second build that differs fails."""
-    command = [sys.executable, CONTAINER / "build.py", "--again"]
+    command = [sys.executable, str(CONTAINER / "build.py"), "--again"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = f"{LEFT_OUT}: no image: {done.stderr.strip()}"
