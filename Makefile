@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test test-controlplane gate test-all check bench controlplane playground generated lock clean
+.PHONY: setup demo test test-controlplane gate test-all check bench controlplane image playground generated lock clean
 
 setup: $(STAMP)
 
@@ -71,6 +71,10 @@ controlplane:
 	@$(PYTHON) controlplane/programs.py metrics-server > /dev/null
 	@$(PYTHON) controlplane/build.py
 
+# The container image, without a daemon or a registry; on Debian, as root. Prints its digest and its file tree.
+image:
+	@$(PYTHON) container/build.py
+
 # A cluster to play with until Ctrl-C. ARGS=--empty: without Kerf, to install it yourself; ARGS=--fast: no waiting.
 playground: $(STAMP)
 	@$(BIN)/python -m tools.playground $(ARGS)
@@ -88,6 +92,10 @@ generated: $(STAMP)
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --all-extras --group dev pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --extra aws --constraint requirements.lock pyproject.toml -o container/run.lock
+	echo hatchling | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --no-annotate --constraint requirements.lock - -o container/build.lock
 
 clean:
 	rm -rf $(VENV) dist build
