@@ -7,7 +7,7 @@ affinity may make it wait for company. So the order in which cells are given is 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in, daemon_pods
+from kerf.engine.buy.colocated import Colocated, Company, colocated
 from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.place.checks import Check, Even, Together, openings
@@ -55,15 +56,6 @@ class Unassigned:
     pods: tuple[Pod, ...]
     stage: Stage = Stage.LIMITS
     cause: Cause | None = None
-
-
-@dataclass(frozen=True)
-class Colocated:
-    """Numbers of shapes whose pods must share nodes: those that seek others, and others that they may be with."""
-
-    seekers: tuple[int, ...]
-    anchors: tuple[int, ...]
-    check: Together
 
 
 @dataclass(frozen=True)
@@ -160,6 +152,12 @@ class Concerns:
     def _of_nodes(self) -> frozenset[int]:
         found = (check for each in self.checks for check in each if isinstance(check, Together))
         return frozenset(id(check.tally) for check in found if HOSTNAME in check.keys)
+
+    def has_company(self, number: int, check: Together) -> bool:
+        """Whether pods are there before any is bought for that the shape must be with, as such a check has it."""
+        asked = check.tally.keys, check.tally.reaches
+        same = (each for each in self.checks[number] if isinstance(each, Together))
+        return any(each.tally.counts for each in same if (each.tally.keys, each.tally.reaches) == asked)
 
     def followers(self, number: int) -> list[int]:
         """The tallies in which the shape counts and with whose pods others must be."""
@@ -320,7 +318,7 @@ class _Assignment:
     def __init__(
         self, before: Concerns, held: Sequence[Cell], options: _Options, known: Known, used: frozenset[int]
     ) -> None:
-        self._shapes, self._options = before.shapes, options.fresh()
+        self._before, self._shapes, self._options = before, before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
         self._known: dict[int, tuple[int, _Asked]] = {}
         first = len(before.ledger.domains.sites)
@@ -408,26 +406,28 @@ class _Assignment:
             left.setdefault(number, []).append(pod)
         kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
         kept += tuple(self._kept_off.values())
-        return Assigned(tuple(shapes), kept, origins, tuple(self._companies(numbers)), are_bound=True)
+        return Assigned(tuple(shapes), kept, origins, self._companies(numbers), are_bound=True)
 
-    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> Iterator[Colocated]:
+    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> tuple[Colocated, ...]:
         """Pods that must share nodes, in queue order of the first that ask for it."""
         found: dict[int, tuple[Together, list[int]]] = {}
         for number in numbers:
             for check in self._ledger.checks(self._shapes[number]):
                 if isinstance(check, Together) and HOSTNAME in check.keys:
                     found.setdefault(id(check.tally), (check, []))[1].append(number)
-        for check, seekers in found.values():
-            counted = {n for n in numbers if any(tally is check.tally for tally in self._counting(n))}
-            anchors = sorted(counted.difference(seekers))
-            yield Colocated(
+        counted: dict[int, list[int]] = {}
+        for number in numbers:
+            for tally in self._ledger.counting(self._shapes[number]):
+                counted.setdefault(id(tally), []).append(number)
+        return colocated(
+            Company(
                 tuple(made for number in seekers for made in numbers[number]),
-                tuple(made for number in anchors for made in numbers[number]),
+                tuple(made for number in counted.get(id(check.tally), ()) for made in numbers[number]),
                 check,
+                not self._before.has_company(seekers[0], check),
             )
-
-    def _counting(self, number: int) -> tuple[Tally, ...]:
-        return self._ledger.counting(self._shapes[number])
+            for check, seekers in found.values()
+        )
 
     def _kept(self, number: int, pods: tuple[Pod, ...]) -> Unassigned:
         """Why no cell takes the pods: what the nearest lacks."""
