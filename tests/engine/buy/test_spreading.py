@@ -10,7 +10,7 @@ from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT
 from kerf.model.plan import RESERVE, Plan
 from kerf.model.pods import RUNNING, Pod
-from kerf.model.topology import NoRoomBeside, NotNear, SkewExceeded, TooNear
+from kerf.model.topology import AffinityCircle, NoRoomBeside, NotNear, SkewExceeded, TooNear
 from kerf.testing.builders import a_node, a_pod, a_pool, an_instance_type
 from tests.engine.place.test_topology import away, near, spread
 from tests.engine.worlds import bought, only_unplaced, planned, refused, some
@@ -170,7 +170,7 @@ def test_pods_that_wait_for_each_other_are_refused_for_it() -> None:
     plan = made(pods)
 
     assert () == plan.launches
-    assert {NotNear} == {type(each.cause) for each in plan.unplaced}
+    assert {AffinityCircle} == {type(each.cause) for each in plan.unplaced}
 
 
 def test_a_pod_that_others_count_names_its_zone_too() -> None:
