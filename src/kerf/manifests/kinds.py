@@ -402,7 +402,16 @@ DISRUPTION_BUDGET = object_of(
     Record({"disruptionsAllowed": WHOLE}, is_open=True),
 )
 CONFIG_MAP = object_of(data=TEXTS, binaryData=ANYTHING, immutable=BOOLEAN)
-RESOURCE_QUOTA = object_of(Record({"hard": QUANTITIES, **known("scopes scopeSelector")}))
+_SCOPE = Record({"scopeName": TEXT, "operator": TEXT, "values": ListOf(TEXT)}, required=("scopeName", "operator"))
+RESOURCE_QUOTA = object_of(
+    Record(
+        {
+            "hard": QUANTITIES,
+            "scopes": ListOf(TEXT),
+            "scopeSelector": Record({"matchExpressions": ListOf(_SCOPE)}),
+        }
+    )
+)
 LIMIT_RANGE = object_of(
     Record(
         {

@@ -49,6 +49,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice("whoever set the gate must remove it")
         case causes.OverResourceQuota():
             return Advice("no node would help: raise the quota, or wait until pods have ended")
+        case causes.UnstatedForQuota():
+            return Advice("no node would help: state them in the containers, or give them defaults by a LimitRange")
         case causes.NoRoomOfRequest(is_there=False):
             return Advice("apply the request, or take the annotation that names it off the pod")
         case causes.RoomLimited():
