@@ -79,7 +79,9 @@ def test_without_priority_classes_the_plan_says_which_are_missing() -> None:
     named = {**SPEC, "priorityClassName": "high"}
     note = "note: the input has no PriorityClass high: its pods count with the priority that they state, or 0"
 
-    assert note in planned([a_pool(), an_object("Pod", "p", spec=named)]).stdout
+    new = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": named}
+
+    assert note in planned([a_pool(), new]).stdout
     assert note in planned([a_pool(), *a_deployment(named)[:1]]).stdout
     assert note not in planned([a_pool(), an_object("Pod", "p", spec=SPEC)]).stdout
 
