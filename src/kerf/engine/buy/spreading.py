@@ -18,8 +18,9 @@ from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in,
 from kerf.engine.buy.colocated import Colocated, Company, colocated
 from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
-from kerf.engine.place.checks import Check, Even, Together, openings
+from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.domains import Site
+from kerf.engine.place.rounds import Rounds, Waiting
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
 from kerf.engine.place.tallies import Spread, Tally
 from kerf.engine.place.topology import TopologyLedger
@@ -343,30 +344,32 @@ class _Assignment:
         self.used = frozenset(option.site for found in self._options for option in found if option.pods)
 
     def _give_all(self) -> None:
-        """Pass after pass, as the scheduler tries again those that it has refused."""
-        shut: dict[int, int] = {}
-        while self._waiting:
-            left = [each for each in self._waiting if not self._give(*each, shut)]
-            if len(left) == len(self._waiting):
-                break
-            self._waiting = left
+        """Round after round, as the scheduler tries again those that it has refused."""
+        rounds, shut = Rounds([number for _, number in self._waiting]), Waiting()
+        for place in rounds.turns():
+            pod, number = self._waiting[place]
+            asked = self._asked(number)
+            if not rounds.is_waiting(place) or shut.is_shut(number, asked.checks):
+                continue
+            option = self._best(number, asked)
+            if option is None:
+                shut.refuse(number, asked.checks)
+                continue
+            is_new = option.site in self._closed
+            self._put(pod, option)
+            rounds.give(place)
+            rounds.notice(shut.open_all() if is_new else shut.come(self._ledger.counting(self._shapes[number])))
+        self._waiting = [self._waiting[place] for place in rounds.left()]
 
-    def _give(self, pod: Pod, number: int, shut: dict[int, int]) -> bool:
-        """Give the pod a cell; `shut` says of shapes that none took what may open one."""
-        checks, asked, even = self._asked(number)
-        if number in shut and shut[number] == openings(checks):
-            return False
+    def _best(self, number: int, asked: _Asked) -> _Option | None:
+        """The cell for a pod of the shape; None where none takes it."""
         best: tuple[tuple[int, int, int], _Option] | None = None
         for option in self._options[number]:
-            if not option.is_full and self._ledger.allows(asked, option.site):
-                key = (_crowd(even, option.site), -option.follow, option.price)
+            if not option.is_full and self._ledger.allows(asked.of_cells, option.site):
+                key = (_crowd(asked.even, option.site), -option.follow, option.price)
                 if best is None or key < best[0]:
                     best = key, option
-        if best is None:
-            shut[number] = openings(checks)
-            return False
-        self._put(pod, best[1])
-        return True
+        return None if best is None else best[1]
 
     def _asked(self, number: int) -> _Asked:
         """What pods of the shape ask of others; remembered until more pods keep others off."""

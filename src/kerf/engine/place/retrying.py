@@ -8,7 +8,7 @@ are not asked again.
 import heapq
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.place.checks import openings
+from kerf.engine.place.rounds import Waiting
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
 
@@ -21,35 +21,28 @@ class Retries:
         for shape in shapes:
             # Terms that keep others off are known once a shape with them was asked for.
             ledger.checks(shape)
-        self._refused: dict[int, tuple[Shape, int]] = {}
-        """By number the shapes that wait, and how many openings each had seen then."""
-        self._going_by: dict[int, dict[int, None]] = {}
-        """By tally the numbers of shapes to be looked at again once pods have come that it counts."""
-        self._due: list[int] = []
+        self._refused: dict[int, Shape] = {}
+        self._waiting, self._due = Waiting(), list[int]()
 
     def turns(self) -> Iterator[tuple[int, Shape]]:
         """All shapes, each with its number, then those to be tried again, the first of the queue first."""
         yield from enumerate(self._shapes)
         while self._due:
             number = heapq.heappop(self._due)
-            if number not in self._refused:
-                continue
-            shape, seen = self._refused.pop(number)
-            if seen == openings(self._ledger.checks(shape)):
-                self.wait(number, shape)
-            else:
+            shape = self._refused.get(number)
+            if shape is not None and not self._waiting.is_shut(number, self._ledger.checks(shape)):
+                del self._refused[number]
                 yield number, shape
 
     def wait(self, number: int, shape: Shape) -> None:
         """No node takes these pods of the shape as things stand."""
         checks = self._ledger.checks(shape)
         if checks:
-            self._refused[number] = shape, openings(checks)
-        for check in checks:
-            self._going_by.setdefault(id(check.tally), {})[number] = None
+            self._refused[number] = shape
+            self._waiting.refuse(number, checks)
 
     def come(self, shape: Shape) -> None:
         """Pods of the shape have come to nodes. Cost: the counts that they are in, and the shapes that go by these."""
-        for tally in self._ledger.counting(shape) if self._going_by else ():
-            for number in self._going_by.pop(id(tally), ()):
+        if self._refused:
+            for number in self._waiting.come(self._ledger.counting(shape)):
                 heapq.heappush(self._due, number)
