@@ -71,7 +71,7 @@ def of_own_value(number: int) -> Pod:
 
 
 def with_any_of_own_key(number: int) -> Pod:
-    """Beside whoever has a key that no other pod has, whatever its value."""
+    """Beside the pods that have a key which no other pod has, whatever its value."""
     mine = Requirements([Requirement.of(f"key-{number}", "Exists")])
     return a_pod(f"p-{number}", cpu="100m", labels={f"key-{number}": "x"}, **near(ZONE, mine))
 

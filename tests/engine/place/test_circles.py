@@ -33,7 +33,7 @@ def circles(plan: Plan) -> dict[str, AffinityCircle]:
 @pytest.mark.parametrize("nodes", [[], [a_node("n")]])
 @pytest.mark.parametrize("key", [HOSTNAME, ZONE])
 def test_two_that_seek_each_other_are_named(key: str, nodes: list[object]) -> None:
-    """Neither runs, so neither can come first; each is told from its own side, and nothing is bought."""
+    """Neither runs, so neither can come first; each reason begins with its own pod, and nothing is bought."""
     plan = made(seeking("a", of="b", key=key), seeking("b", of="a", key=key), nodes=nodes)
 
     a, b = Name("default/a"), Name("default/b")
@@ -78,15 +78,15 @@ def test_a_pod_that_is_its_own_company_is_no_circle() -> None:
     assert () == made(seeking("a", of="a")).unplaced
 
 
-def test_who_waits_for_a_pod_that_nobody_is_waits_in_no_circle() -> None:
-    """It is told what it lacks."""
+def test_who_waits_for_a_pod_that_does_not_exist_waits_in_no_circle() -> None:
+    """Its reason is what it lacks."""
     plan = made(seeking("a", of="b"), seeking("b", of="none"))
 
     assert {NotNear} == {type(each.cause) for each in plan.unplaced}
 
 
 def test_a_gated_pod_may_still_open_a_circle() -> None:
-    """It seeks nobody, and comes once its gate is removed."""
+    """It seeks no other, and comes once its gate is removed."""
     gated = a_pod("free", labels={"app": "a"}, cpu="100m", scheduling_gates=("wait",))
 
     assert {} == circles(made(seeking("a", of="b"), seeking("b", of="a"), gated))

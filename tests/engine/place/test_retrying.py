@@ -1,5 +1,7 @@
 """A pod that another one lets in waits for it, whichever is older: kube-scheduler tries again what it has refused."""
 
+from typing import Any
+
 import pytest
 
 from kerf.engine.place.retrying import Retries
@@ -39,7 +41,7 @@ def test_a_pod_waits_for_a_younger_one_that_a_node_takes(key: str) -> None:
 
 
 def test_so_does_a_pod_that_waits_for_one_that_waits() -> None:
-    """Of ten in a row the youngest is the only one that needs nobody."""
+    """Of ten in a row the youngest is the only one that needs no other."""
     plan = planned(links(10), [a_pool()], [SMALL], nodes=[a_node("n")])
 
     assert (10, ()) == (len(plan.placements), plan.launches)
@@ -47,7 +49,7 @@ def test_so_does_a_pod_that_waits_for_one_that_waits() -> None:
 
 @by_node_and_zone
 def test_nothing_is_bought_for_a_pod_whose_company_has_no_place(key: str) -> None:
-    """x-0 asks for more than any node has: x-1 waits with it, and is told for whom."""
+    """x-0 asks for more than any node has: x-1 waits with it, and its reason says for whom."""
     first, second = links(2, key)
     huge = a_pod("x-0", labels=dict(first.labels), cpu=100)
 
@@ -62,7 +64,11 @@ def test_spread_lets_the_older_one_in_once_the_other_zone_has_one() -> None:
     web = Requirements.of_labels({"app": "web"})
     nodes = [a_node(name, labels={ZONE: zone}) for name, zone in (("a", "za"), ("b", "zb"))]
     there = a_pod("there", labels={"app": "web"}, node_name="a", phase="Running")
-    asked = {"labels": {"app": "web"}, "cpu": "100m", "spread": (TopologySpreadConstraint(ZONE, 1, web),)}
+    asked: dict[str, Any] = {
+        "labels": {"app": "web"},
+        "cpu": "100m",
+        "spread": (TopologySpreadConstraint(ZONE, 1, web),),
+    }
     older = a_pod("older", selector={ZONE: "za"}, created_s=1.0, **asked)
     younger = a_pod("younger", created_s=2.0, **asked)
 

@@ -4,7 +4,7 @@ from kerf.engine.place.rounds import Rounds
 
 
 def test_each_kind_has_one_turn_in_a_round_until_it_is_given() -> None:
-    """Of two kinds a and b: who is not given waits, and nobody asks for the others of its kind."""
+    """Of two kinds a and b: what is not given waits, and the others of its kind have no turn."""
     rounds, seen = Rounds([0, 1, 0, 1, 0]), list[int]()
     for place in rounds.turns():
         seen.append(place)

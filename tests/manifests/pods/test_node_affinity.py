@@ -70,7 +70,7 @@ def test_the_server_looks_at_no_number() -> None:
 
 def test_a_required_affinity_without_terms_is_met_by_no_node() -> None:
     """And refused of a new pod."""
-    bad = {REQUIRED: {"nodeSelectorTerms": []}}
+    bad: dict[str, Any] = {REQUIRED: {"nodeSelectorTerms": []}}
 
     assert "must have at least one term" in read(**bad).invalid
     assert all(term.is_never for term in affinity(read(is_live=True, **bad)))
@@ -79,7 +79,7 @@ def test_a_required_affinity_without_terms_is_met_by_no_node() -> None:
 @pytest.mark.parametrize("weight", [0, -1, 101, None])
 def test_a_weight_out_of_range_is_a_reason_on_the_pod(weight: int | None) -> None:
     """As in pod affinity."""
-    bad = {PREFERRED: [{"weight": weight, "preference": {"matchExpressions": [READABLE]}}]}
+    bad: dict[str, Any] = {PREFERRED: [{"weight": weight, "preference": {"matchExpressions": [READABLE]}}]}
     reading = read(**bad)
 
     assert () == reading.problems
@@ -89,7 +89,9 @@ def test_a_weight_out_of_range_is_a_reason_on_the_pod(weight: int | None) -> Non
 
 def test_values_of_a_preference_are_not_looked_at() -> None:
     """The server takes them, and no node has them."""
-    bad = {PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [{**READABLE, "values": ["-x"]}]}}]}
+    bad: dict[str, Any] = {
+        PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [{**READABLE, "values": ["-x"]}]}}]
+    }
     reading = read(**bad)
 
     assert "" == reading.invalid

@@ -1,4 +1,4 @@
-"""A new pod that the API server would refuse is told why; the others of the input are planned."""
+"""A new pod that the API server would refuse has a reason; the others of the input are planned."""
 
 from typing import Any
 
@@ -66,12 +66,12 @@ def test_a_volume_that_makes_no_sense_is_a_reason(volumes: list[Any], why: str) 
 
 
 @pytest.mark.parametrize("part", ["containers", "initContainers"])
-def test_a_restart_policy_that_nobody_knows_is_a_reason(part: str) -> None:
+def test_a_restart_policy_that_no_server_knows_is_a_reason(part: str) -> None:
     """Each container may have one of its own."""
-    bad = [{"name": "b", "restartPolicy": "Sometimes"}]
+    bad: dict[str, Any] = {part: [{"name": "b", "restartPolicy": "Sometimes"}]}
 
     why = "container b: restartPolicy must be one of Always, Never, OnFailure, got 'Sometimes'"
-    assert why == read(**{part: bad}).invalid
+    assert why == read(**bad).invalid
     assert "" == read(initContainers=[{"name": "b", "restartPolicy": "OnFailure"}]).invalid
 
 

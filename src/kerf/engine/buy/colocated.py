@@ -14,7 +14,7 @@ from kerf.engine.place.checks import Together
 
 
 @dataclass(frozen=True, eq=False)
-class Company:
+class Colocation:
     """Numbers of shapes: pods of the `seekers` must share a node with a pod of the `sought`, as the check has it.
 
     `is_open` says that none of these runs yet, so a seeker that is one of them may come alone.
@@ -31,7 +31,7 @@ class Colocated:
     """Shapes by number that are linked by companies, in queue order."""
 
     members: tuple[int, ...]
-    companies: tuple[Company, ...]
+    companies: tuple[Colocation, ...]
 
     @cached_property
     def seeking(self) -> Mapping[int, tuple[int, ...]]:
@@ -73,14 +73,14 @@ def _by_member(sets: Iterable[Sequence[int]], members: Iterable[int]) -> dict[in
     return {number: tuple(found[number]) for number in members if number in found}
 
 
-def colocated(companies: Iterable[Company]) -> tuple[Colocated, ...]:
+def colocated(companies: Iterable[Colocation]) -> tuple[Colocated, ...]:
     """The groups, in the order of their first companies. Cost: linear in the links."""
     links = _Links()
     known = list(companies)
     for each in known:
         for number in (*each.seekers, *each.sought):
             links.join(each.seekers[0], number)
-    groups: dict[int, list[Company]] = {}
+    groups: dict[int, list[Colocation]] = {}
     for each in known:
         groups.setdefault(links.first(each.seekers[0]), []).append(each)
     return tuple(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kerf.engine.buy.colocated import Colocated, Company
+from kerf.engine.buy.colocated import Colocated, Colocation
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
@@ -192,7 +192,7 @@ class _Sharing:
             cause = self._no_room(companies[sought[0]]) if lacking is None else _not_near(lacking)
             yield number, Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause)
 
-    def _is_absent(self, at: int, company: Company) -> bool:
+    def _is_absent(self, at: int, company: Colocation) -> bool:
         """Whether none of those that are sought has a node, and each seeks others to get one."""
         seeking = self._group.seeking
         return at not in self._there and not any(self._left[each] and each not in seeking for each in company.sought)
@@ -202,16 +202,16 @@ class _Sharing:
         types = (each for each in self._offered_types if self._filler.alone(number, each))
         return any(self._ledger.room_for(each) != 0 for each in types)
 
-    def _no_room(self, company: Company) -> Cause:
+    def _no_room(self, company: Colocation) -> Cause:
         mine = sum(self._bought.get(number, 0) for number in company.seekers)
         return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()))
 
 
-def _not_near(company: Company) -> Cause:
+def _not_near(company: Colocation) -> Cause:
     return NotNear(Name(HOSTNAME), Name(""), *_meant(company))
 
 
-def _meant(company: Company) -> tuple[Requirements, tuple[Name, ...]]:
+def _meant(company: Colocation) -> tuple[Requirements, tuple[Name, ...]]:
     """The pods that are sought: their labels, and their namespaces where those are listed."""
     keys, reaches = company.check.keys, company.check.tally.reaches
     reach = next(reach for key, reach in zip(keys, reaches, strict=True) if key == HOSTNAME)

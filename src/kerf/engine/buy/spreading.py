@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in, daemon_pods
-from kerf.engine.buy.colocated import Colocated, Company, colocated
+from kerf.engine.buy.colocated import Colocated, Colocation, colocated
 from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.domains import Site
-from kerf.engine.place.rounds import Rounds, Waiting
+from kerf.engine.place.rounds import Backlog, Rounds
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
 from kerf.engine.place.tallies import Spread, Tally
 from kerf.engine.place.topology import TopologyLedger
@@ -345,7 +345,7 @@ class _Assignment:
 
     def _give_all(self) -> None:
         """Round after round, as the scheduler tries again those that it has refused."""
-        rounds, shut = Rounds([number for _, number in self._waiting]), Waiting()
+        rounds, shut = Rounds([number for _, number in self._waiting]), Backlog()
         for place in rounds.turns():
             pod, number = self._waiting[place]
             asked = self._asked(number)
@@ -423,7 +423,7 @@ class _Assignment:
             for tally in self._ledger.counting(self._shapes[number]):
                 counted.setdefault(id(tally), []).append(number)
         return colocated(
-            Company(
+            Colocation(
                 tuple(made for number in seekers for made in numbers[number]),
                 tuple(made for number in counted.get(id(check.tally), ()) for made in numbers[number]),
                 check,

@@ -82,7 +82,7 @@ class _Waiting:
             yield number
 
     def leave_dead_ends(self) -> None:
-        """Leave out those that wait for what nobody is, or for such a pod alone."""
+        """Leave out those that wait for what no pod is, or for such a pod alone."""
         live = {company: sum(number in self._stuck for number in self._members[company]) for company in self._seekers}
         dead = deque(number for company, count in live.items() if not count for number in self._seekers[company])
         while dead:

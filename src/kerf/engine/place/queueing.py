@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from kerf.engine.place.checks import Check
-from kerf.engine.place.rounds import Waiting
+from kerf.engine.place.rounds import Backlog
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.topology import TopologyLedger
 from kerf.model.pods import Pod
@@ -44,7 +44,7 @@ def come_in_order(
     found: dict[tuple[int, int], list[tuple[int, Destined]]] = {}
     for rank, each in _ranked(waiting):
         found.setdefault((id(each.shape), each.node), []).append((rank, each))
-    lines, shut, known = list(found.values()), Waiting(), _KnownChecks(ledger)
+    lines, shut, known = list(found.values()), Backlog(), _KnownChecks(ledger)
     due: dict[int, None] = dict.fromkeys(range(len(lines)))
     while due:
         heads = [(lines[number][-1][0], number) for number in due if lines[number]]

@@ -8,7 +8,7 @@ are not asked again.
 import heapq
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.place.rounds import Waiting
+from kerf.engine.place.rounds import Backlog
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
 
@@ -22,7 +22,7 @@ class Retries:
             # Terms that keep others off are known once a shape with them was asked for.
             ledger.checks(shape)
         self._refused: dict[int, Shape] = {}
-        self._waiting, self._due = Waiting(), list[int]()
+        self._waiting, self._due = Backlog(), list[int]()
 
     def turns(self) -> Iterator[tuple[int, Shape]]:
         """All shapes, each with its number, then those to be tried again, the first of the queue first."""

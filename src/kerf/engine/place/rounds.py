@@ -13,7 +13,7 @@ from kerf.engine.place.checks import Check, openings
 from kerf.engine.place.tallies import Tally
 
 
-class Waiting:
+class Backlog:
     """Numbers of what was refused, by the counts that may open a node to it."""
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ class _Index:
 
 
 def _with_keys(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The labels, and each once more for whoever asks for its key alone."""
+    """The labels, and each once more for selectors that ask for its key alone."""
     for key, value in labels:
         yield key, value
         yield key, ANY_VALUE

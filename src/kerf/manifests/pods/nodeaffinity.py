@@ -53,7 +53,7 @@ def _requirement(raw: _Raw) -> Requirement:
 
 def _is_readable(raw: _Raw) -> bool:
     """Whether kube-scheduler can ask a node for it."""
-    operator, values = raw.get("operator"), raw.get("values") or ()
+    operator, values = raw.get("operator"), list(raw.get("values") or ())
     if not LABEL_KEY.accepts(raw.get("key")) or not all(map(LABEL_VALUE.accepts, values)):
         return False
     if operator in ("Gt", "Lt"):

@@ -20,14 +20,18 @@ _Raw = Mapping[str, Any]
 
 def refusal_of(raw: _Raw) -> str:
     """The first reason; empty where there is none."""
-    found = chain(
-        _refused_containers(raw),
-        _refused_of_pod(raw.get("resources") or {}),
-        refused_node_affinity(raw),
-        _refused_tolerations(raw),
-        _refused_volumes(raw),
-    )
-    return next(found, "") or refused_topology(raw)
+    of_containers = _refused_containers(raw), _refused_of_pod(raw.get("resources") or {})
+    return next(chain(*of_containers, refused_placement(raw)), "")
+
+
+def refused_placement(raw: _Raw) -> Iterator[str]:
+    """Why it would, for what the spec says of where its pods are to run."""
+    yield from refused_node_affinity(raw)
+    yield from _refused_tolerations(raw)
+    yield from _refused_volumes(raw)
+    why = refused_topology(raw)
+    if why:
+        yield why
 
 
 def is_of_pods(name: str) -> bool:
