@@ -224,7 +224,7 @@ def test_what_is_too_much_of_a_chain_is_refused_from_its_end() -> None:
     assert {"default/x-4": NoRoomBeside, "default/x-5": NotNear} == causes
 
 
-def test_one_that_no_node_holds_beside_the_other_is_told_so() -> None:
+def test_one_that_no_node_holds_beside_the_other_is_refused_for_it() -> None:
     """Nine cores and nine: each would get a node, and both of them none."""
     plan = made(a_chain(2, cpu=9))
 

@@ -52,7 +52,7 @@ def test_the_words_name_the_circle_and_what_would_help() -> None:
     assert "no node would help: take the required pod affinity off one of them, or make it preferred" == first.hint
 
 
-def test_one_that_waits_for_a_circle_is_told_so() -> None:
+def test_one_that_waits_for_a_circle_names_it() -> None:
     """It is none of them, and waits as long as they do."""
     plan = made(seeking("a", of="b"), seeking("b", of="a"), seeking("c", of="a"))
 
