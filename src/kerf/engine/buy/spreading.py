@@ -358,7 +358,10 @@ class _Assignment:
             is_new = option.site in self._closed
             self._put(pod, option)
             rounds.give(place)
-            rounds.notice(shut.open_all() if is_new else shut.come(self._ledger.counting(self._shapes[number])))
+            if is_new:
+                rounds.notice(shut.open_all())
+            elif not shut.is_empty:
+                rounds.notice(shut.come(self._ledger.counting(self._shapes[number])))
         self._waiting = [self._waiting[place] for place in rounds.left()]
 
     def _best(self, number: int, asked: _Asked) -> _Option | None:

@@ -62,7 +62,8 @@ def come_in_order(
                 continue
             line.pop()
             come(first)
-            due.update(dict.fromkeys(shut.come(ledger.counting(first.shape))))
+            if not shut.is_empty:
+                due.update(dict.fromkeys(shut.come(ledger.counting(first.shape))))
             if line:
                 heapq.heappush(heads, (line[-1][0], number))
     return tuple(sorted((each for line in lines for _, each in line), key=lambda each: queue_order(each.pod)))

@@ -20,6 +20,11 @@ class Backlog:
         self._going_by: dict[int, dict[int, None]] = {}
         self._seen: dict[int, int] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether none waits for anything to come."""
+        return not self._going_by
+
     def refuse(self, number: int, checks: Sequence[Check]) -> None:
         """It is refused as things stand."""
         self._seen[number] = openings(checks)
