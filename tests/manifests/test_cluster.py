@@ -10,6 +10,7 @@ from kerf.manifests.decode import decode
 from kerf.manifests.read import Documents
 from kerf.model.constraints import Taint
 from kerf.model.quantities import Resources
+from kerf.model.resourcequotas import QuotaScope
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
 from tests.manifests.texts import decoded, pod_text, pool_text, refusal
 
@@ -118,6 +119,17 @@ def test_config_maps_and_quotas_are_read() -> None:
 
     assert (ConfigMap("kube-system", "c", {"a.yaml": "x: 1"}),) == read.config_maps
     assert (ResourceQuota("default", "q", {"limits.nvidia.com/gpumem": 4000, "requests.cpu": 2000}),) == read.quotas
+
+
+def test_scopes_of_a_quota_are_read() -> None:
+    """Both lists, which all must select a pod; without an operator a scope is there or not."""
+    read = decoded(
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec:\n  scopes: [NotTerminating]\n"
+        "  scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [b, a]}]}"
+    )
+
+    scopes = QuotaScope("NotTerminating"), QuotaScope("PriorityClass", "In", ("a", "b"))
+    assert (ResourceQuota("default", "q", {}, scopes=scopes),) == read.quotas
 
 
 def test_kinds_that_are_not_read_are_counted() -> None:

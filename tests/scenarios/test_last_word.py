@@ -147,6 +147,25 @@ def test_nothing_is_bought_for_a_pod_that_must_be_with_one_that_is_not_there(tmp
     )
 
 
+def test_constraints_that_make_no_sense_cost_no_node(tmp_path: Path) -> None:
+    """A circle, a topology key that no node has, a selector that means every pod: one node, for whom it serves."""
+    affinity = "affinity: {%s: {requiredDuringSchedulingIgnoredDuringExecution: [\n"
+    term = "                {topologyKey: %s, labelSelector: %s}]}}\n"
+    indent = " " * 14
+    parts = {
+        "a": ("podAffinity", "kubernetes.io/hostname", "{matchLabels: {app: b}}"),
+        "b": ("podAffinity", "kubernetes.io/hostname", "{matchLabels: {app: a}}"),
+        "nowhere": ("podAffinity", "example.com/no-such", "{}"),
+        "alone": ("podAntiAffinity", "topology.kubernetes.io/region", "{}"),
+    }
+    objects = [deployment(name, indent + affinity % kind + term % tuple(rest)) for name, (kind, *rest) in parts.items()]
+    report = simulated(tmp_path, "15m", *objects)
+
+    assert 1 == report.totals.launches
+    assert "circle" in " ".join(whys(report, "FailedScheduling", "pod/default/a"))
+    assert "example.com/no-such" in " ".join(whys(report, "FailedScheduling", "pod/default/nowhere"))
+
+
 def test_a_pod_made_again_without_the_affinity_is_served(tmp_path: Path) -> None:
     """The pause is the old pod's, not the workload's."""
     (tmp_path / "good.yaml").write_text(dedent(deployment("web").replace("    - api", "      api", 1)))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from kerf.engine.admitting import admitted
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
@@ -13,7 +14,7 @@ from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
 from kerf.engine.decision import Buy, Decision, Refusal
 from kerf.engine.defaulting import with_default_spread
-from kerf.engine.eligible import refused_early
+from kerf.engine.eligible import never_first, refused_early
 from kerf.engine.freed import freed, served
 from kerf.engine.gangs import gangs, whole
 from kerf.engine.headroom.waiting import waiting_pods
@@ -107,7 +108,9 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     rejected, pods = heeded(waiting.pods, snapshot)
     unmounted, pods = mounted(pods, world.volumes, snapshot.leaving)
     early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
+    unadmitted, shapes = admitted(shapes, snapshot)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
+    circular, shapes = never_first(shapes, trial.ledger, snapshot.pending)
     forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows}, forms)
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
@@ -119,7 +122,8 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}
         settled = replace(places, found=found, left=changed.left)
         made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised)
-        made.planned_for, made.turned_away = shapes, (*waiting.held, *rejected, *unmounted, *early, *over_quota)
+        made.planned_for = shapes
+        made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
         made.forms, made.dropped = forms, dict(places.dropped)
         made.refusals = (*made.turned_away, *purchase(options, made), *none_bought)

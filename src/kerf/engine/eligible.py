@@ -1,10 +1,12 @@
-"""Pods that no node would help: invalid, held back by a gate, or not their scheduler's. Nothing is planned for them."""
+"""Pods that no node would help: invalid, gated, not their scheduler's, in a circle. Nothing is planned for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kerf.engine.decision import Refusal
+from kerf.engine.place.circles import in_circles
 from kerf.engine.place.devices import demand_of, rightful_family
 from kerf.engine.place.shapes import Shape
+from kerf.engine.place.topology import TopologyLedger
 from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor, Quoted
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
@@ -28,6 +30,20 @@ def refused_early(
         else:
             refusals.append(found)
     return tuple(refusals), tuple(left)
+
+
+def never_first(
+    shapes: Sequence[Shape], ledger: TopologyLedger, pending: Iterable[Pod]
+) -> tuple[tuple[Refusal, ...], tuple[Shape, ...]]:
+    """Pods that seek each other in a circle, and the shapes that are left; `pending` are all that wait."""
+
+    def others() -> Iterator[Pod]:
+        planned = {pod.key for shape in shapes for pod in shape.pods}
+        yield from (pod for pod in pending if pod.key not in planned)
+
+    found = in_circles(shapes, ledger, others())
+    refusals = (Refusal(shapes[number].pods, Stage.AFFINITY, cause) for number, cause in found.items())
+    return tuple(refusals), tuple(shape for number, shape in enumerate(shapes) if number not in found)
 
 
 class _Unsupported:

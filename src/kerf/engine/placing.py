@@ -11,6 +11,7 @@ from functools import partial
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.bookings import buys_nothing, is_check
 from kerf.engine.place.preferences import Forms, formed
+from kerf.engine.place.retrying import Retries
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import NodeRoom, Trial
 from kerf.engine.place.yielding import Yielding
@@ -18,6 +19,7 @@ from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Eviction, NodePlacement, Stage
+from kerf.model.pods import Pod
 from kerf.model.preferences import Preference
 from kerf.model.provisioningrequests import consumed_request
 
@@ -127,20 +129,33 @@ def _placed(
 
 
 def _preferred(trial: Trial, shapes: Sequence[Shape], places: Places, forms: Forms) -> tuple[Shape, ...]:
-    """Place what fits, each pod with as many of its preferences as a node has; the shapes that are left."""
-    left = []
-    for shape in shapes:
-        pods = shape.pods
-        for form in forms.of(shape.spec):
-            found, pods = trial.place(formed(shape if pods is shape.pods else Shape(pods), form))
-            places.found.update(found)
-            if form.dropped:
-                places.dropped.update(dict.fromkeys(found, form.dropped))
-            if not pods:
-                break
-        else:
-            left.append(shape if pods is shape.pods else Shape(pods))
-    return tuple(left)
+    """Place what fits, each pod with as many of its preferences as a node has; the shapes that are left.
+
+    A shape that other pods stand against is tried again once pods have come that may let it in.
+    """
+    left, retries = dict[int, Shape](), Retries(trial.ledger, shapes)
+    for rank, shape in retries.turns():
+        pods = _in_forms(trial, shape, places, forms)
+        if len(pods) < len(shape):
+            retries.come(shape)
+        left.pop(rank, None)
+        if pods:
+            left[rank] = shape if pods is shape.pods else Shape(pods)
+            retries.wait(rank, left[rank])
+    return tuple(left[rank] for rank in sorted(left))
+
+
+def _in_forms(trial: Trial, shape: Shape, places: Places, forms: Forms) -> tuple[Pod, ...]:
+    """Place what fits of one shape in each of its forms; the pods that are left."""
+    pods = shape.pods
+    for form in forms.of(shape.spec):
+        found, pods = trial.place(formed(shape if pods is shape.pods else Shape(pods), form))
+        places.found.update(found)
+        if form.dropped:
+            places.dropped.update(dict.fromkeys(found, form.dropped))
+        if not pods:
+            break
+    return pods
 
 
 def _is_exclusive(shape: Shape, window: str = "") -> bool:

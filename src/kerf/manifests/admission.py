@@ -45,9 +45,34 @@ class Defaults:
                 return f"container {container.name}: {name} {texts[0]} is below the LimitRange's min of {texts[1]}"
         return ""
 
-    def priority_of(self, class_name: str) -> int:
-        """The value of a PriorityClass; 0 for one that was not given."""
-        return {**_BUILT_IN_PRIORITIES, **dict(self.priorities)}.get(class_name, 0)
+    def priority_of(self, class_name: str, stated: int | None) -> int:
+        """What a pod of the class gets, 0 without one; `stated` is its own, which counts where the class is absent."""
+        found = self._priority(class_name)
+        return (stated or 0) if found is None else found
+
+    def priority_refused(self, class_name: str, stated: int | None) -> str:
+        """Why the plug-in Priority refuses a pod of the class; empty when it does not.
+
+        An input without PriorityClasses may lack the kind, so a class that is absent there is taken for there.
+        """
+        found = self._priority(class_name)
+        if found is None:
+            return f"there is no PriorityClass {class_name}" if self.priorities else ""
+        if stated is None or stated == found:
+            return ""
+        return (
+            f"priority must be {found}, which its PriorityClass gives, got {stated}"
+            if class_name
+            else (f"priority must be 0 without a priorityClassName, got {stated}")
+        )
+
+    def is_absent(self, class_name: str) -> bool:
+        """Whether neither the input nor every server has the class."""
+        return self._priority(class_name) is None
+
+    def _priority(self, class_name: str) -> int | None:
+        """The value of a PriorityClass, 0 of none; None for one that was not given."""
+        return {"": 0, **_BUILT_IN_PRIORITIES, **dict(self.priorities)}.get(class_name)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from kerf.model.nodeclaim import READY, TRUE
 from kerf.model.nodes import Node
 from kerf.model.pods import RUNNING, Pod, PodDisruptionBudget
 from kerf.model.quantities import Resources, quantity_of
+from kerf.model.resourcequotas import QuotaScope
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
 
@@ -96,9 +97,12 @@ def quota_of(raw: dict[str, Any]) -> ResourceQuota:
     """The hard limits of a ResourceQuota, in the base unit of what each key counts."""
     meta = Meta.of(raw, is_namespaced=True)
     spec = raw["spec"]
-    hard, is_scoped = spec.get("hard") or {}, bool(spec.get("scopes") or spec.get("scopeSelector"))
+    hard, selector = spec.get("hard") or {}, spec.get("scopeSelector") or {}
+    scopes = [QuotaScope(name) for name in spec.get("scopes") or ()]
+    for each in selector.get("matchExpressions") or ():
+        scopes.append(QuotaScope(each["scopeName"], each["operator"], tuple(sorted(each.get("values") or ()))))
     amounts = {key: quantity_of(key.removeprefix("requests.").removeprefix("limits."), hard[key]) for key in hard}
-    return ResourceQuota(meta.namespace, meta.name, dict(sorted(amounts.items())), is_scoped=is_scoped)
+    return ResourceQuota(meta.namespace, meta.name, dict(sorted(amounts.items())), scopes=tuple(scopes))
 
 
 def namespace_of(raw: dict[str, Any]) -> Namespace:

@@ -73,7 +73,18 @@ def decode(documents: Documents, now_s: float | None = None, *, skips_broken: bo
     if collected.errors and not skips_broken:
         raise DecodeErrors(collected.errors)
     collected.warnings += [f"left out: {error}" for error in collected.errors]
-    return _sorted(collected, now_s)
+    found = _sorted(collected, now_s)
+    return replace(found, absent_classes=_absent_classes(found, admission))
+
+
+def _absent_classes(found: Decoded, admission: AdmissionDefaults) -> tuple[str, ...]:
+    """PriorityClasses of new pods that are taken for there, because the input has none: it may lack the kind."""
+    if admission.elsewhere.priorities:
+        return ()
+    specs = {id(pod.spec): pod.spec for pod in found.pods if not pod.uid}
+    specs.update((id(each.template.spec), each.template.spec) for each in found.workloads)
+    names = {spec.priority_class for spec in specs.values()}
+    return tuple(sorted(name for name in names if admission.elsewhere.is_absent(name)))
 
 
 def decode_object(raw: Object) -> Watched | None:

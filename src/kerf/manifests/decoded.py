@@ -57,7 +57,8 @@ class Decoded(Large):
     `pods` are those that the input holds itself. `skipped_kinds` counts objects of kinds Kerf does not read.
     `warnings` are for the operator, in the order of the input. `newest_s` is the latest instant that any object
     states, or that at which a dump says it was taken; None when none states one. `dump` is its header. `usage` has the
-    last sample of each pod and node; `pod_samples` has every one of a pod, from the oldest on.
+    last sample of each pod and node; `pod_samples` has every one of a pod, from the oldest on. `absent_classes` are
+    PriorityClasses that new pods name and the input lacks, where it has none at all.
     """
 
     node_pools: tuple[NodePool, ...] = ()
@@ -89,6 +90,7 @@ class Decoded(Large):
     warnings: tuple[str, ...] = ()
     newest_s: float | None = None
     dump: ClusterDump | None = None
+    absent_classes: tuple[str, ...] = ()
 
     @property
     def cron_jobs(self) -> tuple[CronJob, ...]:

@@ -91,16 +91,17 @@ _EXPRESSION_FIELDS: dict[str, Schema] = {"key": LABEL_KEY, "values": ListOf(TEXT
 _NODE_EXPRESSION = Record(
     {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}, ("key", "operator")
 )
-# What these fields must be is a matter of one pod, which is refused with a reason: see `pods.topology`.
+# What these fields must be is a matter of one pod, which is refused with a reason: see `pods.refusal`.
 _LOOSE_EXPRESSION = Record({"key": TEXT, "operator": TEXT, "values": ListOf(TEXT)})
 _LOOSE_SELECTOR = Record({"matchLabels": TEXTS, "matchExpressions": ListOf(_LOOSE_EXPRESSION)})
 _NODE_TERM = Record({"matchExpressions": ListOf(_NODE_EXPRESSION), "matchFields": ListOf(_LOOSE_EXPRESSION)})
 NODE_SELECTOR = Record({"nodeSelectorTerms": ListOf(_NODE_TERM, 1)}, ("nodeSelectorTerms",))
+_LOOSE_NODE_TERM = Record({"matchExpressions": ListOf(_LOOSE_EXPRESSION), "matchFields": ListOf(_LOOSE_EXPRESSION)})
 _NODE_AFFINITY = Record(
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": NODE_SELECTOR,
+        "requiredDuringSchedulingIgnoredDuringExecution": Record({"nodeSelectorTerms": ListOf(_LOOSE_NODE_TERM)}),
         "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
-            Record({"weight": whole(1, 100), "preference": _NODE_TERM}, ("weight", "preference"))
+            Record({"weight": WHOLE, "preference": _LOOSE_NODE_TERM})
         ),
     }
 )
@@ -402,7 +403,16 @@ DISRUPTION_BUDGET = object_of(
     Record({"disruptionsAllowed": WHOLE}, is_open=True),
 )
 CONFIG_MAP = object_of(data=TEXTS, binaryData=ANYTHING, immutable=BOOLEAN)
-RESOURCE_QUOTA = object_of(Record({"hard": QUANTITIES, **known("scopes scopeSelector")}))
+_SCOPE = Record({"scopeName": TEXT, "operator": TEXT, "values": ListOf(TEXT)}, required=("scopeName", "operator"))
+RESOURCE_QUOTA = object_of(
+    Record(
+        {
+            "hard": QUANTITIES,
+            "scopes": ListOf(TEXT),
+            "scopeSelector": Record({"matchExpressions": ListOf(_SCOPE)}),
+        }
+    )
+)
 LIMIT_RANGE = object_of(
     Record(
         {

@@ -42,12 +42,6 @@ _MOST_LETTERS = 300
 _TEMPLATE: Path = ("spec", "template", "spec")
 
 
-def check_requirement(raw: Object, path: Path, report: Report, *, values_for_not_in: bool = False) -> None:
-    """Operator and values must agree, as in the node affinity of a pod; comparisons take exactly one whole number."""
-    _check_values(raw, path, report, ("In", "NotIn") if values_for_not_in else ("In",))
-    _note_vain_values(raw, path, report)
-
-
 # What the CRDs refuse.
 
 

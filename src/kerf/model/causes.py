@@ -335,7 +335,7 @@ class Gated(Cause):
 
 @dataclass(frozen=True, slots=True)
 class OverResourceQuota(Cause):
-    """The family's scheduler would refuse the pod: its namespace has no more of a ResourceQuota."""
+    """The API server or the family's scheduler would refuse the pod: its namespace has no more of a ResourceQuota."""
 
     namespace: Name
     name: Name
@@ -343,6 +343,15 @@ class OverResourceQuota(Cause):
     hard: int
     used: int
     more: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnstatedForQuota(Cause):
+    """The API server would refuse the pod: a ResourceQuota limits what some of its containers do not state."""
+
+    namespace: Name
+    name: Name
+    resources: tuple[Name, ...]
 
 
 @dataclass(frozen=True, slots=True)

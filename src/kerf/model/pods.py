@@ -1,7 +1,7 @@
 """Pods, what they ask of a node, and what they ask of GPUs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -111,18 +111,27 @@ class PodSpec:
         Sidecars count in both (KEP-753). What the pod asks as a whole goes before both (KEP-2837). One pod is one of
         the node's `pods`.
         """
+        counted = self._most_at_once(lambda container: container.requests).replaced(self.pod_requests)
+        return counted + self.overhead + {PODS: 1}
+
+    @cached_property
+    def limits(self) -> Resources:
+        """What its containers are limited to, summed up as `requests` are, each with overhead (as PodLimits does)."""
+        counted = self._most_at_once(lambda container: container.limits)
+        return counted + {name: self.overhead.get(name, 0) for name, amount in counted.items() if amount}
+
+    def _most_at_once(self, amounts: Callable[[Container], Resources]) -> Resources:
         running = NOTHING
         for container in self.containers:
-            running = running + container.requests
+            running = running + amounts(container)
         sidecars, starting = NOTHING, NOTHING
         for container in self.init_containers:
             if container.is_sidecar:
-                sidecars = sidecars + container.requests
+                sidecars = sidecars + amounts(container)
                 starting = starting.largest(sidecars)
             else:
-                starting = starting.largest(sidecars + container.requests)
-        counted = (running + sidecars).largest(starting).replaced(self.pod_requests)
-        return counted + self.overhead + {PODS: 1}
+                starting = starting.largest(sidecars + amounts(container))
+        return (running + sidecars).largest(starting)
 
     @property
     def lasting(self) -> tuple[Container, ...]:

@@ -18,6 +18,7 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
 from kerf.model.preferences import Wish
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
+from kerf.model.resourcequotas import QuotaScope
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.model.windows import CapacityWindow
@@ -70,15 +71,15 @@ class NodeClass:
 class ResourceQuota:
     """`hard` of a ResourceQuota: what the API server counts, and keys that a sharing family enforces.
 
-    `used` is what the pods of the namespace hold of them, as the family counts it; the state fills it in. `is_scoped`:
-    it counts only pods of a scope.
+    `used` is what the pods of the namespace hold of the family's keys, as it counts them; the state fills it in. With
+    `scopes` it counts only pods that all of them select.
     """
 
     namespace: str
     name: str
     hard: Mapping[str, int] = field(hash=False)
     used: Mapping[str, int] = field(default_factory=dict, hash=False)
-    is_scoped: bool = False
+    scopes: tuple[QuotaScope, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,19 @@ class KeptOffByDaemonSet(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class AffinityCircle(Cause):
+    """Each of the pods (`namespace/name`) must be with the next one, the last with the first, and none of them runs.
+
+    So none can come first. `pods` are the first few of `count`; `is_one`: the refused pod is the first of them, else it
+    waits for one.
+    """
+
+    pods: tuple[Name, ...]
+    count: int
+    is_one: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfTurn(Cause):
     """Pods that come before it leave its constraints on others unmet on every node that the plan has for it."""
 

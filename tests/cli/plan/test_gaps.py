@@ -74,6 +74,18 @@ def test_without_daemon_sets_the_plan_says_what_new_nodes_lack() -> None:
     assert "note: the input has no DaemonSets, though pods are of data/agent: what they ask is missing" in done.stdout
 
 
+def test_without_priority_classes_the_plan_says_which_are_missing() -> None:
+    """Pods that name one are planned, with the priority that they state."""
+    named = {**SPEC, "priorityClassName": "high"}
+    note = "note: the input has no PriorityClass high: its pods count with the priority that they state, or 0"
+
+    new = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": named}
+
+    assert note in planned([a_pool(), new]).stdout
+    assert note in planned([a_pool(), *a_deployment(named)[:1]]).stdout
+    assert note not in planned([a_pool(), an_object("Pod", "p", spec=SPEC)]).stdout
+
+
 def test_without_pods_the_plan_says_that_nodes_count_as_empty() -> None:
     """Also where none of the pods has a node; explain says it too."""
     top = a_deployment(SPEC)[0]

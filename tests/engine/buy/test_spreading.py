@@ -10,7 +10,7 @@ from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT
 from kerf.model.plan import RESERVE, Plan
 from kerf.model.pods import RUNNING, Pod
-from kerf.model.topology import NoRoomBeside, NotNear, SkewExceeded, TooNear
+from kerf.model.topology import AffinityCircle, NoRoomBeside, NotNear, SkewExceeded, TooNear
 from kerf.testing.builders import a_node, a_pod, a_pool, an_instance_type
 from tests.engine.place.test_topology import away, near, spread
 from tests.engine.worlds import bought, only_unplaced, planned, refused, some
@@ -170,7 +170,7 @@ def test_pods_that_wait_for_each_other_are_refused_for_it() -> None:
     plan = made(pods)
 
     assert () == plan.launches
-    assert {NotNear} == {type(each.cause) for each in plan.unplaced}
+    assert {AffinityCircle} == {type(each.cause) for each in plan.unplaced}
 
 
 def test_a_pod_that_others_count_names_its_zone_too() -> None:
@@ -179,3 +179,68 @@ def test_a_pod_that_others_count_names_its_zone_too() -> None:
 
     assert all(1 == len(launch.requirements[ZONE].values) for launch in plan.launches)
     assert [1, 1, 2] == sorted(by_zone(plan).values())
+
+
+def a_chain(count: int, **given: Any) -> list[Pod]:
+    """x-0, and each next one must share a node with the one before it."""
+    seeks = (near(HOSTNAME, Requirements.of_labels({"app": f"x-{number - 1}"})) for number in range(1, count))
+    fields = {"cpu": "500m", **given}
+    return [
+        a_pod(f"x-{number}", labels={"app": f"x-{number}"}, created_s=float(number), **asked, **fields)
+        for number, asked in enumerate([{}, *seeks])
+    ]
+
+
+@both_strategies
+@pytest.mark.parametrize("count", [3, 6, 30])
+def test_a_chain_of_any_length_shares_a_node(count: int, strategy: str) -> None:
+    """c must be with b and b with a: one node for all, with other pods beside them."""
+    plan = made([*a_chain(count), a_pod("other", cpu=1)], strategy)
+
+    assert ([], 1) == (refused(plan), len(plan.launches))
+
+
+def test_a_chain_may_end_in_several_pods_and_begin_with_several() -> None:
+    """Two databases, four caches beside them, eight clients beside these: on no more nodes than databases."""
+    db, cache = (Requirements.of_labels({"app": app}) for app in ("db", "cache"))
+    pods = [
+        *some(2, "db", labels={"app": "db"}, cpu=1),
+        *some(4, "cache", labels={"app": "cache"}, cpu=1, **near(HOSTNAME, db)),
+        *some(26, "client", cpu=1, **near(HOSTNAME, cache)),
+    ]
+
+    plan = made(pods)
+
+    assert [("large", 16), ("large", 16)] == bought(plan)
+    assert [] == refused(plan)
+
+
+def test_what_is_too_much_of_a_chain_is_refused_from_its_end() -> None:
+    """Sixteen cores hold four of four cores: the fifth has no room beside them, and the sixth no company."""
+    plan = made(a_chain(6, cpu=4))
+
+    assert [("large", 4)] == bought(plan)
+    causes = {each.pod: type(each.cause) for each in plan.unplaced}
+    assert {"default/x-4": NoRoomBeside, "default/x-5": NotNear} == causes
+
+
+def test_one_that_no_node_holds_beside_the_other_is_refused_for_it() -> None:
+    """Nine cores and nine: each would get a node, and both of them none."""
+    plan = made(a_chain(2, cpu=9))
+
+    assert [("large", 1)] == bought(plan)
+    assert isinstance(only_unplaced(plan).cause, NoRoomBeside)
+
+
+def test_pods_that_seek_two_others_come_when_both_are_there() -> None:
+    """One that must be with any of a team of which one must be with the first of all."""
+    a, team = Requirements.of_labels({"app": "a"}), Requirements.of_labels({"team": "t"})
+    pods = [
+        a_pod("a", labels={"app": "a"}, cpu=1),
+        a_pod("b", labels={"app": "b", "team": "t"}, cpu=1, **near(HOSTNAME, a)),
+        a_pod("c", labels={"app": "c", "team": "t"}, cpu=1, **near(HOSTNAME, team)),
+    ]
+
+    plan = made(pods)
+
+    assert ([], [("small", 3)]) == (refused(plan), bought(plan))

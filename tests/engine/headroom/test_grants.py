@@ -37,6 +37,7 @@ from kerf.model.provisioningrequests import (
     ProvisioningRequest,
 )
 from kerf.model.quantities import Resources
+from kerf.model.resourcequotas import QuotaScope
 from kerf.model.snapshot import ClusterSnapshot, ResourceQuota
 from kerf.model.uses import Use
 from kerf.model.windows import WINDOW_LABEL, Quota, Reservation, WindowStatus
@@ -145,7 +146,7 @@ def test_room_of_one_namespace_counts_together() -> None:
 @pytest.mark.parametrize("number", [1, 2, 15])
 def test_a_namespace_that_nothing_bounds_gets_one_node_for_all_its_runs(number: int) -> None:
     """No quota limits the cards, one of cpu or of another namespace does not; one note says it of all runs."""
-    scoped = replace(quota(gpu=9, is_scoped=True), name="scoped")
+    scoped = replace(quota(gpu=9, scopes=(QuotaScope("Terminating"),)), name="scoped")
     loose = (quota(hard={"requests.cpu": 100_000}), quota("web", gpu=9), scoped)
     made = planned(seen(*(run(20, f"c{index}") for index in range(number)), quotas=loose))
 

@@ -55,7 +55,7 @@ def is_assumed(claim: NodeClaim) -> bool:
 
 def gaps(decoded: Decoded, place: str) -> list[str]:
     """What the input, as it was read, seems to lack, and what follows for a plan; empty where it seems whole."""
-    looks = (_no_pools, _no_claims, _no_nodes, _no_nodes_of_claims, _no_daemon_sets, _no_pods, _no_owners)
+    looks = (_no_pools, _no_claims, _no_nodes, _no_nodes_of_claims, _no_daemon_sets, _no_pods, _no_owners, _no_classes)
     return [text for look in looks if (text := look(decoded, place))]
 
 
@@ -144,6 +144,16 @@ def _no_daemon_sets(decoded: Decoded, place: str) -> str:
     return (
         f"the {place} has no DaemonSets, though pods are of {some(owners, _MOST)}: "
         "what they ask is missing on new nodes, which may hold fewer pods than planned"
+    )
+
+
+def _no_classes(decoded: Decoded, place: str) -> str:
+    # Of a live cluster, and so in its dump, the classes are not asked for: its pods have their priorities.
+    if not decoded.absent_classes or place != "input" or decoded.dump is not None:
+        return ""
+    return (
+        f"the {place} has no PriorityClass {some(decoded.absent_classes, _MOST)}: its pods count with the priority "
+        "that they state, or 0"
     )
 
 

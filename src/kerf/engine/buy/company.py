@@ -1,26 +1,28 @@
 """Nodes for pods that must share one: affinity that goes by `kubernetes.io/hostname`.
 
-Such pods are bought for before all others: one node after the other, each with a pod that the others may be with, and
-as many of those as it holds. Pods that may only be with each other get one node, because the scheduler puts no second
-one of them anywhere else. What room is left there goes to other pods.
+Such pods are bought for before all others, one node after the other. Each begins with a pod that seeks no other, then
+come those that may be with it, those that may be with these, and so on, as many as it holds. Pods that may only be with
+each other get one node, because the scheduler puts no second one of them anywhere else. What room is left on a node
+goes to other pods.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from kerf.engine.buy.colocated import Colocated, Colocation
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.spreading import Colocated, Unassigned
+from kerf.engine.buy.spreading import Unassigned
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Name
-from kerf.model.constraints import HOSTNAME
+from kerf.model.causes import Cause, Name
+from kerf.model.constraints import HOSTNAME, Requirements
 from kerf.model.plan import Stage
-from kerf.model.topology import NoRoomBeside
+from kerf.model.topology import NoRoomBeside, NotNear
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Shared:
 
 
 def shared_nodes(
-    companies: Sequence[Colocated],
+    groups: Sequence[Colocated],
     shapes: Sequence[Shape],
     offered_types: Sequence[OfferedType],
     ledger: Ledger,
@@ -41,65 +43,179 @@ def shared_nodes(
     """Nodes for pods that must share them; charges `ledger`. Cost: nodes times types."""
     found = Shared(Purchase(left=[len(shape) for shape in shapes]))
     filler = Filler(shapes, holding, keeps_choice=any(map(asks, offered_types)))
-    apart = {number for company in companies for number in (*company.seekers, *company.anchors)}
-    for company in companies:
-        while (load := _next(company, filler, offered_types, found.purchase.left, ledger)) is not None:
-            first = np.array(load.counts)
+    apart = {number for group in groups for number in group.members}
+    for group in groups:
+        sharing = _Sharing(group, filler, offered_types, found.purchase.left, ledger)
+        for load in sharing.loads():
             others = np.array([0 if n in apart else left for n, left in enumerate(found.purchase.left)])
-            load = filler.fill_first(load.offered, first, others) or load
+            load = _filled_up(filler, load, others)
             found.purchase.loads.append((load, 1))
             ledger.charge(load.offered.pool.name, load.charge)
             for number, count in load.held:
                 found.purchase.left[number] -= count
-            if not company.anchors:
-                break
-        _keep(company, shapes, found)
+        for number, kept in sharing.kept():
+            found.kept.append(kept)
+            found.purchase.left[number] = 0
     return found
 
 
-def _next(
-    company: Colocated, filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
-) -> Load | None:
-    """The node that holds most of the pods, then that of the heaviest pool, then a reserved one, then the cheapest."""
-    first = np.zeros(len(left), dtype=np.int64)
-    anchor = next((number for number in company.anchors if left[number]), None)
-    if company.anchors and anchor is None:
-        return None
-    if anchor is not None:
-        first[anchor] = 1
-    seekers = np.zeros(len(left), dtype=np.int64)
-    for number in company.seekers:
-        seekers[number] = left[number]
-    best: tuple[tuple[int, int, bool, int, str, str], Load] | None = None
-    for offered in offered_types:
-        load = filler.fill_first(offered, *((seekers, first) if anchor is None else (first, seekers)))
-        if load is None or ledger.room_for(offered, load.charge) == 0:
-            continue
-        counts = load.counts
-        held = sum(counts[number] for number in company.seekers)
-        if held:
-            price = load.offering.price_micro
+def _filled_up(filler: Filler, load: Load, others: Amounts) -> Load:
+    """The same with as many others as have room beside the pods that it has."""
+    counts = np.array(load.counts)
+    fuller = filler.fill_in_turns(load.offered, counts + others, np.where(counts > 0, 0, 1))
+    if fuller is None or any(fuller.counts[number] < count for number, count in load.held):
+        return load
+    return fuller
+
+
+class _Sharing:
+    """One group, node by node; `left` are the pods of each shape that have none, which the caller counts down."""
+
+    def __init__(
+        self,
+        group: Colocated,
+        filler: Filler,
+        offered_types: Sequence[OfferedType],
+        left: Sequence[int],
+        ledger: Ledger,
+    ) -> None:
+        self._group, self._filler, self._offered_types = group, filler, offered_types
+        self._left, self._ledger = left, ledger
+        self._bought: dict[int, int] = {}
+        """Pods by number of the shape that have a node."""
+        self._there: set[int] = set()
+        """The companies, by their numbers in the group, of which a pod has a node."""
+
+    def loads(self) -> Iterator[Load]:
+        """The nodes. Each has been counted before the next one is asked for."""
+        for number in self._group.members:
+            if not self._group.seeking.get(number):
+                yield from self._around(number)
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for number, sought in self._group.seeking.items():
+            alike.setdefault(sought, []).append(number)
+        for numbers in alike.values():
+            first = [number for number in numbers if self._left[number] and self._may_begin(number)]
+            if first:
+                yield from self._noted(self._best(first, self._left))
+
+    def _around(self, number: int) -> Iterator[Load]:
+        """Nodes that begin with one pod of the shape, as long as some have room beside it for one that seeks it."""
+        while self._left[number]:
+            left = list(self._left)
+            left[number] = 1
+            load = self._best([number], left)
+            if load is None:
+                break
+            shared = self._shares(left)
+            if shared != left and self._seekers(load.counts) < self._seekers(left):
+                # Those in the middle of a chain must not all go to the first node: others seek them on each.
+                other = self._best([number], shared)
+                if other is not None and self._seekers(other.counts) >= self._seekers(load.counts):
+                    load = other
+            yield from self._noted(load)
+
+    def _shares(self, left: Sequence[int]) -> list[int]:
+        """The same with no more of those that are sought and seek others than come to each of the nodes to be."""
+        seeking, found = self._group.seeking, list(left)
+        nodes = max(1, sum(self._left[number] for number in self._group.members if number not in seeking))
+        for number in seeking:
+            if number in self._group.counted:
+                found[number] = -(-left[number] // nodes)
+        return found
+
+    def _seekers(self, counts: Sequence[int]) -> int:
+        return sum(counts[number] for number in self._group.seeking)
+
+    def _noted(self, load: Load | None) -> Iterator[Load]:
+        if load is not None:
+            for number, count in load.held:
+                self._bought[number] = self._bought.get(number, 0) + count
+                self._there.update(self._group.counted.get(number, ()))
+            yield load
+
+    def _may_begin(self, number: int) -> bool:
+        """Whether a pod of the shape may come without company: it is its own, and no other is there."""
+        counted = self._group.counted.get(number, ())
+        return all(
+            self._group.companies[sought].is_open and sought in counted and sought not in self._there
+            for sought in self._group.seeking[number]
+        )
+
+    def _best(self, first: Sequence[int], left: Sequence[int]) -> Load | None:
+        """The node that holds most of the pods, then that of the heaviest pool, then a reserved one, then the cheapest.
+
+        None where no node holds one of those that seek others.
+        """
+        turns = self._group.following(first, left)
+        asked, order = np.zeros(len(left), dtype=np.int64), np.zeros(len(left), dtype=np.int64)
+        for number, turn in turns.items():
+            asked[number], order[number] = left[number], turn
+        if all(number not in self._group.seeking for number in turns):
+            return None
+        best: tuple[tuple[int, int, bool, int, str, str], Load] | None = None
+        for offered in self._offered_types:
+            load = self._together(offered, asked, order, first) if self._ledger.room_for(offered) != 0 else None
+            if load is None or self._ledger.room_for(offered, load.charge) == 0:
+                continue
+            held = self._seekers(load.counts)
             names = offered.pool.name, offered.kind.name
-            key = (-held, -offered.pool.weight, not offered.reservation, price, *names)
-            if best is None or key < best[0]:
+            key = (-held, -offered.pool.weight, not offered.reservation, load.offering.price_micro, *names)
+            if held and (best is None or key < best[0]):
                 best = key, load
-    return None if best is None else best[1]
+        return None if best is None else best[1]
+
+    def _together(self, offered: OfferedType, asked: Amounts, turns: Amounts, first: Sequence[int]) -> Load | None:
+        """As many of the pods as one node holds without one that lacks company there."""
+        while (load := self._filler.fill_in_turns(offered, asked, turns)) is not None:
+            counts = load.counts
+            reached = self._group.following([number for number in first if counts[number]], counts)
+            lonely = [number for number, _ in load.held if number not in reached]
+            if not lonely:
+                break
+            asked = asked.copy()
+            asked[lonely] = 0
+        return load
+
+    def kept(self) -> Iterator[tuple[int, Unassigned]]:
+        """The pods that no other node may have, by the number of their shape, each with why.
+
+        What no node could be bought for even alone is left out: the search says why.
+        """
+        companies = self._group.companies
+        absent = [company if self._is_absent(at, company) else None for at, company in enumerate(companies)]
+        for number, sought in self._group.seeking.items():
+            shape, left = self._filler.shapes[number], self._left[number]
+            if not left or not (self._bought or self._has_type(number)) or self._may_begin(number):
+                continue
+            lacking = next((company for each in sought if (company := absent[each]) is not None), None)
+            cause = self._no_room(companies[sought[0]]) if lacking is None else _not_near(lacking)
+            yield number, Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause)
+
+    def _is_absent(self, at: int, company: Colocation) -> bool:
+        """Whether none of those that are sought has a node, and each seeks others to get one."""
+        seeking = self._group.seeking
+        return at not in self._there and not any(self._left[each] and each not in seeking for each in company.sought)
+
+    def _has_type(self, number: int) -> bool:
+        """Whether a node could be bought for a pod of the shape if it sought no other."""
+        types = (each for each in self._offered_types if self._filler.alone(number, each))
+        return any(self._ledger.room_for(each) != 0 for each in types)
+
+    def _no_room(self, company: Colocation) -> Cause:
+        mine = sum(self._bought.get(number, 0) for number in company.seekers)
+        return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()))
 
 
-def _keep(company: Colocated, shapes: Sequence[Shape], found: Shared) -> None:
-    """Refuse the pods that are left: no other node may have them."""
-    held = sum(len(shapes[n]) - found.purchase.left[n] for n in company.seekers)
-    if not held:
-        # No node at all can be bought for them: the search says why.
-        return
-    reach = next(r for k, r in zip(company.check.keys, company.check.tally.reaches, strict=True) if k == HOSTNAME)
-    names = () if reach.namespace_selector is not None else tuple(map(Name, sorted(reach.namespaces)))
-    for number in company.seekers:
-        left, shape = found.purchase.left[number], shapes[number]
-        if left:
-            cause = NoRoomBeside(reach.selector, names, held)
-            found.kept.append(Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause))
-            found.purchase.left[number] = 0
+def _not_near(company: Colocation) -> Cause:
+    return NotNear(Name(HOSTNAME), Name(""), *_meant(company))
+
+
+def _meant(company: Colocation) -> tuple[Requirements, tuple[Name, ...]]:
+    """The pods that are sought: their labels, and their namespaces where those are listed."""
+    keys, reaches = company.check.keys, company.check.tally.reaches
+    reach = next(reach for key, reach in zip(keys, reaches, strict=True) if key == HOSTNAME)
+    return reach.selector, () if reach.namespace_selector is not None else tuple(map(Name, sorted(reach.namespaces)))
 
 
 def rest(shapes: Sequence[Shape], bought: Purchase) -> tuple[tuple[int, ...], Amounts]:

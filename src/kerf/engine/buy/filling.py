@@ -248,18 +248,17 @@ class Filler:
             self._loads[key] = _Fill(self, row, clipped).load() if clipped.any() else None
         return self._loads[key]
 
-    def fill_first(
-        self, offered: OfferedType, first: Sequence[int] | Amounts, more: Sequence[int] | Amounts
-    ) -> Load | None:
-        """As many of the first pods as one node holds, then of the others; None when it holds none. Not remembered."""
-        row, wanted, others = self.holding.row(offered), np.asarray(first), np.asarray(more)
-        held = self.held(np.flatnonzero(wanted + others).tolist())[row]
-        wanted = np.minimum(wanted, held)
-        clipped = np.minimum(wanted + others, held)
-        if not wanted.any():
-            return None
-        before = self.order(row, wanted)
-        load = _Fill(self, row, clipped, [*before, *(n for n in self.order(row, clipped) if n not in before)]).load()
+    def fill_in_turns(self, offered: OfferedType, asked: Amounts, turns: Amounts) -> Load | None:
+        """As many of the pods as one node holds, by turns and in one turn the largest first; None when it holds none.
+
+        `turns` are by number of the shape. Not remembered.
+        """
+        row = self.holding.row(offered)
+        held = self.held(np.flatnonzero(asked).tolist())[row]
+        wanted = np.minimum(asked, held)
+        numbers = np.flatnonzero(wanted)
+        order: list[int] = numbers[np.lexsort((held[numbers], turns[numbers]))].tolist()
+        load = _Fill(self, row, wanted, order).load() if order else None
         keeps = self._groups is not None and asks(offered)
         return self._with_choice(load) if keeps and load is not None else load
 

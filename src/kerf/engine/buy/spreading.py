@@ -7,7 +7,7 @@ affinity may make it wait for company. So the order in which cells are given is 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in, daemon_pods
+from kerf.engine.buy.colocated import Colocated, Colocation, colocated
 from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
-from kerf.engine.place.checks import Check, Even, Together, openings
+from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.domains import Site
+from kerf.engine.place.rounds import Backlog, Rounds
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
 from kerf.engine.place.tallies import Spread, Tally
 from kerf.engine.place.topology import TopologyLedger
@@ -55,15 +57,6 @@ class Unassigned:
     pods: tuple[Pod, ...]
     stage: Stage = Stage.LIMITS
     cause: Cause | None = None
-
-
-@dataclass(frozen=True)
-class Colocated:
-    """Numbers of shapes whose pods must share nodes: those that seek others, and others that they may be with."""
-
-    seekers: tuple[int, ...]
-    anchors: tuple[int, ...]
-    check: Together
 
 
 @dataclass(frozen=True)
@@ -160,6 +153,12 @@ class Concerns:
     def _of_nodes(self) -> frozenset[int]:
         found = (check for each in self.checks for check in each if isinstance(check, Together))
         return frozenset(id(check.tally) for check in found if HOSTNAME in check.keys)
+
+    def has_company(self, number: int, check: Together) -> bool:
+        """Whether pods are there before any is bought for that the shape must be with, as such a check has it."""
+        asked = check.tally.keys, check.tally.reaches
+        same = (each for each in self.checks[number] if isinstance(each, Together))
+        return any(each.tally.counts for each in same if (each.tally.keys, each.tally.reaches) == asked)
 
     def followers(self, number: int) -> list[int]:
         """The tallies in which the shape counts and with whose pods others must be."""
@@ -320,7 +319,7 @@ class _Assignment:
     def __init__(
         self, before: Concerns, held: Sequence[Cell], options: _Options, known: Known, used: frozenset[int]
     ) -> None:
-        self._shapes, self._options = before.shapes, options.fresh()
+        self._before, self._shapes, self._options = before, before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
         self._known: dict[int, tuple[int, _Asked]] = {}
         first = len(before.ledger.domains.sites)
@@ -345,30 +344,35 @@ class _Assignment:
         self.used = frozenset(option.site for found in self._options for option in found if option.pods)
 
     def _give_all(self) -> None:
-        """Pass after pass, as the scheduler tries again those that it has refused."""
-        shut: dict[int, int] = {}
-        while self._waiting:
-            left = [each for each in self._waiting if not self._give(*each, shut)]
-            if len(left) == len(self._waiting):
-                break
-            self._waiting = left
+        """Round after round, as the scheduler tries again those that it has refused."""
+        rounds, shut = Rounds([number for _, number in self._waiting]), Backlog()
+        for place in rounds.turns():
+            pod, number = self._waiting[place]
+            asked = self._asked(number)
+            if not rounds.is_waiting(place) or shut.is_shut(number, asked.checks):
+                continue
+            option = self._best(number, asked)
+            if option is None:
+                shut.refuse(number, asked.checks)
+                continue
+            is_new = option.site in self._closed
+            self._put(pod, option)
+            rounds.give(place)
+            if is_new:
+                rounds.notice(shut.open_all())
+            elif not shut.is_empty:
+                rounds.notice(shut.come(self._ledger.counting(self._shapes[number])))
+        self._waiting = [self._waiting[place] for place in rounds.left()]
 
-    def _give(self, pod: Pod, number: int, shut: dict[int, int]) -> bool:
-        """Give the pod a cell; `shut` says of shapes that none took what may open one."""
-        checks, asked, even = self._asked(number)
-        if number in shut and shut[number] == openings(checks):
-            return False
+    def _best(self, number: int, asked: _Asked) -> _Option | None:
+        """The cell for a pod of the shape; None where none takes it."""
         best: tuple[tuple[int, int, int], _Option] | None = None
         for option in self._options[number]:
-            if not option.is_full and self._ledger.allows(asked, option.site):
-                key = (_crowd(even, option.site), -option.follow, option.price)
+            if not option.is_full and self._ledger.allows(asked.of_cells, option.site):
+                key = (_crowd(asked.even, option.site), -option.follow, option.price)
                 if best is None or key < best[0]:
                     best = key, option
-        if best is None:
-            shut[number] = openings(checks)
-            return False
-        self._put(pod, best[1])
-        return True
+        return None if best is None else best[1]
 
     def _asked(self, number: int) -> _Asked:
         """What pods of the shape ask of others; remembered until more pods keep others off."""
@@ -408,26 +412,28 @@ class _Assignment:
             left.setdefault(number, []).append(pod)
         kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
         kept += tuple(self._kept_off.values())
-        return Assigned(tuple(shapes), kept, origins, tuple(self._companies(numbers)), are_bound=True)
+        return Assigned(tuple(shapes), kept, origins, self._companies(numbers), are_bound=True)
 
-    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> Iterator[Colocated]:
+    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> tuple[Colocated, ...]:
         """Pods that must share nodes, in queue order of the first that ask for it."""
         found: dict[int, tuple[Together, list[int]]] = {}
         for number in numbers:
             for check in self._ledger.checks(self._shapes[number]):
                 if isinstance(check, Together) and HOSTNAME in check.keys:
                     found.setdefault(id(check.tally), (check, []))[1].append(number)
-        for check, seekers in found.values():
-            counted = {n for n in numbers if any(tally is check.tally for tally in self._counting(n))}
-            anchors = sorted(counted.difference(seekers))
-            yield Colocated(
+        counted: dict[int, list[int]] = {}
+        for number in numbers:
+            for tally in self._ledger.counting(self._shapes[number]):
+                counted.setdefault(id(tally), []).append(number)
+        return colocated(
+            Colocation(
                 tuple(made for number in seekers for made in numbers[number]),
-                tuple(made for number in anchors for made in numbers[number]),
+                tuple(made for number in counted.get(id(check.tally), ()) for made in numbers[number]),
                 check,
+                not self._before.has_company(seekers[0], check),
             )
-
-    def _counting(self, number: int) -> tuple[Tally, ...]:
-        return self._ledger.counting(self._shapes[number])
+            for check, seekers in found.values()
+        )
 
     def _kept(self, number: int, pods: tuple[Pod, ...]) -> Unassigned:
         """Why no cell takes the pods: what the nearest lacks."""

@@ -22,6 +22,7 @@ from kerf.model.plan import Misfit, Stage
 from kerf.model.printable import one_line
 from kerf.model.quantities import money_text, quantity_text
 from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
+from kerf.model.resourcequotas import resource_of
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import (
@@ -279,10 +280,18 @@ def _(cause: AnotherIsTried) -> str:
 
 @words.register
 def _(cause: causes.OverResourceQuota) -> str:
+    amounts = (quantity_text(resource_of(cause.resource), each) for each in (cause.hard, cause.used, cause.more))
+    hard, used, more = amounts
     return (
-        f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {cause.hard}, "
-        f"{cause.used} used or planned, {cause.more} more needed"
+        f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {hard}, {used} used or planned, "
+        f"{more} more needed"
     )
+
+
+@words.register
+def _(cause: causes.UnstatedForQuota) -> str:
+    names = ", ".join(cause.resources)
+    return f"ResourceQuota {cause.namespace}/{cause.name}: each container must state {names}, which it limits"
 
 
 @words.register

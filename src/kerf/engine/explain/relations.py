@@ -6,6 +6,7 @@ from kerf.engine.explain import sharing
 from kerf.model.causes import Cause
 from kerf.model.constraints import Requirements
 from kerf.model.topology import (
+    AffinityCircle,
     KeptOffByDaemonSet,
     NeverMet,
     NoRoomBeside,
@@ -83,6 +84,18 @@ def _(cause: KeptOffByDaemonSet) -> str:
     if cause.constraint:
         return f"{nodes}, and its {cause.constraint} over {cause.key} lets it run beside none"
     return f"{nodes}, whose anti-affinity over {cause.key} keeps it off"
+
+
+@reason.register
+def _(cause: AffinityCircle) -> str:
+    if cause.count > len(cause.pods):
+        names = [*cause.pods, f"{cause.count - len(cause.pods)} more"]
+    else:
+        names = [*cause.pods, cause.pods[0]]
+    circle = ", which must be with ".join(names)
+    if cause.is_one:
+        return f"pod affinity in a circle: {circle}; none of them runs, so none can be the first"
+    return f"pod affinity: it waits for pods that wait in a circle: {circle}; none of them runs"
 
 
 @reason.register

@@ -26,7 +26,8 @@ from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import Placeholder
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.provisioningrequests import consumed_request
-from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, NOTHING, Resources
+from kerf.model.quantities import NOTHING, Resources
+from kerf.model.resourcequotas import COUNTS, counted
 from kerf.model.snapshot import ClusterSnapshot, ResourceQuota
 from kerf.model.uses import EVERYBODY, Use, namespaces_for
 from kerf.sharing.family import Family
@@ -34,8 +35,6 @@ from kerf.sharing.registry import families_of
 
 MOST_PODS = 1000
 """For so many pods at most one run, window or request has room kept, whatever number its author writes."""
-_NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_COUNTS = ("pods", "count/pods")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class Grants:
     def _quotas_of(self) -> dict[str, tuple[ResourceQuota, ...]]:
         found: dict[str, tuple[ResourceQuota, ...]] = {}
         for quota in self._snapshot.quotas:
-            if not quota.is_scoped:
+            if not quota.scopes:
                 found[quota.namespace] = (*found.get(quota.namespace, ()), quota)
         return found
 
@@ -157,7 +156,7 @@ class Grants:
 
     def _asked(self, pod: Pod) -> Resources:
         """What one pod counts, by the names of a quota."""
-        return _native(pod.spec) + quota_asked(Shape((pod,)), self._families)
+        return counted(pod.spec) + quota_asked(Shape((pod,)), self._families)
 
     def _usage(self, namespace: str) -> Resources:
         """What the namespace's pods ask, by the names of a quota; families count those with a place themselves."""
@@ -171,7 +170,7 @@ class Grants:
             used = NOTHING
             for (spec, has_place), number in numbers.items():
                 pod = specs[spec]
-                used = used + (_native(pod.spec) if has_place else self._asked(pod)) * number
+                used = used + (counted(pod.spec) if has_place else self._asked(pod)) * number
             self._used[namespace] = used
         return self._used[namespace]
 
@@ -221,23 +220,8 @@ def opportunistic_spec(spec: PodSpec, namespace: str, pools: Collection[NodePool
     return _within(spec, "NotIn", closed) if closed else spec
 
 
-def _native(spec: PodSpec) -> Resources:
-    """What a pod counts by the names that the API server counts: cards and the like are counted as requests only."""
-    limits = NOTHING
-    for container in (*spec.init_containers, *spec.containers):
-        limits = limits + container.limits
-    counted: dict[str, int] = dict.fromkeys(_COUNTS, 1)
-    for name, amount in spec.requests.items():
-        if name in _NATIVE:
-            counted[name] = counted[f"requests.{name}"] = amount
-        elif "/" in name:
-            counted[f"requests.{name}"] = amount
-    counted |= {f"limits.{name}": amount for name, amount in limits.items() if name in _NATIVE}
-    return Resources(counted)
-
-
 def _bounding(asked: Mapping[str, int]) -> tuple[str, ...]:
     """The names of a quota of which one must be limited: those of cards where pods ask for some, else cpu, memory."""
-    names = [name for name, amount in asked.items() if amount > 0 and name not in _COUNTS]
+    names = [name for name, amount in asked.items() if amount > 0 and name not in COUNTS]
     cards = [name for name in names if "/" in name]
-    return tuple(cards or names or _COUNTS)
+    return tuple(cards or names or COUNTS)

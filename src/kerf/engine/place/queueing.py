@@ -8,7 +8,8 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from kerf.engine.place.checks import Check, openings
+from kerf.engine.place.checks import Check
+from kerf.engine.place.rounds import Backlog
 from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.topology import TopologyLedger
 from kerf.model.pods import Pod
@@ -43,25 +44,26 @@ def come_in_order(
     found: dict[tuple[int, int], list[tuple[int, Destined]]] = {}
     for rank, each in _ranked(waiting):
         found.setdefault((id(each.shape), each.node), []).append((rank, each))
-    lines, shut, is_moving = list(found.values()), dict[int, int](), True
-    known = _KnownChecks(ledger)
-    while is_moving:
-        is_moving = False
-        heads = [(line[-1][0], number) for number, line in enumerate(lines) if line]
+    lines, shut, known = list(found.values()), Backlog(), _KnownChecks(ledger)
+    due: dict[int, None] = dict.fromkeys(range(len(lines)))
+    while due:
+        heads = [(lines[number][-1][0], number) for number in due if lines[number]]
+        due = {}
         heapq.heapify(heads)
         while heads:
             _, number = heapq.heappop(heads)
             line = lines[number]
             first = line[-1][1]
             checks = known.of(first.shape)
-            if number in shut and shut[number] == openings(checks):
+            if shut.is_shut(number, checks):
                 continue
             if not ledger.allows(checks, first.node):
-                shut[number] = openings(checks)
+                shut.refuse(number, checks)
                 continue
             line.pop()
             come(first)
-            is_moving = True
+            if not shut.is_empty:
+                due.update(dict.fromkeys(shut.come(ledger.counting(first.shape))))
             if line:
                 heapq.heappush(heads, (line[-1][0], number))
     return tuple(sorted((each for line in lines for _, each in line), key=lambda each: queue_order(each.pod)))

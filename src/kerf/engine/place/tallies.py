@@ -15,6 +15,8 @@ from kerf.model.pods import Pod
 from kerf.model.topology import PodAffinityTerm
 
 _OWN_NAME = "kubernetes.io/metadata.name"
+ANY_VALUE = "*"
+"""Stands for every value of a label; no label has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,16 @@ class Reach:
 
     @property
     def hooks(self) -> tuple[tuple[str, str], ...]:
-        """Labels of which each pod that it means has one; empty where there is no such set."""
+        """Labels of which each pod that it means has one; empty where there is no such set.
+
+        Where only a key is asked for, whatever its value, that is ANY_VALUE.
+        """
         finite = [r for r in self.selector.values() if not r.complement and r.values]
         least = min(finite, key=lambda r: (len(r.values), r.key), default=None)
-        return () if least is None else tuple((least.key, value) for value in sorted(least.values))
+        if least is not None:
+            return tuple((least.key, value) for value in sorted(least.values))
+        needed = min((r.key for r in self.selector.values() if not r.allows_absence), default="")
+        return ((needed, ANY_VALUE),) if needed else ()
 
 
 class Tally(ABC):

@@ -13,7 +13,17 @@ from typing import NamedTuple, TypeVar, cast
 from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.shapes import Shape, read_labels
-from kerf.engine.place.tallies import Aversion, Company, Likeness, Presence, Reach, Spread, Tally, averse_terms
+from kerf.engine.place.tallies import (
+    ANY_VALUE,
+    Aversion,
+    Company,
+    Likeness,
+    Presence,
+    Reach,
+    Spread,
+    Tally,
+    averse_terms,
+)
 from kerf.model.causes import TargetName
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod, PodSpec
@@ -52,6 +62,13 @@ class _Index:
     def meeting(self, labels: Iterable[tuple[str, str]]) -> list[int]:
         """Those that may mean a pod with such labels, in the order in which they were noted."""
         return sorted({*self._always, *(each for label in labels for each in self._by_label.get(label, ()))})
+
+
+def _with_keys(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The labels, and each once more for selectors that ask for its key alone."""
+    for key, value in labels:
+        yield key, value
+        yield key, ANY_VALUE
 
 
 class _Classes:
@@ -321,8 +338,12 @@ class TopologyLedger:
         """Find the tallies of classes that are new."""
         for number in range(len(self._members), len(self._classes.all)):
             like = self._classes.all[number]
-            self._class_index.add(number, like.labels)
-            met = (each for each in self._tally_index.meeting(like.labels) if self._is_in(like, self._tallies[each]))
+            self._class_index.add(number, _with_keys(like.labels))
+            met = (
+                each
+                for each in self._tally_index.meeting(_with_keys(like.labels))
+                if self._is_in(like, self._tallies[each])
+            )
             self._members.append(tuple(met))
             aversions = tuple(self._aversion(like, term, self._classes.workloads[number]) for term in like.averse)
             self._members[number] += aversions
@@ -387,7 +408,7 @@ class TopologyLedger:
             reach = Reach.of(term, like.namespace, labels, is_of_new=True)
             found = Presence(term.key, (reach,), self.domains.of(term.key))
             yield Apart(self._tally(("presence", term.key, reach), found))
-        for number in self._averse_index.meeting(like.labels):
+        for number in self._averse_index.meeting(_with_keys(like.labels)):
             averse = self._tallies[number]
             if isinstance(averse, Aversion) and averse.reaches[0].means(like, self._namespaces):
                 yield Welcome(averse)

@@ -18,22 +18,15 @@ import msgspec
 from kerf.manifests.admission import AdmissionDefaults, Defaults
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.metadata import Meta, instant, shared_text
-from kerf.manifests.pods.selectors import expressions_of
+from kerf.manifests.pods.nodeaffinity import node_affinity_of
+from kerf.manifests.pods.refusal import is_of_pods, refusal_of
 from kerf.manifests.pods.selectors import selector_of as selector_of
-from kerf.manifests.pods.topology import (
-    PREFERRED,
-    REQUIRED,
-    pod_affinity_of,
-    refused_fields,
-    refused_topology,
-    spread_of,
-)
-from kerf.manifests.rules import check_requirement
+from kerf.manifests.pods.topology import REQUIRED, pod_affinity_of, spread_of
 from kerf.manifests.schema import Path, Problem, Report, Unknown
-from kerf.model.constraints import NEVER, NODE_NAME, Requirement, Requirements, Toleration, all_of
+from kerf.model.constraints import Requirements, Toleration
 from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec, is_daemon
-from kerf.model.quantities import CPU, MEMORY, Resources, quantity
+from kerf.model.quantities import Resources
 from kerf.model.topology import AFFINITY, ANTI_AFFINITY
 from kerf.model.volumes import ClaimTemplate
 
@@ -136,8 +129,6 @@ def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
     """Decode the parts of a spec that `read_spec` has chosen; equal specs come out as one object."""
     report = Report()
     POD_SPEC.check(raw, (), report)
-    if not report.problems:
-        _check_node_affinity(raw, report)
     unknown = tuple(report.unknown) if defaults is not None else ()
     if report.problems:
         return SpecReading(None, problems=tuple(report.problems), unknown=unknown)
@@ -145,8 +136,14 @@ def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
     reserved_for = tuple(t.get("value") or "" for t in raw.get("tolerations") or () if _is_reservation(t))
     if defaults is None:
         return SpecReading(spec, reserved_for=reserved_for)
+    return SpecReading(spec, _refused(raw, spec, defaults), (), unknown, reserved_for)
+
+
+def _refused(raw: Any, spec: PodSpec, defaults: Defaults) -> str:
+    """Why a server would not take a new pod: its form, then what its plug-ins say; empty where it would."""
     ranges = (defaults.out_of_range(container) for container in (*spec.init_containers, *spec.containers))
-    return SpecReading(spec, _refusal(raw) or next(filter(None, ranges), ""), (), unknown, reserved_for)
+    priority = defaults.priority_refused(spec.priority_class, raw.get("priority"))
+    return refusal_of(raw) or priority or next(filter(None, ranges), "")
 
 
 @lru_cache(maxsize=16384)
@@ -156,7 +153,7 @@ def _same(spec: PodSpec) -> PodSpec:
 
 
 def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
-    affinity, preferred = _node_affinity(raw)
+    affinity, preferred = node_affinity_of(raw)
     class_name = raw.get("priorityClassName") or (defaults.priority_class if defaults else "")
     is_on_host = bool(raw.get("hostNetwork"))
     return PodSpec(
@@ -168,7 +165,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         preferred=preferred,
         tolerations=tuple(toleration_of(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),
         scheduler_name=raw.get("schedulerName") or DEFAULT_SCHEDULER,
-        priority=(raw.get("priority") or 0) if defaults is None else defaults.priority_of(class_name),
+        priority=_priority(raw, class_name, defaults),
         priority_class=class_name,
         scheduling_gates=tuple(gate["name"] for gate in raw.get("schedulingGates") or ()),
         claims=tuple(_claims(raw)),
@@ -185,6 +182,11 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
     )
 
 
+def _priority(raw: dict[str, Any], class_name: str, defaults: Defaults | None) -> int:
+    stated = raw.get("priority")
+    return (stated or 0) if defaults is None else defaults.priority_of(class_name, stated)
+
+
 def _pod_requests(raw: dict[str, Any]) -> Resources:
     """What the pod asks as a whole; a limit counts where neither it nor a container requests the resource.
 
@@ -196,17 +198,12 @@ def _pod_requests(raw: dict[str, Any]) -> Resources:
     for name, limit in (stated.get("limits") or {}).items():
         if name not in asked:
             requests.setdefault(name, limit)
-    return Resources.parse({name: amount for name, amount in requests.items() if _is_of_pods(name)})
+    return Resources.parse({name: amount for name, amount in requests.items() if is_of_pods(name)})
 
 
 def _asked(container: dict[str, Any]) -> set[str]:
     resources = container.get("resources") or {}
     return {*(resources.get("requests") or {}), *(resources.get("limits") or {})}
-
-
-def _is_of_pods(name: str) -> bool:
-    """Whether a pod may ask for the resource as a whole."""
-    return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
 def _workload_ref(raw: dict[str, Any]) -> str:
@@ -268,94 +265,9 @@ def _claim_templates(raw: dict[str, Any]) -> Iterator[ClaimTemplate]:
             yield ClaimTemplate(volume["name"], of_claim.get("storageClassName"), is_ephemeral=True)
 
 
-def _terms(raw: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Every node selector term of a spec, required and preferred, with its path."""
-    node = (raw.get("affinity") or {}).get("nodeAffinity") or {}
-    for index, term in enumerate((node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
-        yield term, ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", index)
-    for index, weighted in enumerate(node.get(PREFERRED) or ()):
-        yield weighted["preference"], ("affinity", "nodeAffinity", PREFERRED, index, "preference")
-
-
-def _check_node_affinity(raw: dict[str, Any], report: Report) -> None:
-    for term, path in _terms(raw):
-        for index, expression in enumerate(term.get("matchExpressions") or ()):
-            at = (*path, "matchExpressions", index)
-            check_requirement(expression, at, report, values_for_not_in=True)
-
-
-def _node_affinity(raw: dict[str, Any]) -> tuple[tuple[Requirements, ...], tuple[tuple[int, Requirements], ...]]:
-    node = (raw.get("affinity") or {}).get("nodeAffinity") or {}
-    required = [_term(term) for term in (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()]
-    preferred = ((weighted["weight"], _term(weighted["preference"])) for weighted in node.get(PREFERRED) or ())
-    possible = tuple(term for term in required if term is not NEVER)
-    return possible or tuple(required[:1]), tuple(preferred)
-
-
-def _term(raw: dict[str, Any]) -> Requirements:
-    expressions, fields = raw.get("matchExpressions") or (), raw.get("matchFields") or ()
-    if (not expressions and not fields) or any(refused_fields(fields, ())):
-        return NEVER
-    names = (Requirement.of(NODE_NAME, field["operator"], field["values"]) for field in fields)
-    stated, named = expressions_of(expressions), all_of(names)
-    return NEVER if stated.is_never or named.is_never else Requirements((*stated.values(), *named.values()))
-
-
 def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
     if raw.get("resourceClaims"):
         yield "resourceClaims"
-
-
-def _refusal(raw: dict[str, Any]) -> str:
-    """Why the API server would refuse the spec; empty when it would not."""
-    if not raw.get("containers"):
-        return "it has no containers"
-    containers = [*(raw.get("initContainers") or ()), *raw["containers"]]
-    names = [container["name"] for container in containers]
-    if len(set(names)) != len(names):
-        return f"two containers are named {max(names, key=names.count)}"
-    for container in containers:
-        why = _refused_resources(container.get("resources") or {})
-        if why:
-            return f"container {container['name']}: {why}"
-    return _refused_of_pod(raw.get("resources") or {}) or _refused_fields(raw) or refused_topology(raw)
-
-
-def _refused_fields(raw: dict[str, Any]) -> str:
-    found = (refused_fields(term.get("matchFields") or (), (*path, "matchFields")) for term, path in _terms(raw))
-    return next((refusal for refusals in found for refusal in refusals), "")
-
-
-def _refused_of_pod(raw: dict[str, Any]) -> str:
-    """Why the API server would refuse what the pod asks as a whole."""
-    for name in sorted({**(raw.get("limits") or {}), **(raw.get("requests") or {})}):
-        if not _is_of_pods(name):
-            return f"spec.resources: {name} can only be asked for by a container"
-    why = _refused_resources(raw)
-    return f"spec.resources: {why}" if why else ""
-
-
-def _refused_resources(raw: dict[str, Any]) -> str:
-    limits, requests = raw.get("limits") or {}, raw.get("requests") or {}
-    for name in sorted({**limits, **requests}):
-        limit, request = limits.get(name), requests.get(name)
-        if _is_extended(name):
-            if any(q is not None and quantity(q, milli=True) % 1000 for q in (limit, request)):
-                return f"{name} must be a whole number, got {limit if limit is not None else request}"
-            if limit is None:
-                return f"{name} is requested without a limit, which an extended resource needs"
-        if limit is None or request is None:
-            continue
-        asked, most = quantity(request, milli=True), quantity(limit, milli=True)
-        if asked > most:
-            return f"the request of {name} ({request}) is above its limit ({limit})"
-        if asked != most and _is_extended(name):
-            return f"request ({request}) and limit ({limit}) of {name} differ, which an extended resource forbids"
-    return ""
-
-
-def _is_extended(name: str) -> bool:
-    return "/" in name and not name.rpartition("/")[0].endswith("kubernetes.io")
 
 
 _NO_SPEC = PodSpec(())

@@ -22,6 +22,7 @@ from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
 from kerf.model.rejections import RejectedByScheduler
 from kerf.model.times import duration_text, instant_text
+from kerf.model.topology import AffinityCircle
 from kerf.model.volumecauses import VolumeElsewhere
 from kerf.model.windows import (
     WINDOW_LABEL,
@@ -48,6 +49,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice("whoever set the gate must remove it")
         case causes.OverResourceQuota():
             return Advice("no node would help: raise the quota, or wait until pods have ended")
+        case causes.UnstatedForQuota():
+            return Advice("no node would help: state them in the containers, or give them defaults by a LimitRange")
         case causes.NoRoomOfRequest(is_there=False):
             return Advice("apply the request, or take the annotation that names it off the pod")
         case causes.RoomLimited():
@@ -64,6 +67,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
                 "Kerf plans no other node for it until the pod, its NodePool or what the scheduler names has changed"
                 f"{until}"
             )
+        case AffinityCircle():
+            return Advice("no node would help: take the required pod affinity off one of them, or make it preferred")
         case causes.Paced(pool):
             return Advice(f"it comes by itself; a larger {MAX_LAUNCHES} of NodePool {pool} lets it come sooner")
     return Advice(

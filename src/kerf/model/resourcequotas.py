@@ -1,0 +1,101 @@
+"""What pods count against a ResourceQuota, and which pods one with scopes counts.
+
+The rules are those of the API server (kubernetes 1.36, pkg/quota/v1/evaluator/core/pods.go): requests by their name and
+by `requests.NAME`, limits by `limits.NAME`, extended resources by `requests.NAME` alone, and the pod itself.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kerf.model.pods import Container, PodSpec
+from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
+
+COUNTS = ("pods", "count/pods")
+"""Of each a pod is one."""
+_NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_STATED = (CPU, MEMORY)
+"""Where a quota limits one of these, each container must state it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaScope:
+    """One scope of a quota: it counts only pods that it selects. `operator` and `values` are of a PriorityClass."""
+
+    name: str
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
+
+    def selects(self, spec: PodSpec) -> bool:
+        """Whether such pods count; none does in a scope that is none of pods."""
+        match self.name:
+            case "Terminating" | "NotTerminating":
+                return (spec.active_deadline_s is not None) == (self.name == "Terminating")
+            case "BestEffort" | "NotBestEffort":
+                return _is_best_effort(spec) == (self.name == "BestEffort")
+            case "CrossNamespacePodAffinity":
+                return _reaches_other_namespaces(spec)
+            case "PriorityClass":
+                return self._selects_class(spec.priority_class)
+        return False
+
+    def _selects_class(self, name: str) -> bool:
+        match self.operator:
+            case "In":
+                return bool(name) and name in self.values
+            case "NotIn":
+                return not name or name not in self.values
+            case "DoesNotExist":
+                return not name
+        return bool(name)
+
+
+def counted(spec: PodSpec) -> Resources:
+    """What one pod counts, by the names of a quota."""
+    found = dict.fromkeys(COUNTS, 1)
+    for name, amount in spec.requests.items():
+        if name in _NATIVE or name.startswith("hugepages-"):
+            found[name] = found[f"requests.{name}"] = amount
+        elif "/" in name:
+            found[f"requests.{name}"] = amount
+    found |= {f"limits.{name}": amount for name, amount in spec.limits.items() if name in _NATIVE}
+    return Resources(found)
+
+
+def unstated(spec: PodSpec, limited: Collection[str]) -> tuple[str, ...]:
+    """Those of a quota's names that some container does not state, for which the API server refuses the pod; sorted.
+
+    Init containers count. A pod that asks as a whole (`spec.resources`) need not state them for its containers.
+    """
+    if spec.pod_requests:
+        return ()
+    containers = (*spec.containers, *spec.init_containers)
+    return tuple(
+        sorted(name for name in limited if _must_state(name) and not all(_states(each, name) for each in containers))
+    )
+
+
+def resource_of(name: str) -> str:
+    """The resource that a name of a quota is about."""
+    return name.removeprefix("requests.").removeprefix("limits.")
+
+
+def _must_state(name: str) -> bool:
+    return resource_of(name) in _STATED
+
+
+def _states(container: Container, name: str) -> bool:
+    return resource_of(name) in (container.limits if name.startswith("limits.") else container.requests)
+
+
+def _is_best_effort(spec: PodSpec) -> bool:
+    """Whether no container asks for cpu or memory (QOSClass BestEffort)."""
+    amounts = [spec.pod_requests]
+    for container in (*spec.containers, *spec.init_containers):
+        amounts += [container.requests, container.limits]
+    return not any(held.get(name, 0) > 0 for held in amounts for name in _STATED)
+
+
+def _reaches_other_namespaces(spec: PodSpec) -> bool:
+    held = (spec.pod_affinity, spec.pod_anti_affinity)
+    terms = [*(term for each in held for term in each.required), *(term for each in held for _, term in each.preferred)]
+    return any(term.namespaces or term.namespace_selector is not None for term in terms)

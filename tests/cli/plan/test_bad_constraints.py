@@ -1,0 +1,75 @@
+"""Constraints that make no sense: a reason on that pod, and the others of the input are planned."""
+
+import json
+from typing import Any
+
+from tests.cli.explain.test_patches import MAIN, a_pool, planned
+from tests.patches import Object
+
+REQUIRED, PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
+CONTAINERS = [{**MAIN, "resources": {"requests": {"cpu": "100m"}}}]
+ZONE = "topology.kubernetes.io/zone"
+
+
+def spread(**given: Any) -> Object:
+    """A spec with a spread of all pods over zones."""
+    constraint = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    return {"topologySpreadConstraints": [{**constraint, **given}]}
+
+
+def near(kind: str = "podAffinity", **given: Any) -> Object:
+    """A spec with one required term of pod affinity."""
+    return {"affinity": {kind: {REQUIRED: [{"topologyKey": ZONE, "labelSelector": {}, **given}]}}}
+
+
+def on_nodes(*expressions: Object, **preferred: Any) -> Object:
+    """A spec with one required term of node affinity, or a preferred one."""
+    node: Object = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}}
+    return {"affinity": {"nodeAffinity": {PREFERRED: [preferred]} if preferred else node}}
+
+
+BOTH = {"matchExpressions": [{"key": "a", "operator": word, "values": ["x"]} for word in ("In", "NotIn")]}
+REASONS: dict[str, tuple[Object, str]] = {
+    "negative-skew": (spread(maxSkew=-1), "maxSkew must be at least 1, got -1"),
+    "no-skew": (spread(maxSkew=0), "maxSkew must be at least 1, got 0"),
+    "no-key": (spread(topologyKey=""), "topologyKey must be a label key"),
+    "unknown-key-of-spread": (spread(topologyKey="example.com/no-such"), "no label example.com/no-such"),
+    "unknown-key-of-affinity": (near(topologyKey="example.com/no-such"), "no label example.com/no-such"),
+    "selects-nothing": (near(labelSelector=None), "contradicts itself or selects nothing"),
+    "in-and-not-in": (near(labelSelector=BOTH), "contradicts itself or selects nothing"),
+    "nodes-in-and-not-in": (on_nodes(*BOTH["matchExpressions"]), "contradicts itself or selects nothing"),
+    "no-values": (on_nodes({"key": "a", "operator": "In"}), "must have at least one value for In"),
+    "weight-0": (on_nodes(weight=0, preference={"matchFields": []}), "weight must be from 1 to 100, got 0"),
+    "toleration": ({"tolerations": [{"value": "x"}]}, "operator must be Exists where there is no key"),
+    "no-claim": (
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "absent"}}]},
+        "absent",
+    ),
+}
+
+
+def a_pod(name: str, spec: Object) -> Object:
+    """A new pod."""
+    labels = {"app": name}
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "data", "labels": labels}}
+    return {**head, "spec": {"containers": CONTAINERS, **spec}}
+
+
+def test_each_has_its_reason_and_the_others_are_planned() -> None:
+    """All of them in one input beside good pods; selectors that match everything are no mistake."""
+    a_claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "other", "namespace": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    good = {"plain": {}, "even": spread(), "beside-any": near()}
+    specs = {**{name: bad for name, (bad, _) in REASONS.items()}, **good}
+    pods = [a_pod(name, spec) for name, spec in specs.items()]
+
+    plan = json.loads(planned([a_pool(), a_claim, *pods], "plan", "--output", "json").stdout)
+
+    reasons = {each["pod"].partition("/")[2]: each["reason"] for each in plan["unplaced"]}
+    assert REASONS.keys() == reasons.keys()
+    assert {} == {name: reasons[name] for name, (_, why) in REASONS.items() if why not in reasons[name]}
+    assert {f"data/{name}" for name in good} == {pod for launch in plan["launches"] for pod in launch["pods"]}
