@@ -214,6 +214,19 @@ def different(pods: int = 10_000, types: int = 400) -> Figures:
     yield "different_growth", growth(planned, clusters.different, pods // 4)
 
 
+def alone(pods: int = 10_000, few: int = 2_000, types: int = 400) -> Figures:
+    """A plan for pods that each keep others of their own workload off their node, and there are no others."""
+    market = diverse.types(types)
+
+    def planned(snapshot: ClusterSnapshot) -> None:
+        made = decide(World(snapshot, market), _OPTIONS)
+        assert not made.refusals, f"{sum(len(each.pods) for each in made.refusals)} unplaced"
+
+    yield f"alone_{few}_s", seconds(planned, clusters.alone(few))
+    yield f"alone_{pods}_s", seconds(planned, clusters.alone(pods))
+    yield "alone_growth", growth(planned, clusters.alone, few)
+
+
 def preferences(pods: int = 4_000, types: int = 400, few: int = 400) -> Figures:
     """A plan for pods of Karpenter's own benchmark: one preference that all can have, one that none but the first can,
     and one that costs each of them a node of its own.
@@ -271,6 +284,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "spread": spread,
     "zonal": zonal,
     "different": different,
+    "alone": alone,
     "preferences": preferences,
     "diverse": diversity,
 }

@@ -7,7 +7,7 @@ cluster is what a pass meets every ten seconds.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kerf.model.constraints import ZONE, Requirements
+from kerf.model.constraints import HOSTNAME, ZONE, Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
@@ -16,7 +16,7 @@ from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
-from kerf.model.topology import TopologySpreadConstraint
+from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 
 MARKET: Market = a_market(
@@ -91,6 +91,16 @@ def different(pods: int) -> ClusterSnapshot:
         a_pod(f"web-{n}", cpu=f"{100 + n}m", memory=f"{64 + n % 997}Mi", labels=labels, spread=even, uid=f"w{n}")
         for n in range(pods)
     ]
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
+def alone(pods: int) -> ClusterSnapshot:
+    """Pods of as many workloads, each of which lets no other pod of its own onto its node."""
+    waiting = []
+    for n in range(pods):
+        labels = {"app": f"app-{n}"}
+        away = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels(labels)),))
+        waiting.append(a_pod(f"p-{n}", cpu=f"{100 + n % 900}m", labels=labels, pod_anti_affinity=away, uid=f"w{n}"))
     return a_snapshot(pools=[a_pool()], pods=waiting)
 
 

@@ -140,6 +140,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "spread": partial(apart, "bench_decisions", "spread", 300),
         "zonal": partial(apart, "bench_decisions", "zonal", 120),
         "different": partial(apart, "bench_decisions", "different", 300),
+        "alone": partial(apart, "bench_decisions", "alone", 300),
         "preferences": partial(apart, "bench_decisions", "preferences", 120),
         "diverse": partial(apart, "bench_decisions", "diverse", 300),
         "commands": partial(apart, "bench_commands", "commands", 300),

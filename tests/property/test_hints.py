@@ -63,6 +63,7 @@ TAINTS: list[Object] = [
 ]
 PROMISES = re.compile(
     r"add a|allow |drop |write |.* is (the smallest|a) .* limit|.* is the least cap|.* let the pod ask"
+    r"|.* is the most that fits"
 )
 QUICK = settings(max_examples=60, derandomize=True)
 LONG = settings(QUICK, max_examples=1_000)
@@ -120,13 +121,13 @@ some_cards: st.SearchStrategy[Object] = st.sampled_from(CARDS)
 @st.composite
 def deployments(draw: Draw, name: str) -> Object:
     """One to four pods that ask for cpu, perhaps for cards or slices of them, labels or tolerations."""
-    asked: Object = {"cpu": draw(st.sampled_from(["100m", "2", "7", "40"])), **draw(sometimes(some_cards, {}))}
+    asked: Object = {"cpu": draw(st.sampled_from(["100m", "2", "7", "40", "200"])), **draw(sometimes(some_cards, {}))}
     selector = {
         key: value
         for key, values in (
             ("team", ["a"]),
             ("karpenter.sh/foo", ["x"]),
-            (ZONE, ["us-east-1b"]),
+            (ZONE, ["us-east-1b", "us-east-1y"]),
             (ARCH, ["amd64", "arm64"]),
             (CAPACITY, ["spot"]),
             ("tier", ["x"]),
@@ -184,6 +185,13 @@ def placed_as_said(one: Unplaced, unplaced: Sequence[Unplaced], left: set[str]) 
         assert not mine & left, (one.hint, one.patches)
 
 
+def losses_are_said(one: Unplaced, unplaced: Sequence[Unplaced], left: set[str]) -> None:
+    """Pods that had a place and have none once it is applied are counted in the hint."""
+    lost = left - {each.pod for each in unplaced}
+    said = re.search(r"; (\d+) other pods? loses? (its|their) place", one.hint)
+    assert len(lost) == (int(said.group(1)) if said else 0), (one.hint, lost)
+
+
 def keeps_its_word(objects: list[Object]) -> None:
     """What the property says, of each hint of a plan once."""
     unplaced = planned(objects).unplaced
@@ -194,6 +202,7 @@ def keeps_its_word(objects: list[Object]) -> None:
             continue
         left = left_of(planned(applied(objects, one)), one.hint)
         placed_as_said(one, unplaced, left)
+        losses_are_said(one, unplaced, left)
 
 
 @QUICK

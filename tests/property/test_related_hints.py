@@ -20,7 +20,7 @@ from kerf.model.snapshot import Upserted
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, an_instance_type
 from tests.patches import Object
-from tests.property.test_hints import Draw, applied, left_of, placed_as_said, sometimes
+from tests.property.test_hints import Draw, applied, left_of, losses_are_said, placed_as_said, sometimes
 
 ZONE, HOSTNAME, TYPE = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "node.kubernetes.io/instance-type"
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -178,6 +178,7 @@ def keeps_its_word(cluster: Cluster) -> None:
     for one in {(each.hint, str(each.patches)): each for each in unplaced if each.patches}.values():
         left = left_of(planned(applied(objects, one), nodes, running), one.hint)
         placed_as_said(one, unplaced, left)
+        losses_are_said(one, unplaced, left)
 
 
 @QUICK

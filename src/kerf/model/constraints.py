@@ -5,6 +5,7 @@ complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of th
 "pod and pool and type and offering agree" is one fold.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -42,6 +43,14 @@ _RESERVED = "karpenter.sh"
 def is_reserved(key: str) -> bool:
     """Whether no NodePool may set the label or require it: the node's name, and what Karpenter keeps for itself."""
     return key == HOSTNAME or (key.partition("/")[0].endswith(_RESERVED) and key != CAPACITY_TYPE)
+
+
+_LABEL_VALUE = re.compile(r"(?!.{64})([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?", re.ASCII)
+
+
+def is_label_value(value: str) -> bool:
+    """Whether a node can have it as the value of a label (apimachinery validation, IsValidLabelValue)."""
+    return _LABEL_VALUE.fullmatch(value) is not None
 
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")

@@ -190,3 +190,30 @@ def test_a_claim_shows_the_promise_that_cannot_be_read() -> None:
     why = """kerf.dev/planned-pods: expected JSON such as {"namespace/pod": [0]}, got '[1'"""
     shown = f"  its claim has an annotation that cannot be read, so it promises nothing: {why}"
     assert shown in done.stdout.splitlines()
+
+
+FEW_TYPES = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: few}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.xlarge, m5.2xlarge], minValues: 2}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large}
+spec:
+  containers: [{name: main, resources: {requests: {cpu: 6}}}]
+"""
+
+
+def test_the_policies_of_a_plan_are_those_of_its_explanation() -> None:
+    """One of two types holds the pod, which a pool that asks for two allows where it may go below that."""
+    asked = ("explain", "pod/large", "-f", "-")
+
+    assert 3 == kerf(*asked, stdin=FEW_TYPES).returncode
+    assert 0 == kerf(*asked, "--min-values-policy", "BestEffort", stdin=FEW_TYPES).returncode

@@ -135,11 +135,13 @@ def test_a_mistake_in_a_pod_is_put_right_together_with_what_else_it_needs() -> N
 
 def test_a_mistake_whose_correction_does_not_help_says_what_stands_in_the_way_then() -> None:
     """No patch, because with it the pod still waits."""
-    asked = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": "4Gi", "cpu": "999"}
+    asked = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": "4Gi"}
+    workload = a_workload(limits=asked, nodeSelector={"karpenter.sh/foo": "x"})
 
-    found = refused(a_pool_manifest("g4dn.xlarge", labels={"gpu": "on"}), a_workload(limits=asked))
+    found = refused(a_pool_manifest("g4dn.xlarge", labels={"gpu": "on"}), workload)
 
-    assert found.hint.startswith("write nvidia.com/gpumem: 4096, which alone does not help: then Insufficient cpu")
+    then = "then the pod asks karpenter.sh/foo In [x]"
+    assert found.hint.startswith(f"write nvidia.com/gpumem: 4096, which alone does not help: {then}")
     assert () == found.patches
 
 

@@ -10,11 +10,23 @@ from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
-from kerf.model.constraints import ZONE, Taint
+from kerf.model.constraints import ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
 from kerf.model.plan import Misfit, Plan, Stage, Unplaced
-from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from kerf.model.pods import Container, PodSpec
+from kerf.testing.builders import (
+    NOON_S,
+    a_container,
+    a_market,
+    a_node,
+    a_pod,
+    a_pool,
+    a_snapshot,
+    an_instance_type,
+    cards,
+    resources,
+)
 from tests.engine.worlds import (
     G5,
     G5_2X,
@@ -148,6 +160,24 @@ CASES: dict[str, tuple[Stage, list[Object], str]] = {
         [a_pool_manifest("m5.xlarge"), a_workload(limits={"cpu": "7"})],
         "allow instance type m5.2xlarge (0.384 USD/h) in NodePool blue",
     ),
+    "larger than every type": (
+        Stage.RESOURCES,
+        [a_pool_manifest("m5.xlarge"), a_workload(limits={"cpu": "99", "memory": "20Gi"})],
+        "4 cpu of container main and 16Gi memory of container main is the most that fits in NodePool blue",
+    ),
+    "zone that is not sold": (
+        Stage.REQUIREMENTS,
+        [a_pool_manifest("m5.xlarge"), a_workload(nodeSelector={ZONE: "mars"})],
+        f'no node of NodePool blue can have {ZONE} In [mars]: let the pod ask {ZONE} "us-east-1a"',
+    ),
+    "zone of the pool": (
+        Stage.REQUIREMENTS,
+        [
+            a_pool_manifest("m5.xlarge", "c5.2xlarge", requirements=[requirement(ZONE, "In", "us-east-1a")]),
+            a_workload(nodeSelector={ZONE: "us-east-1b"}, limits={"cpu": "7"}),
+        ],
+        f"allow {ZONE} us-east-1b in NodePool blue",
+    ),
     "card": (
         Stage.DEVICES,
         [HAMI_POOL, a_workload(limits={"nvidia.com/gpu": 1, "nvidia.com/gpumem": 40000})],
@@ -177,6 +207,7 @@ CASES: dict[str, tuple[Stage, list[Object], str]] = {
 TYPES: tuple[InstanceType, ...] = (
     M5,
     an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384"),
+    an_instance_type("c5.2xlarge", cpu=8, price="0.5", zones=("us-east-1b",)),
     G5,
     G5_2X,
     G5_12X,
@@ -209,7 +240,7 @@ def test_the_patch_is_for_the_object_that_makes_the_pods(kind: str) -> None:
 def test_no_patch_is_given_that_would_not_help() -> None:
     """Where no other change does either, the hint says so."""
     pool = a_pool_manifest("m5.xlarge", labels={"team": "b"})
-    workload = a_workload(nodeSelector={"team": "a"}, limits={"cpu": 99})
+    workload = a_workload(nodeSelector={"team": "a"}, limits={"nvidia.com/gpu": 99})
     unplaced = plan_of([pool, workload], a_market(M5)).unplaced[0]
 
     assert unplaced.patch is None
@@ -260,7 +291,46 @@ def test_a_zone_that_no_node_has_is_named() -> None:
     """The pool's nodes have the label; it is the value that none has."""
     unplaced = only_unplaced(planned([a_pod(selector={ZONE: "mars"})], [a_pool()], [M5]))
 
-    assert "no node of NodePool pool has topology.kubernetes.io/zone In [mars]" == unplaced.hint
+    asked = "topology.kubernetes.io/zone In [mars]"
+    assert unplaced.hint.startswith(f"no node of NodePool pool can have {asked}: let the pod ask ")
+
+
+def test_the_largest_container_asks_for_less_and_an_init_container_for_no_more() -> None:
+    """The sidecar keeps what it asks."""
+    spec = PodSpec(
+        (a_container("small", cpu=1), a_container("large", cpu=4)),
+        (Container("mesh", resources(cpu=1), is_sidecar=True), a_container("setup", cpu=6)),
+    )
+    unplaced = only_unplaced(planned([a_pod(spec=spec)], [a_pool("blue", types=["m5.xlarge"])], [M5]))
+
+    assert "2 cpu of container large and 3 cpu of container setup is the most that fits in NodePool blue" == (
+        unplaced.hint
+    )
+
+
+@pytest.mark.parametrize(
+    ("taint", "hint"),
+    [
+        (Taint("team", "a"), "add a toleration for team=a:NoSchedule to the pod, as node n has room for it"),
+        (Taint("node.kubernetes.io/unreachable"), "mend NodePool blue: until then it takes no nodes"),
+    ],
+    ids=["of a team", "of its state"],
+)
+def test_a_node_with_room_is_reached_by_a_toleration(taint: Taint, hint: str) -> None:
+    """Where nothing can be bought; what says that a node is not well is not to be tolerated."""
+    pools, nodes = [a_pool("blue", invalid="x")], [a_node("n", taints=(taint,))]
+    [unplaced] = plan(a_snapshot(pools=pools, pods=[a_pod(cpu=1)], nodes=nodes), a_market(M5)).unplaced
+
+    assert hint == unplaced.hint
+
+
+@pytest.mark.parametrize("value", ["x" * 64, "a b", "-a"])
+def test_no_patch_has_a_label_value_that_no_node_can_have(value: str) -> None:
+    """The server would refuse it."""
+    unplaced = only_unplaced(planned([a_pod(selector={"team": value})], [a_pool()], [M5]))
+
+    assert None is unplaced.patch
+    assert f"no node can have the label team that it asks: {value!r} is no label value" == unplaced.hint
 
 
 def test_resource_claims_are_refused() -> None:
@@ -408,8 +478,20 @@ def test_a_pool_whose_requirements_nothing_satisfies_says_so() -> None:
 
 
 def test_a_pod_too_large_for_everything_is_told_to_ask_for_less() -> None:
-    """Where no type is sold that holds it, no type is named."""
+    """Where no type is sold that holds it, no type is named; less of a GPU is another workload."""
     decided = planned([a_pod(cpu=999)], [a_pool("blue", types=["m5.xlarge"])], [M5, G5])
+    of_cards = planned([a_pod(gpu=9)], [a_pool("blue", types=["g5.xlarge"])], [M5, G5])
 
-    assert "no instance type that is sold here holds the pod; ask for less" == only_unplaced(decided).hint
+    assert "4 cpu of container main is the most that fits in NodePool blue" == only_unplaced(decided).hint
+    assert "no instance type that is sold here holds the pod; ask for less" == only_unplaced(of_cards).hint
     assert only_unplaced(decided).reason.startswith("Insufficient cpu: needs 999 cpu, 4 free, 995 cpu missing")
+
+
+def test_a_hint_that_costs_another_pod_its_place_says_so() -> None:
+    """One pod asks for a label, the other one for nodes without it, and there is one pool."""
+    without = Requirements([Requirement.of("team", "DoesNotExist")])
+    pods = [a_pod("asks", selector={"team": "a"}), a_pod("avoids", affinity=(without,))]
+    unplaced = only_unplaced(planned(pods, [a_pool("blue", types=["m5.xlarge"])], [M5]))
+
+    said = 'add the label team: "a" to the template of NodePool blue, if its nodes deserve it'
+    assert f"{said}; 1 other pod loses its place: default/avoids" == unplaced.hint

@@ -3,10 +3,14 @@
 import pytest
 
 from kerf.engine.decide import decide
-from kerf.engine.explain.hints.tries import Tries
+from kerf.engine.explain.hints.tries import LEAST_DECIDED, Tries
 from kerf.engine.explain.plan import explain
+from kerf.engine.world import World
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
 from kerf.model.plan import Plan
-from kerf.testing.builders import a_pod
+from kerf.model.pods import Owner, Pod, PodSpec
+from kerf.model.topology import PodAffinity, PodAffinityTerm
+from kerf.testing.builders import a_container, a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.explain.test_evidence import OPTIONS, a_world
 
 
@@ -42,3 +46,70 @@ def test_tries_end_for_good_once_something_better_is_to_be_done() -> None:
 
     assert [True, False, False] == [tries.take() for _ in range(3)]
     assert tries.are_over
+
+
+A, B = "us-east-1a", "us-east-1b"
+ONE_IN_A_ZONE = PodAffinity((PodAffinityTerm(ZONE, Requirements([Requirement.of("app", "Exists", ())])),))
+
+
+def apart(count: int, *, cpu: int = 1, step: int = 0, is_owned: bool = False) -> list[Pod]:
+    """Pods with labels of their own, of which each zone takes one; `step` more cpu for each, perhaps with owners."""
+    specs = [PodSpec((a_container(cpu=cpu + n * step),), pod_anti_affinity=ONE_IN_A_ZONE) for n in range(count)]
+    owners = [Owner("StatefulSet", f"set-{n}") if is_owned else None for n in range(count)]
+    return [
+        a_pod(f"p{n}", spec=spec, owner=owner, labels={"app": f"v{n}"})
+        for n, (spec, owner) in enumerate(zip(specs, owners, strict=True))
+    ]
+
+
+def tried(pods: list[Pod], tries: Tries, *, zones: tuple[str, ...] = (A,)) -> Plan:
+    """What is said of them where a pool allows these of two zones."""
+    market = a_market(an_instance_type("m5.4xlarge", cpu=16, price="0.768", zones=(A, B)))
+    on_demand = Requirement.of(CAPACITY_TYPE, "In", ("on-demand",))
+    pool = a_pool("common", requirements=Requirements([on_demand, Requirement.of(ZONE, "In", zones)]))
+    return explain(decide(World(a_snapshot(pools=[pool], pods=pods), market), OPTIONS), tries)
+
+
+def test_bare_pods_that_ask_the_same_share_one_tried_hint() -> None:
+    """Ten and twenty refused pods cost as many decisions."""
+    few, many = Tries(), Tries()
+    tried(apart(11), few)
+    found = tried(apart(21), many)
+
+    assert few.decisions == many.decisions > 0
+    assert 1 == len({each.hint for each in found.unplaced})
+
+
+@pytest.mark.parametrize("zones", [(A,), (A, B)], ids=["one more zone helps one", "nothing helps"])
+def test_what_is_in_vain_for_one_workload_is_not_tried_for_its_equals(zones: tuple[str, ...]) -> None:
+    """Four and seven refused workloads cost as many decisions."""
+    few, many = Tries(), Tries()
+    tried(apart(5, is_owned=True), few, zones=zones)
+    tried(apart(8, is_owned=True), many, zones=zones)
+
+    assert few.decisions == many.decisions > 0
+
+
+def test_decisions_for_hints_are_bounded_by_the_pods_they_are_made_for() -> None:
+    """Pods that all differ have no hint in common; what is left has no patch, and a note says so."""
+    tries = Tries(decided=2 * LEAST_DECIDED)
+    found = tried(apart(8, step=1), tries)
+
+    assert 2 == tries.decisions
+    assert any("too much is refused" in note for note in found.notes)
+    assert found.unplaced[0].patch is not None
+    assert (None, False) == (found.unplaced[-1].patch, "found no change" in found.unplaced[-1].hint)
+
+
+def test_a_decision_for_many_pods_uses_up_more_than_one_for_few() -> None:
+    """So all decisions together take a bounded time, however many pods wait."""
+    tries = Tries(decided=10 * LEAST_DECIDED)
+
+    assert [True, True, False, True] == [tries.take_decision(pods) for pods in (1, 8 * LEAST_DECIDED, 90, 2)]
+
+
+def test_looks_at_all_pods_for_the_words_of_a_hint_are_bounded() -> None:
+    """The first look is made, however many pods there are."""
+    tries = Tries()
+
+    assert [True, False] == [tries.take_look(pods) for pods in (5_000_000, 1)]

@@ -30,7 +30,7 @@ from kerf.cli.inputs.input import (
 )
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, pods_of, wanted_objects, workload_of
-from kerf.cli.plan.command import decided
+from kerf.cli.plan.command import decided, policy_options
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import emit
 from kerf.engine.buy.options import Options
@@ -45,6 +45,7 @@ _MACHINES = ("node", "nodeclaim")
 @input_options
 @pod_options
 @output_option
+@policy_options
 def explain(objects: tuple[str, ...], **flags: Any) -> int:
     """Why a pod waits, why a node stays or goes, and the smallest change that would help.
 
@@ -59,8 +60,10 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     asked = parse_selector(flags["selector"] or "")
     with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
     read = read_input(Source.of(flags), with_usage=with_usage)
+    policies = {"preferences": flags["preference_policy"], "min_values": flags["min_values_policy"]}
+    options = Options(with_bound=False, **policies)
     with progress("planning"):
-        answers = PodAnswers(read, *decided(read, Options(with_bound=False)))
+        answers = PodAnswers(read, *decided(read, options))
         found = [_explained(one, answers) for one in wanted]
         chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
     meant = [pod for one in wanted for pod in _pods(one, read)] + chosen

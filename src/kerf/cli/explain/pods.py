@@ -62,14 +62,6 @@ class PodAnswers:
     def _node_reasons(self) -> NodeReasons:
         return NodeReasons(self.decision)
 
-    def refused(self, pod: Pod) -> Unplaced:
-        """Why a pod has no place; where other pods keep it from one, with the node that comes nearest."""
-        unplaced = self.unplaced[pod.key]
-        if unplaced.misfits or unplaced.stage not in (Stage.TOPOLOGY, Stage.AFFINITY):
-            return unplaced
-        nearest = self._node_reasons.nearest(pod)
-        return unplaced if nearest is None else replace(unplaced, misfits=(nearest,))
-
     def counts(self, pod: Pod) -> NodeCounts | None:
         """Why the nodes that there are refuse a pod, by reason; None where that is not what keeps it waiting."""
         judged = self.unplaced[pod.key].stage not in (Stage.INVALID, Stage.HELD, Stage.SCHEDULER, Stage.WINDOWS)
@@ -133,7 +125,7 @@ def _verdict(pod: Pod, answers: PodAnswers) -> Explanation:
                 lines.append(f"  the node gets another configuration of GPU sharing first: {relabel.why}")
         return Explanation(data, tuple(lines))
     if verdict == NO_PLACE:
-        unplaced, counts = answers.refused(pod), answers.counts(pod)
+        unplaced, counts = answers.unplaced[pod.key], answers.counts(pod)
         data["unplaced"] = unplaced_object(unplaced)
         if counts is not None:
             data["nodes"] = {"count": counts.nodes, "reasons": dict(counts.reasons), "ofPod": counts.of_pod}

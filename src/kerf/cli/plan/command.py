@@ -1,5 +1,6 @@
 """`kerf plan`: what would be bought, on which card each slice lands, what is refused and why."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -45,7 +46,27 @@ from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
 
+_Command = Callable[..., Any]
 FOLLOWING = ("auto", "reserve", "pin", "off")
+
+
+def policy_options(command: _Command) -> _Command:
+    """The flags by which Karpenter's policies are chosen, as `kerf run` has them."""
+    preferences = click.option(
+        "--preference-policy",
+        type=click.Choice(POLICIES),
+        default=RESPECT,
+        show_default=True,
+        help="Whether a node is bought with what pods prefer, as long as it can be had.",
+    )
+    min_values = click.option(
+        "--min-values-policy",
+        type=click.Choice(MIN_VALUES_POLICIES),
+        default=STRICT,
+        show_default=True,
+        help="Whether a NodePool may go below its minValues.",
+    )
+    return preferences(min_values(command))
 
 
 @click.command()
@@ -55,20 +76,7 @@ FOLLOWING = ("auto", "reserve", "pin", "off")
 @click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
-@click.option(
-    "--preference-policy",
-    type=click.Choice(POLICIES),
-    default=RESPECT,
-    show_default=True,
-    help="Whether a node is bought with what pods prefer, as long as it can be had.",
-)
-@click.option(
-    "--min-values-policy",
-    type=click.Choice(MIN_VALUES_POLICIES),
-    default=STRICT,
-    show_default=True,
-    help="Whether a NodePool may go below its minValues.",
-)
+@policy_options
 @click.option(
     "--calendar",
     "calendar_s",
@@ -172,7 +180,7 @@ def assumed(read: ReadInput) -> list[str]:
 def decided(read: ReadInput, options: Options) -> tuple[Decision, Plan]:
     """What is decided for the pending pods, and the plan that says it, with the nodes that may go."""
     decision = decide(World(read.snapshot, read.market), options)
-    return decision, with_deletions(explained(decision), read)
+    return decision, with_deletions(explained(decision), read, preferences=options.preferences)
 
 
 def _with_replacement(made: Plan, first: Plan) -> Plan:

@@ -8,6 +8,7 @@ A bought node is empty except for the pods of DaemonSets, which bind there befor
 that of pods against them, can close each node of a type to these pods; then no such node is bought for them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -28,6 +29,8 @@ from kerf.model.snapshot import DaemonSet
 from kerf.model.topology import ANTI_AFFINITY, SPREAD, KeptOffByDaemonSet
 
 _ANY_NUMBER = 1 << 62
+_Limits = list[tuple[Tally, int]]
+"""Tallies with how many of their pods one node may have; 0 for none, or the pod alone."""
 
 
 class Headcount:
@@ -90,7 +93,8 @@ class Manners:
     ) -> None:
         self._checks, self._offered_types = checks, offered_types
         self._daemons = _daemons(ledger, checks, offered_types)
-        limits = [self._limits(found) for found in checks]
+        counting = [ledger.counting(shape) for shape in shapes]
+        limits = self._binding([self._limits(found) for found in checks], shapes, counting)
         self._numbers: dict[int, int] = {}
         for tally, _ in (limit for found in limits for limit in found):
             self._numbers.setdefault(id(tally), len(self._numbers))
@@ -98,8 +102,8 @@ class Manners:
             (key, groups) for key, (_, tallies) in self._daemons.items() if (groups := self._groups(tallies.values()))
         )
         self.crowdings = tuple(
-            self._crowding(ledger.counting(shape), found) if self._numbers else UNCROWDED
-            for shape, found in zip(shapes, limits, strict=True)
+            self._crowding(tallies, found) if self._numbers else UNCROWDED
+            for tallies, found in zip(counting, limits, strict=True)
         )
         """Those of the shapes, in their order."""
 
@@ -130,12 +134,32 @@ class Manners:
             most[group] = min(allowed, most.get(group, allowed))
         return Crowding(groups, tuple(sorted(most.items())), self._beside) if groups or most else UNCROWDED
 
+    def _binding(
+        self, limits: Sequence[_Limits], shapes: Sequence[Shape], counting: Sequence[Iterable[Tally]]
+    ) -> list[_Limits]:
+        """The limits of each shape that more pods could exceed than there are: a pod alone in its group never does.
+
+        Without this ten thousand pods, each of its own workload, are ten thousand groups, and each node asks all.
+        """
+        pods: Counter[int] = Counter()
+        for shape, tallies in zip(shapes, counting, strict=True):
+            for each in tallies:
+                pods[id(each)] += len(shape)
+        of_daemons = {number for _, tallies in self._daemons.values() for number in tallies}
+
+        def is_binding(limit: tuple[Tally, int], own: frozenset[int]) -> bool:
+            tally, most = limit
+            return id(tally) in of_daemons or pods[id(tally)] > (most or int(id(tally) in own))
+
+        owns = (frozenset(map(id, tallies)) for tallies in counting)
+        return [[limit for limit in found if is_binding(limit, own)] for found, own in zip(limits, owns, strict=True)]
+
     def _groups(self, tallies: Iterable[Tally]) -> tuple[int, ...]:
         return tuple(sorted({self._numbers[id(tally)] for tally in tallies if id(tally) in self._numbers}))
 
-    def _limits(self, checks: Iterable[Check]) -> list[tuple[Tally, int]]:
+    def _limits(self, checks: Iterable[Check]) -> _Limits:
         """The tallies that pods go by on one node, each with how many it may have; 0 where they must be away."""
-        found: list[tuple[Tally, int]] = []
+        found: _Limits = []
         for check in filter(self._is_of_load, checks):
             if isinstance(check, Even):
                 found.append((check.tally, check.constraint.max_skew + self._least(check)))

@@ -56,24 +56,54 @@ def mixed(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[i
 
 
 class _Company:
-    """Who may be with whom on a node, by number of the kind of pods: see `Crowding`."""
+    """Who may be with whom on a node, by number of the kind of pods: see `Crowding`.
+
+    Of each group only the kinds are kept that are in it or limit it: there may be as many groups as kinds.
+    """
 
     def __init__(self, crowdings: Sequence[Crowding]) -> None:
         known = sorted({group for each in crowdings for group in (*each.groups, *(held for held, _ in each.most))})
         at = {group: number for number, group in enumerate(known)}
         self.groups = [[at[group] for group in each.groups] for each in crowdings]
         self.limits = [[(at[group], most) for group, most in each.most] for each in crowdings]
-        member = np.zeros((len(known), len(crowdings)), dtype=np.bool_)
-        most = np.full((len(known), len(crowdings)), _NO_LIMIT, dtype=np.int64)
+        members: list[list[int]] = [[] for _ in known]
+        bounds: list[dict[int, int]] = [{} for _ in known]
         for number in range(len(crowdings)):
-            member[self.groups[number], number] = True
+            for group in self.groups[number]:
+                members[group].append(number)
             for group, limit in self.limits[number]:
-                most[group, number] = limit
+                bounds[group][number] = limit
+        self.members = [np.array(each, dtype=np.int64) for each in members]
+        """By group the kinds that are in it."""
+        self.bounding: list[Amounts] = [np.array(list(each), dtype=np.int64) for each in bounds]
+        """By group the kinds that limit it."""
         # One more of a group must stay within its limit; who is in none only asks that the others do.
-        self.below: Amounts = most + ~member
-        self.others: Bools = ~member
-        self.needing = np.where(member & (most < _NO_LIMIT), 1.0 / np.maximum(1, most), 0.0)
-        """By group and kind, how much of a node one pod needs that is of the group and bounds it."""
+        self.below: list[Amounts] = [
+            np.array([limit + (number not in held) for number, limit in each.items()], dtype=np.int64)
+            for each, held in zip(bounds, map(frozenset, members), strict=True)
+        ]
+        """By group, for each of `bounding`, the count from which on none of the kind may come."""
+        needing = [
+            (group, number, 1.0 / max(1, each[number]))
+            for group, (each, held) in enumerate(zip(bounds, members, strict=True))
+            for number in held
+            if number in each
+        ]
+        self._needing = tuple(map(np.array, zip(*needing, strict=True))) if needing else None
+
+    def needed(self, pods: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """By group how many nodes so many pods of each kind need that are in it and limit it."""
+        if self._needing is None:
+            return np.zeros(len(self.members))
+        groups, kinds, part = self._needing
+        return np.bincount(groups, weights=part * pods[kinds], minlength=len(self.members)).astype(np.float64)
+
+    def needing(self, group: int, kinds: int) -> Bools:
+        """By kind whether such pods are in the group and limit it."""
+        found = np.zeros(kinds, dtype=np.bool_)
+        if self._needing is not None:
+            found[self._needing[1][self._needing[0] == group]] = True
+        return found
 
 
 class _Guests:
@@ -81,21 +111,21 @@ class _Guests:
 
     def __init__(self, company: _Company, kinds: int) -> None:
         self._company, self.may_come = company, np.ones(kinds, dtype=np.bool_)
-        self._counts, self._allowed = [0] * len(company.below), [_NO_LIMIT] * len(company.below)
+        self._counts, self._allowed = dict[int, int](), dict[int, int]()
 
     def come(self, kind: int) -> None:
-        """A pod has come. Cost: its groups and limits times kinds."""
+        """A pod has come. Cost: the kinds that are in its groups, or limit them."""
         company, counts, allowed = self._company, self._counts, self._allowed
         for group in company.groups[kind]:
-            counts[group] += 1
-            self.may_come &= company.below[group] > counts[group]
-            if counts[group] >= allowed[group]:
-                self.may_come &= company.others[group]
+            count = counts[group] = counts.get(group, 0) + 1
+            self.may_come[company.bounding[group][company.below[group] <= count]] = False
+            if count >= allowed.get(group, _NO_LIMIT):
+                self.may_come[company.members[group]] = False
         for group, most in company.limits[kind]:
-            if most < allowed[group]:
+            if most < allowed.get(group, _NO_LIMIT):
                 allowed[group] = most
-                if counts[group] >= most:
-                    self.may_come &= company.others[group]
+                if counts.get(group, 0) >= most:
+                    self.may_come[company.members[group]] = False
 
 
 @dataclass
@@ -173,7 +203,8 @@ class _Mixing:
         )
         self._wanting = [next(at for at, (_, held) in enumerate(asking) if held == want) for want in range(len(wants))]
         self._company = _Company(self._crowdings)
-        self._left_of_kind = np.bincount(self._kinds, weights=self._left, minlength=len(kinds))
+        counts = np.bincount(self._kinds, weights=self._left, minlength=len(kinds))
+        self._left_of_kind = counts.astype(np.float64)
         self._sizes = _Sizes(self._asked, self._left, self._kinds)
         self._agreed: dict[tuple[int, int], tuple[list[int | None], Bools]] = {}
 
@@ -282,11 +313,11 @@ class _Mixing:
     def _seed(self) -> tuple[int, int]:
         """The pod to begin with, and among how many nodes the rest must be shared; 0 for any number."""
         may_come, nodes = np.ones(len(self._crowdings), dtype=np.bool_), 0
-        if len(self._company.needing):
-            needed = (self._company.needing * self._left_of_kind).sum(axis=1)
+        if len(self._company.members):
+            needed = self._company.needed(self._left_of_kind)
             group = int(needed.argmax())
             nodes = int(np.ceil(needed[group] - _ROUNDING))
-            may_come = self._company.needing[group] > 0 if nodes else may_come
+            may_come = self._company.needing(group, len(may_come)) if nodes else may_come
         cpu, memory = np.maximum(1, self._wanted[:2]).astype(np.float64)
         able = np.flatnonzero(self._sizes.left)
         scores = self._sizes.cpu[able] / cpu + self._sizes.memory[able] / memory

@@ -58,6 +58,13 @@ def some(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + more
 
 
+def lost_text(keys: Sequence[str]) -> str:
+    """What is said of other pods that lose their place; empty where none does."""
+    if not keys:
+        return ""
+    return f"; {counted(len(keys), 'other pod')} {'loses its' if len(keys) == 1 else 'lose their'} place: {some(keys)}"
+
+
 def counted_launches(number: int) -> str:
     """`1 launch`, `3 launches`."""
     return "1 launch" if number == 1 else f"{number} launches"

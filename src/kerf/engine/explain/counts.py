@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.place.fit import Placed, check_resources
+from kerf.engine.explain.nearby import filled
+from kerf.engine.place.fit import check_resources
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.trial import Trial
 from kerf.model.causes import Cause, HostPortTaken, Insufficient, LabelMismatch, UntoleratedTaint
 from kerf.model.constraints import untolerated
 from kerf.model.plan import Misfit
@@ -72,16 +72,8 @@ class NodeReasons:
 
     def __init__(self, decision: Decision) -> None:
         self._world = decision.world
-        snapshot, self._volumes = decision.world.snapshot, decision.world.volumes
-        self._trial = Trial(snapshot, decision.world.market, volumes=self._volumes)
-        at = {spot.cluster_node.name: index for index, spot in enumerate(self._trial.spots)}
-        pending = {pod.key: pod for pod in snapshot.pending}
-        for placement in decision.placements:
-            pod = self._volumes.followed(pending[placement.pod.pod]) if placement.pod.pod in pending else None
-            if isinstance(pod, Pod) and placement.node in at:
-                result = self._trial.fit(at[placement.node], Shape((pod,)))
-                if isinstance(result, Placed):
-                    self._trial.occupy(at[placement.node], result.room, pod)
+        self._volumes = decision.world.volumes
+        self._trial = filled(decision)
 
     def of(self, pod: Pod) -> NodeCounts | None:
         """The counts; None where there is no node, or one takes the pod. Linear in nodes."""
@@ -99,11 +91,6 @@ class NodeReasons:
                 return None
             counted.update(reasons)
         return NodeCounts(len(nodes), tuple(sorted(counted.items())))
-
-    def nearest(self, pod: Pod) -> Misfit | None:
-        """Of the nodes that there are the nearest miss; None where there is none, or each takes the pod."""
-        found = self._volumes.followed(pod)
-        return self._trial.nearest(Shape((found,))) if isinstance(found, Pod) else None
 
     def _on(self, index: int, shape: Shape) -> Iterator[str]:
         """What one node has against the pod; nothing where it takes it."""

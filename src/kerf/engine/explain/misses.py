@@ -30,6 +30,14 @@ def nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | Non
     return nearest(refused) if refused else None
 
 
+def takers_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[OfferedType]:
+    """The types of the pool that would take the pod were it alone: they can be bought, and limits let them."""
+    if pool.name in dict(evidence.world.supply.pool_problems):
+        return []
+    offered_types = evidence.world.supply.by_pool.get(pool.name, ())
+    return [each for each in offered_types if _misfit(each, shape, evidence) is None]
+
+
 def misses(shape: Shape, evidence: Evidence) -> list[Misfit]:
     """What the pools lack, the nearest first: of each pool the nearest miss of every cause.
 

@@ -95,7 +95,7 @@ def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
         unbounded = replace(decision.options, with_bound=False)
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
         again = partial(_again, world, unbounded)
-        found = list(with_limits_for_all(found, everyone, pools, again, tries))
+        found = list(with_limits_for_all(found, everyone, pools, again, tries, len(world.snapshot.pending)))
     return tuple(sorted(found, key=lambda entry: entry.pod))
 
 

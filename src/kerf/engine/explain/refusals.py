@@ -4,27 +4,33 @@ The checks that refused a pod are asked again of the evidence that the refusal c
 type) and one for the nearest existing node, so the answer cannot differ from the decision.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kerf.engine.decision import Decision, Evidence, Refusal
-from kerf.engine.explain.causes import cause_text, misfit_sentence, misfit_text
+from kerf.engine.explain.causes import cause_text, lost_text, misfit_sentence, misfit_text
 from kerf.engine.explain.hints import Advice, Situation, hint_of
-from kerf.engine.explain.hints.again import Again, Question
-from kerf.engine.explain.hints.corrections import decided_again
-from kerf.engine.explain.hints.related import RELATED, beside_others, partly
+from kerf.engine.explain.hints.again import Again, Question, losers
+from kerf.engine.explain.hints.alike import Alike
+from kerf.engine.explain.hints.corrections import decided_again, pods_decided
+from kerf.engine.explain.hints.related import RELATED, beside_others, missing, partly
 from kerf.engine.explain.hints.search import NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.misses import lacks_cards, nearest_in
+from kerf.engine.explain.nearby import BESIDE_OTHERS, OF_VOLUMES, Nearby
 from kerf.engine.place.fit import nearest
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.causes import Cause, TargetKind, TargetName
 from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupKind, GroupShort
-from kerf.model.owners import top_owner
+from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.pods import Owner, Pod
+
+_POD_OF_A_FIT = 10
+"""Pods that can be looked at in the time in which one node or type is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,10 @@ class Telling:
         self._situations: dict[int, Situation] = {}
         self._kept: list[Refusal] = []
         self._of_everyone: dict[str, Advice] = {}
-        self._related: dict[object, Advice] = {}
+        self._related: dict[Hashable, Advice] = {}
+        self._with_pools: list[tuple[NodePool, Decision]] = []
+        self._nearby = None if decision is None else Nearby(decision)
+        self._by_kind: dict[Hashable, tuple[Advice, Again | None]] = {}
 
     def everyone(self, refusals: Sequence[Refusal]) -> list[Unplaced]:
         """What would help if no group were left out; for a limit that helps the groups that were, too."""
@@ -103,6 +112,7 @@ class Telling:
     def unplaced(self, refusal: Refusal) -> list[Unplaced]:
         """One entry a pod, with what would help it."""
         reason, advice = self.reason(refusal), self._advised(refusal.innermost)
+        misfits = reason.misfits or self._nearest_misses(refusal.innermost)
         is_group = refusal.first is not None
         found: list[Unplaced] = []
         for pods in _by_owner(refusal.pods):
@@ -110,10 +120,17 @@ class Telling:
             patches = self._patches(pods[0], advice, is_group=is_group)
             for pod in pods:
                 first, *more = [_for_pod(patch, pod.name) for patch in patches] or [None]
-                words = reason.text, advice.hint, first, reason.misfits
+                words = reason.text, advice.hint + advice.effect, first, misfits
                 cause = refusal.cause, refusal.innermost.cause
                 found.append(Unplaced(pod.key, reason.stage, *words, *cause, tuple(filter(None, more))))
         return found
+
+    def _nearest_misses(self, refusal: Refusal) -> tuple[Misfit, ...]:
+        """What comes nearest where a decision has not compared nodes; nothing once too many were asked."""
+        nearby = self._nearby
+        if nearby is None or not isinstance(refusal.cause, (*BESIDE_OTHERS, *OF_VOLUMES)):
+            return ()
+        return nearby.misses(refusal) if self._tries.take_look(nearby.cost * _POD_OF_A_FIT) else ()
 
     def _patches(self, pod: Pod, advice: Advice, *, is_group: bool) -> list[Patch]:
         """That of what makes the pod, then those of NodePools; of a group's pods only those."""
@@ -148,33 +165,30 @@ class Telling:
         """What to ask for these pods and all of their workload that the same kind of cause refuses."""
         if self._decision is None or pods[0].kept_for is not None:
             return None
-        return Question(pods, self._decision, self._tries)
+        return Question(pods, self._decision, self._tries, known=self._with_pools)
 
     def _beside_others(self, refusal: Refusal) -> Advice:
-        """For pods that others keep from their place; once for a workload, as one change is for all of its pods."""
-        first = refusal.pods[0]
-        key = first.namespace, top_owner(first, self._cron_jobs) or first.key
-        if key not in self._related:
-            question = self._question(self._alike(refusal))
-            self._related[key] = Advice() if question is None else beside_others(refusal.cause, question)[0]
-        return self._related[key]
+        """For pods that others keep from their place; once for those that share a hint."""
+        group = self._alike.group(refusal.pods[0], refusal.cause)
+        if group not in self._related:
+            question = self._question(self._alike.of(refusal))
+            self._related[group] = Advice() if question is None else self._tried(refusal.cause, question)
+        return self._related[group]
 
-    def _alike(self, refusal: Refusal) -> tuple[Pod, ...]:
-        """All pods of its workload that others keep from their place."""
-        refusals = self._decision.refusals if self._decision is not None else ()
-        first = refusal.pods[0]
-        owner = top_owner(first, self._cron_jobs)
-        if owner is None:
-            return refusal.pods
-        mine = first.namespace, owner
-        found = [
-            pod
-            for each in refusals
-            if isinstance(each.innermost.cause, RELATED)
-            for pod in each.innermost.pods
-            if (pod.namespace, top_owner(pod, self._cron_jobs)) == mine
-        ]
-        return tuple(found) or refusal.pods
+    @cached_property
+    def _alike(self) -> Alike:
+        return Alike(self._decision.refusals if self._decision is not None else (), self._cron_jobs)
+
+    def _tried(self, cause: Cause, question: Question) -> Advice:
+        """The change that helps; what was found for an equal workload counts, where it holds for this one too."""
+        kind = self._alike.kind(question.pods[0], cause)
+        advice, found = self._by_kind.get(kind, (None, None))
+        if advice is not None and advice.patch is None:
+            return missing(cause, question) if question.may_look() else Advice()
+        is_of_pool = advice is not None and advice.spec is None and "; that places " not in advice.hint
+        if advice is None or not is_of_pool or found is None or not found.serves(question.pods):
+            advice, _ = self._by_kind[kind] = beside_others(cause, question)
+        return advice
 
     def _proven(self, advice: Advice, refusal: Refusal) -> Advice:
         """The same where deciding again with it serves the pods, if a purchase alone cannot show that.
@@ -192,9 +206,13 @@ class Telling:
         if not moves_others and not evidence.trial.ledger.concerns(Shape(refusal.pods)):
             return advice
         found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
-        if found is not None and found.served == len(refusal.pods):
-            return replace(advice, hint=advice.hint.partition("; that places ")[0] + found.pace)
-        other, served = beside_others(refusal.cause, question)
+        alone = replace(advice, hint=advice.hint.partition("; that places ")[0])
+        if found is not None and found.served == len(refusal.pods) and not found.lost:
+            return partly(alone, found, question)
+        other, again = beside_others(refusal.cause, question)
+        served = 0 if again is None else again.served
+        if found is not None and found.served == len(refusal.pods) and (again is None or again.rank <= found.rank):
+            return partly(alone, found, question)
         if served < len(refusal.pods) and found is not None:
             both, together = self._both(advice, found, question)
             if together > served:
@@ -218,22 +236,26 @@ class Telling:
         beside = Telling(self._tries, self._cron_jobs, found.made, self._depth + 1)._advised(left)
         if beside.patch is None or not _is_one_pool(beside):
             return advice, 0
-        last = replace(question, decision=found.made).with_both(beside.pool, beside.spec)
+        last = replace(question, decision=found.made, first=question.decision, known=[]).with_both(
+            beside.pool, beside.spec
+        )
         if last is None or last.served <= found.served:
             return advice, 0
         first = replace(advice, hint=advice.hint.partition("; that places ")[0])
         both = joined(first, replace(beside, hint=beside.hint.partition("; that places ")[0]))
-        is_all = last.served == len(question.pods)
-        return replace(both, hint=both.hint + last.pace) if is_all else partly(both, last, question), last.served
+        return partly(both, last, question), last.served
 
     def _corrected(self, refusal: Refusal, fixed: Advice) -> Advice:
         """The change that the cause names, with what is needed beside it; without a patch where nothing helps."""
         words = Advice(fixed.hint)
         pods = refusal.pods
-        if self._decision is None or pods[0].kept_for is not None or not self._tries.take():
+        if self._decision is None or pods[0].kept_for is not None:
+            return words
+        if not self._tries.take_decision(pods_decided(pods, self._decision)):
             return words
         made, left = decided_again(pods, fixed.change, self._decision)
-        advice = replace(fixed, patch=pod_patch(pods[0], fixed.change, self._cron_jobs))
+        lost = lost_text(losers(made, self._decision, frozenset(pod.key for pod in pods)))
+        advice = replace(fixed, patch=pod_patch(pods[0], fixed.change, self._cron_jobs), effect=lost)
         if left is None:
             return advice
         if isinstance(left.cause, causes.Paced):

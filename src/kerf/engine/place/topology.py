@@ -5,6 +5,7 @@ once, and each constraint gets a tally, which is kept as pods come and go. So a 
 placement the tallies that its pod is in.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -153,6 +154,8 @@ class TopologyLedger:
         self._look, self._namespaces = look, namespaces or {}
         self._is_averse = any(spec.pod_anti_affinity.required for spec in specs)
         self._log: list[_Change] = []
+        self._shut: Counter[int] = Counter()
+        """Nodes that are closed, kept beside the log: every new tally asks, and most of the log are pods."""
         self._relations = _Relations()
         self.version = 0
         """Grows when checks that were made before may lack one."""
@@ -262,6 +265,8 @@ class TopologyLedger:
         """Take back every change since `mark`, the last one first."""
         while len(self._log) > mark:
             change = self._log.pop()
+            if change.pod is None:
+                self._shut[change.node] -= change.number
             if self._base is not None:
                 self._apply(change, -1)
 
@@ -270,7 +275,7 @@ class TopologyLedger:
         # Classes may become more, and what is known of one stays true: both share them, and what was there at first.
         other = object.__new__(TopologyLedger)
         other.__dict__.update(self.__dict__)
-        other._log, other._members = list(self._log), list(self._members)
+        other._log, other._members, other._shut = list(self._log), list(self._members), self._shut.copy()
         other._delta = {number: dict(at) for number, at in self._delta.items()}
         other._tallies, other._by_question = [tally.copy() for tally in self._tallies], dict(self._by_question)
         other._tally_index, other._class_index = self._tally_index.copy(), self._class_index.copy()
@@ -295,7 +300,9 @@ class TopologyLedger:
 
     def _change(self, change: _Change) -> None:
         self._log.append(change)
-        if change.pod is not None and change.pod.spec.pod_anti_affinity.required:
+        if change.pod is None:
+            self._shut[change.node] += change.number
+        elif change.pod.spec.pod_anti_affinity.required:
             self._is_averse = True
         if self._base is not None:
             self._apply(change, 1)
@@ -384,9 +391,8 @@ class TopologyLedger:
                 self._members[each] += (number,)
                 for node, pods in self._where(each):
                     made.add(node, pods)
-        for change in self._log:
-            if change.pod is None:
-                _shut(made, change.node, is_shut=change.number > 0)
+        for node in sorted(node for node, times in self._shut.items() if times > 0):
+            made.close(node)
         return made
 
     def _made(self, spec: PodSpec, like: Likeness) -> Iterator[Check]:

@@ -121,7 +121,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         case causes.LimitReached(resource=resource):
             return raise_limit(pool, resource, situation)
         case causes.UntoleratedTaint():
-            return tolerate(pool, shape, situation)
+            return tolerate(pool.taints, shape, situation)
         case causes.LabelMismatch(asked):
             return agree(pool, asked.key, shape, situation)
         case VolumeElsewhere(asked):

@@ -4,7 +4,7 @@ Where those are, no look at one type or one node shows whether a change helps: o
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from kerf.engine.buy.limits import usage
@@ -16,6 +16,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Paced
 from kerf.model.nodepool import NodePool
 from kerf.model.owners import top_owner
+from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
@@ -23,17 +24,35 @@ from kerf.model.snapshot import ClusterSnapshot
 Respec = Callable[[PodSpec], PodSpec]
 """What a change of their workload makes of the spec of its pods."""
 
+_MOST_KNOWN = 16
 _MOST_DECIDED = 2_000
 """Pending pods with which a decision is made again; where more wait, hints for related pods are words alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Again:
-    """A decision with a change: how many of the pods in question it serves, and what is said of a slow pool."""
+    """A decision with a change: how many of the pods in question it serves, and what is said of a slow pool.
+
+    `lost` are other pods that had a place and have none with the change.
+    """
 
     made: Decision
     served: int
     pace: str
+    lost: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sort key, the best last: pods that get a place, pods that lose theirs."""
+        return self.served, -len(self.lost)
+
+    def serves(self, pods: Iterable[Pod]) -> bool:
+        """Whether all of the pods have a place, though a pool may be slow to launch some. Linear in refused pods."""
+        return self._left.isdisjoint(pod.key for pod in pods)
+
+    @cached_property
+    def _left(self) -> frozenset[str]:
+        return _left_of(self.made)
 
     def used(self, pool: str) -> Resources:
         """What the pool counts against its limits with all that is bought."""
@@ -46,11 +65,17 @@ class Again:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Refused pods of one workload, and the decision that refused them; each answer is one of `tries`."""
+    """Refused pods of one workload, and the decision that refused them; each answer is one of `tries`.
+
+    `first` is the decision before any change, where `decision` has one already. `known` are the last decisions with
+    another pool; questions on one decision share them.
+    """
 
     pods: tuple[Pod, ...]
     decision: Decision
     tries: Tries
+    first: Decision | None = None
+    known: list[tuple[NodePool, Decision]] = field(default_factory=list)
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -86,9 +111,28 @@ class Question:
         mine = {pod.key for pod in self._waiting}
         return any(placement.pod.pod in mine for placement in self.decision.placements)
 
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether decisions may still be made; where not, nothing is known of what would help."""
+        return len(self.snapshot.pending) <= _MOST_DECIDED and not self.tries.are_over
+
+    def may_look(self) -> bool:
+        """Whether all pods that run or wait may be looked at for these pods, as `tries` allow."""
+        return self.tries.take_look(sum(len(node.pods) for node in self.snapshot.nodes) + len(self.snapshot.pending))
+
     def with_pool(self, pool: NodePool) -> Again | None:
-        """The decision with the pool in the place of the one of its name; None where none may be made."""
-        return self._decided(self.decision.world.with_pools((pool,)))
+        """The decision with the pool in the place of the one of its name; None where none may be made.
+
+        It is the same whichever pods ask, so it is made once for equal pools.
+        """
+        made = next((made for known, made in self.known if known == pool), None)
+        if made is None:
+            found = self._decided(self.decision.world.with_pools((pool,)))
+            if found is not None:
+                self.known.append((pool, found.made))
+                del self.known[:-_MOST_KNOWN]
+            return found
+        return self._again(made)
 
     def with_spec(self, respec: Respec) -> Again | None:
         """The decision with other specs for the workload's pods; None where none may be made."""
@@ -102,7 +146,9 @@ class Question:
 
     def with_both(self, pool: NodePool | None, spec: PodSpec | None) -> Again | None:
         """The decision with what a hint changes of a pool and of pods; claims stay each pod's own."""
-        question = self if pool is None else replace(self, decision=self._with(pool))
+        if pool is not None and spec is None:
+            return self.with_pool(pool)
+        question = self if pool is None else replace(self, decision=self._with(pool), known=[])
         if spec is None:
             return question._decided(question.decision.world)
         return question.with_spec(partial(_as_manifest, spec))
@@ -111,11 +157,14 @@ class Question:
         return replace(self.decision, world=self.decision.world.with_pools((pool,)))
 
     def _decided(self, world: World) -> Again | None:
-        if len(world.snapshot.pending) > _MOST_DECIDED or not self.tries.take():
+        pending = len(world.snapshot.pending)
+        if pending > _MOST_DECIDED or not self.tries.take_decision(pending):
             return None
-        made = decide(world, replace(self.decision.options, with_bound=False))
-        left = {pod.key for refusal in made.refusals for pod in refusal.pods if not _is_paced(refusal.innermost.cause)}
-        return Again(made, len(self._keys - left), _pace(made, self._keys))
+        return self._again(decide(world, replace(self.decision.options, with_bound=False)))
+
+    def _again(self, made: Decision) -> Again:
+        lost = losers(made, self.decision if self.first is None else self.first, self._keys)
+        return Again(made, len(self._keys - _left_of(made)), _pace(made, self._keys), lost)
 
 
 def _as_manifest(spec: PodSpec, held: PodSpec) -> PodSpec:
@@ -127,6 +176,16 @@ def _as_manifest(spec: PodSpec, held: PodSpec) -> PodSpec:
         mounts=held.mounts,
         overhead=held.overhead,
     )
+
+
+def losers(made: Decision, before: Decision, asked: frozenset[str]) -> tuple[str, ...]:
+    """The pods, but those that were asked for, that have a place in the decision before and none in this one."""
+    return tuple(sorted(key for key in _left_of(made) - _left_of(before) - asked if not is_virtual(key)))
+
+
+def _left_of(made: Decision) -> frozenset[str]:
+    left = (refusal for refusal in made.refusals if not _is_paced(refusal.innermost.cause))
+    return frozenset(pod.key for refusal in left for pod in refusal.pods)
 
 
 def _is_paced(cause: object) -> bool:

@@ -1,6 +1,6 @@
 """Pods whose mistake alone refuses them: what they are without it, and what a decision makes of them then."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,12 @@ from kerf.model.pods import Container, Pod, PodSpec
 
 _MOST_DECIDED_AGAIN = 2_000
 """Pending pods that are decided for again beside the corrected ones; where more wait, these are decided for alone."""
+
+
+def pods_decided(pods: Sequence[Pod], decision: Decision) -> int:
+    """How many pods `decided_again` decides for."""
+    waiting = len(decision.world.snapshot.pending)
+    return len(pods) if waiting > _MOST_DECIDED_AGAIN else waiting
 
 
 def decided_again(pods: Iterable[Pod], change: Change, decision: Decision) -> tuple[Decision, Refusal | None]:

@@ -23,10 +23,12 @@ def with_limits_for_all(
     pools: Mapping[str, NodePool],
     again: Again,
     tries: Tries,
+    waiting: int,
 ) -> tuple[Unplaced, ...]:
     """The same with hints on limits that hold; `everyone` is what was refused before any group was left out.
 
-    Cost: a decision, which is a try, for each pool whose limit is in the way.
+    `waiting` is how many pods a decision is made for. Cost: a decision, which is a try, for each pool whose limit is in
+    the way.
     """
     advised = {each.patch.name: each for each in everyone if each.patch is not None and _limits(each.patch)}
     served: dict[str, frozenset[str]] = {}
@@ -40,7 +42,7 @@ def with_limits_for_all(
         if best.patch.name not in served:
             limits = (pool.limits or Resources()).replaced(raised)
             raised_pool = replace(pool, limits=limits)
-            served[best.patch.name] = _served(again(raised_pool)) if tries.take() else frozenset()
+            served[best.patch.name] = _served(again(raised_pool)) if tries.take_decision(waiting) else frozenset()
         if each.pod in served[best.patch.name]:
             return replace(each, hint=best.hint, patch=best.patch)
         return replace(each, hint=f"raise limit {', '.join(sorted(raised))} of NodePool {pool.name}", patch=None)

@@ -1,5 +1,6 @@
 """Pods and pools that do not agree: taints, labels, node affinity."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, expressions_of
@@ -11,7 +12,9 @@ from kerf.model.constraints import (
     WELL_KNOWN,
     Requirement,
     Requirements,
+    Taint,
     Toleration,
+    is_label_value,
     is_reserved,
     untolerated,
 )
@@ -23,15 +26,15 @@ _OF_ADMISSION = tuple(
 )
 
 
-def tolerate(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
+def tolerate(taints: Iterable[Taint], shape: Shape, situation: Situation) -> Advice:
     """The tolerations that the pod lacks, with those that it has."""
-    hint, spec, change = with_tolerations(pool, shape.spec)
+    hint, spec, change = with_tolerations(taints, shape.spec)
     return changing_pod(hint, shape, spec, change, situation)
 
 
-def with_tolerations(pool: NodePool, spec: PodSpec) -> tuple[str, PodSpec, dict[str, object]]:
-    """The hint, the spec with what it lacks for the pool's taints, and the merge patch of the spec."""
-    missing = [taint for taint in sorted(pool.taints) if untolerated((taint,), spec.tolerations) is not None]
+def with_tolerations(taints: Iterable[Taint], spec: PodSpec) -> tuple[str, PodSpec, dict[str, object]]:
+    """The hint, the spec with what it lacks for these taints, and the merge patch of the spec."""
+    missing = [taint for taint in sorted(taints) if untolerated((taint,), spec.tolerations) is not None]
     added = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in missing)
     hint = f"add a toleration for {', '.join(map(str, missing))} to the pod"
     changed = replace(spec, tolerations=(*spec.tolerations, *added))
@@ -64,16 +67,19 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
             return Advice(f"no node of NodePool {pool.name} has the label {key}")
         if is_reserved(key):
             return Advice(f"no node of NodePool {pool.name} has the label {key}, which no NodePool may set")
-        value = min(asked.values)
+        value = min(filter(is_label_value, asked.values), default=None)
+        if value is None:
+            return Advice(f"no node can have the label {key} that it asks: {min(asked.values)!r} is no label value")
         hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}, if its nodes deserve it'
         changed = replace(pool, labels={**pool.labels, key: value})
         return changing_pool(hint, changed, {"template": {"metadata": {"labels": {key: value}}}})
     if held.complement or not held.values:
         return Advice(f"NodePool {pool.name} has {held}")
-    return _take_value(held, shape, situation)
+    return take_value(held, shape, situation)
 
 
-def _take_value(held: Requirement, shape: Shape, situation: Situation) -> Advice:
+def take_value(held: Requirement, shape: Shape, situation: Situation) -> Advice:
+    """The pod asks for a value of `held`, whatever it asks of that label now."""
     value = min(held.values)
     hint = f'the NodePool has {held}: let the pod ask {held.key} "{value}"'
     spec = shape.spec

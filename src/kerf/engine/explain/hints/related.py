@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kerf.engine.explain.causes import lost_text
 from kerf.engine.explain.hints.again import Again, Question, most
 from kerf.engine.explain.hints.company import corrected_selectors, keepers, unmet_terms
 from kerf.engine.explain.hints.labels import with_tolerations
@@ -27,34 +28,42 @@ RELATED = (NoRoomBeside, NotNear, NoTopologyLabel, OutOfTurn, SkewExceeded, TooF
 _NOUNS = {HOSTNAME: "node", ZONE: "zone", CAPACITY_TYPE: "capacity type"}
 
 
-def beside_others(cause: Cause, question: Question) -> tuple[Advice, int]:
+def beside_others(cause: Cause, question: Question) -> tuple[Advice, Again | None]:
     """The change that places all of the pods, else the one that places most; words where none places any.
 
-    Also how many it places.
+    Also the decision with it. Where too many pods would be looked at again, there are no words either.
     """
+    if not question.may_look():
+        return Advice(), None
     best: Idea | None = None
     for advice, found in _ideas(cause, question):
-        if found.served == len(question.pods):
-            return replace(advice, hint=advice.hint + found.pace), found.served
-        if best is None or found.served > best[1].served:
+        if found.served == len(question.pods) and not found.lost:
+            return replace(advice, hint=advice.hint + found.pace), found
+        if best is None or found.rank > best[1].rank:
             best = advice, found
     if best is None:
-        return Advice(_what_is_missing(cause, question)), 0
+        return missing(cause, question), None
     advice, found = best
-    return partly(advice, found, question), found.served
+    return partly(advice, found, question), found
+
+
+def missing(cause: Cause, question: Question) -> Advice:
+    """Words where no change was found."""
+    return Advice(_what_is_missing(cause, question))
 
 
 def partly(advice: Advice, found: Again, question: Question) -> Advice:
-    """The same with how many of the pods it places."""
-    places = f"that places {found.served} of these {most(question.pods)}{found.pace}"
-    return replace(advice, hint=f"{advice.hint}; {places}")
+    """The same with how many of the pods it places where it is not all, and who loses a place."""
+    is_all = found.served == len(question.pods)
+    places = "" if is_all else f"; that places {found.served} of these {most(question.pods)}"
+    return replace(advice, hint=f"{advice.hint}{places}{found.pace}", effect=lost_text(found.lost))
 
 
 def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     """Changes that were tried, those first that leave what the workload asks for as it is."""
     if isinstance(cause, NotNear):
         yield from corrected_selectors(question)
-    key = _key(cause)
+    key = key_of(cause)
     keys = (key,) if key else ()
     if isinstance(cause, NoTopologyLabel):
         yield from labelled_pools(key, question)
@@ -64,14 +73,15 @@ def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     yield from looser_spread(cause, question)
 
 
-def _key(cause: Cause) -> str:
+def key_of(cause: Cause) -> str:
+    """The label by which the pods go; empty for none."""
     cause = cause.skew if isinstance(cause, TooFewDomains) else cause
     return getattr(cause, "key", "")
 
 
 def _tolerating(question: Question) -> Iterator[Idea]:
     for pool in sorted(question.snapshot.node_pools, key=lambda pool: pool.order):
-        hint, spec, change = with_tolerations(pool, question.spec)
+        hint, spec, change = with_tolerations(pool.taints, question.spec)
         if spec.tolerations == question.spec.tolerations:
             continue
         found = _respecified(spec.tolerations, question)
@@ -86,16 +96,17 @@ def _respecified(tolerations: object, question: Question) -> Again | None:
 
 def _what_is_missing(cause: Cause, question: Question) -> str:
     """Where no change was found: who is in the way, and what there would have to be."""
+    in_vain = ", and Kerf found no change that {}" if question.can_be_tried else ""
     match cause:
         case TooNear() | Unwelcome():
             noun = _NOUNS.get(cause.key, f"value of {cause.key}")
             whose = keepers(cause, question)
             kept = f"it must be away from {whose}: " if whose else ""
-            return f"{kept}a further {noun} is what is missing, and Kerf found no change that brings one"
+            return f"{kept}a further {noun} is what is missing{in_vain.format('brings one')}"
         case NotNear() if unmet_terms(question):
             return "no pod matches, neither one that runs nor one that waits: it comes when there is one"
         case NotNear() | NoRoomBeside():
-            return "where such pods are there is no room for it, and Kerf found no change that makes any"
+            return f"where such pods are there is no room for it{in_vain.format('makes any')}"
         case NoTopologyLabel(key=key):
             return f"no NodePool gives its nodes the label {key}"
-    return "Kerf found no change that places it"
+    return "Kerf found no change that places it" if in_vain else ""

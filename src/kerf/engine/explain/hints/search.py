@@ -5,13 +5,15 @@ not do, what then stands in the way is changed too.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Evidence
-from kerf.engine.explain.causes import counted_launches
+from kerf.engine.explain.causes import counted_launches, lost_text
 from kerf.engine.explain.hints import advise
+from kerf.engine.explain.hints.further import further
 from kerf.engine.explain.hints.limits import is_searched
 from kerf.engine.explain.hints.situation import Advice, Change, Situation, with_pool
 from kerf.engine.explain.misses import misses
@@ -20,6 +22,7 @@ from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
+from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Misfit, Patch
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.quantities import Resources
@@ -34,7 +37,8 @@ NOTHING = ", which alone does not help; Kerf found no change that does"
 class _Tried:
     """A change as it turned out: `served` of the pods it is for get a place with it, in a situation that it makes.
 
-    `pace` says which pools launch too few nodes a minute for all of them to come at once; empty for none.
+    `pace` says which pools launch too few nodes a minute for all of them to come at once; empty for none. `lost` are
+    other pods that had a place and have none with it.
     """
 
     advice: Advice
@@ -42,6 +46,12 @@ class _Tried:
     situation: Situation
     served: int
     pace: str = ""
+    lost: tuple[str, ...] = ()
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether all of the pods get a place, and no other loses its own."""
+        return self.served == len(self.shape) and not self.lost
 
 
 def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
@@ -51,9 +61,9 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
     purchase; once there are none left the hint comes untried and without its patch.
     """
     first = advise(shape, worst, situation)
-    if not first.can_be_tried:
-        return first
     start = _Tried(Advice(), shape, situation, 0)
+    if not first.can_be_tried:
+        return _otherwise(first, worst, start)
     level, best = [start], start
     for number, breadth in enumerate(_BREADTHS):
         following: list[_Tried] = []
@@ -62,18 +72,47 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
                 found = _tried(held, advice)
                 if found is None:
                     return _said(best, shape) if best.served else Advice(first.hint)
-                if found.served == len(shape):
-                    return replace(found.advice, hint=found.advice.hint + found.pace)
-                best = max(best, found, key=lambda each: each.served)
+                if found.is_harmless:
+                    return _said(found, shape)
+                best = max(best, found, key=_rank)
                 following.append(found)
+        if best.served == len(shape):
+            break
         level = following[:breadth]
     return _said(best, shape) if best.served else Advice(first.hint + NOTHING)
 
 
+def _further(refused: Iterable[Misfit], held: _Tried) -> Iterator[Advice]:
+    """More for the same misfits and for the nearest node."""
+    for misfit in refused:
+        yield from further(misfit, held.shape, held.situation)
+    on_node = held.situation.evidence.trial.nearest(held.shape)
+    if on_node is not None:
+        yield from further(on_node, held.shape, held.situation)
+
+
+def _otherwise(first: Advice, worst: Misfit, start: _Tried) -> Advice:
+    """What helps in the place of words alone; these where nothing does."""
+    best = start
+    for advice in islice(_further((worst,), start), _BREADTHS[0]):
+        found = _tried(start, advice)
+        if found is None:
+            return first
+        if found.is_harmless:
+            return _said(found, start.shape)
+        best = max(best, found, key=_rank)
+    return _said(best, start.shape) if best.served else first
+
+
 def _said(best: _Tried, shape: Shape) -> Advice:
-    return replace(
-        best.advice, hint=f"{best.advice.hint}; that places {best.served} of these {len(shape)} pods{best.pace}"
-    )
+    """How many of the pods it places where it is not all, and who loses a place."""
+    places = "" if best.served == len(shape) else f"; that places {best.served} of these {len(shape)} pods"
+    return replace(best.advice, hint=f"{best.advice.hint}{places}{best.pace}", effect=lost_text(best.lost))
+
+
+def _rank(tried: _Tried) -> tuple[int, int]:
+    """Sort key, the best last: pods that get a place, pods that lose theirs."""
+    return tried.served, -len(tried.lost)
 
 
 def _changes(held: _Tried, breadth: int, first: Advice | None) -> Iterator[Advice]:
@@ -82,10 +121,11 @@ def _changes(held: _Tried, breadth: int, first: Advice | None) -> Iterator[Advic
     if first is not None:
         said.add(first.hint)
         yield first
-    for misfit in misses(held.shape, held.situation.evidence):
+    refused = misses(held.shape, held.situation.evidence)
+    advised = (advise(held.shape, misfit, held.situation) for misfit in refused)
+    for advice in chain(advised, _further(refused, held)):
         if len(said) == breadth:
             return
-        advice = advise(held.shape, misfit, held.situation)
         if advice.can_be_tried and advice.hint not in said:
             said.add(advice.hint)
             yield advice
@@ -115,18 +155,31 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
         left = purchase.left
         for load, times in purchase.loads:
             launches[load.offered.pool.name] += times
+        lost = _lost(shapes, left, at, situation.left)
     else:
         taker = _taker(shapes[0], world, after)
-        left = [len(shapes[0]) if taker is None else 0]
+        left, lost = [len(shapes[0]) if taker is None else 0], ()
         # How many nodes they would need is not known here, so the pace is named where it could be in the way.
         launches.update({} if taker is None else {taker.pool.name: len(shapes[0])})
     again = Evidence(world, trial, before, after, shapes, tuple(left), buy)
     return _Tried(
         both,
         changed,
-        Situation(again, situation.tries, worlds=situation.worlds),
+        Situation(again, situation.tries, worlds=situation.worlds, first_left=situation.left),
         len(changed) - min(left[at], len(changed)),
         _pace(launches, world),
+        lost,
+    )
+
+
+def _lost(shapes: Sequence[Shape], left: Sequence[int], at: int, before: Sequence[int]) -> tuple[str, ...]:
+    """The pods of other shapes that are left over and were not; the last ones of a shape are."""
+    return tuple(
+        pod.key
+        for number, shape in enumerate(shapes)
+        if number != at and left[number] > before[number]
+        for pod in shape.pods[len(shape) - left[number] : len(shape) - before[number]]
+        if not is_virtual(pod.key)
     )
 
 

@@ -39,6 +39,7 @@ class Advice:
 
     `patch` is for the pool, or for what makes the pod; None with words alone. `change` is the pod's own change where
     the pod changes: equal pods of another workload need it there. `more` are patches of pools that are needed beside.
+    `effect` is what the change does to other pods, as it follows the hint.
     """
 
     hint: str = ""
@@ -47,6 +48,7 @@ class Advice:
     pool: NodePool | None = None
     spec: PodSpec | None = None
     more: tuple[Patch, ...] = ()
+    effect: str = ""
 
     @property
     def can_be_tried(self) -> bool:
@@ -59,13 +61,14 @@ class Situation:
     """The evidence of a refusal, how often hints on it may be tried, and those that hold for all of its pods.
 
     `on_limits` has them by pool and resource. `worlds` are the last with a changed pool: the world before, the pool,
-    and the world with it.
+    and the world with it. `first_left` is how many pods each shape had left before any change; None before the first.
     """
 
     evidence: Evidence
     tries: Tries = field(default_factory=Tries)
     on_limits: dict[tuple[str, str], Advice] = field(default_factory=dict)
     worlds: list[tuple[World, NodePool, World]] = field(default_factory=list)
+    first_left: tuple[int, ...] | None = None
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -96,6 +99,11 @@ class Situation:
     def shapes(self) -> tuple[Shape, ...]:
         """All that was to be bought for."""
         return self.evidence.shapes
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """How many pods of each shape had no place before any change."""
+        return self.evidence.left if self.first_left is None else self.first_left
 
     @property
     def buy(self) -> Buy:
@@ -184,6 +192,16 @@ def with_requirement(pool: NodePool, stated: Requirement) -> NodePool:
     """The pool with this requirement in place of those on the same label."""
     others = pool.requirements.without((stated.key,))
     return replace(pool, requirements=others.intersect(Requirements([stated])))
+
+
+def widened_by(pool: NodePool, asked: Requirement) -> Advice | None:
+    """The pool that allows the values of a label that are asked, without a hint; None where it names no such values."""
+    held = pool.requirements.get(asked.key)
+    if held is None or held.complement or asked.complement or not asked.values:
+        return None
+    allowed = Requirement(asked.key, False, held.values | asked.values, min_values=held.min_values)
+    widened = with_requirement(pool, allowed)
+    return changing_pool("", widened, {"template": {"spec": {"requirements": requirements_of(widened)}}})
 
 
 def requirements_of(pool: NodePool) -> list[dict[str, object]]:

@@ -1,9 +1,15 @@
-"""How often hints may be tried: each try costs about a decision, and there are as many as pods, pools and limits."""
+"""How often hints may be tried: each try costs a purchase or a decision, and there are as many as refused pods."""
 
 from collections.abc import Callable
 
 MOST = 1_000
 """Tries for one explanation. What is left then gets its reason and a hint that was not tried, without a patch."""
+MOST_DECIDED = 10_000
+"""Pods that are decided for again for one explanation, all its decisions together."""
+LEAST_DECIDED = 50
+"""Pods that each decision counts for at least, so one explanation decides at most 200 times."""
+MOST_LOOKED_AT = 1_000_000
+"""Pods that are looked at for one explanation, to find out which of them keep others from their place."""
 
 
 def _always() -> bool:
@@ -13,21 +19,47 @@ def _always() -> bool:
 class Tries:
     """Counts the tries of one explanation, all of its refusals together.
 
-    They end when they are used up, or for good when `is_wanted` says that there is something better to do.
+    They end when they are used up, or for good when `is_wanted` says that there is something better to do. A decision
+    costs by its pods, so `decided` bounds how many pods all of them are made for.
     """
 
-    def __init__(self, most: int = MOST, is_wanted: Callable[[], bool] = _always) -> None:
-        self._left, self._is_wanted = most, is_wanted
+    def __init__(
+        self, most: int = MOST, is_wanted: Callable[[], bool] = _always, *, decided: int = MOST_DECIDED
+    ) -> None:
+        self._left, self._is_wanted, self._decided, self._looks = most, is_wanted, decided, MOST_LOOKED_AT
+        self._is_refused = False
+        self.decisions = 0
+        """How many decisions were made."""
 
     @property
     def are_over(self) -> bool:
         """Whether one that was asked for has been refused."""
-        return self._left < 0
+        return self._is_refused
 
     def take(self) -> bool:
         """Whether one more may be made."""
         if self._left <= 0 or not self._is_wanted():
-            self._left = -1
+            self._left, self._is_refused = 0, True
             return False
         self._left -= 1
+        return True
+
+    def take_decision(self, pods: int) -> bool:
+        """Whether one more decision may be made, for so many pods."""
+        cost = max(pods, LEAST_DECIDED)
+        if self._decided < cost:
+            self._is_refused = True
+            return False
+        if not self.take():
+            return False
+        self._decided -= cost
+        self.decisions += 1
+        return True
+
+    def take_look(self, pods: int) -> bool:
+        """Whether so many pods may be looked at once more. The first look is allowed, however many there are."""
+        if (self._looks < pods and self._looks < MOST_LOOKED_AT) or not self._is_wanted():
+            self._is_refused = True
+            return False
+        self._looks -= pods
         return True

@@ -17,6 +17,7 @@ from kerf.model.constraints import (
     ZONE,
     Requirement,
     Requirements,
+    is_label_value,
     is_reserved,
 )
 from kerf.model.nodepool import NodePool
@@ -104,7 +105,7 @@ def labelled_pools(key: str, question: Question) -> Iterator[Idea]:
     for pool in _pools(question):
         if key in pool.template_requirements():
             continue
-        for value in (*known, pool.name):
+        for value in filter(is_label_value, (*known, pool.name)):
             changed = replace(pool, labels={**pool.labels, key: value})
             tried = question.with_pool(changed)
             if tried is not None and tried.served:
