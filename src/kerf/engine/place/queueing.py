@@ -33,19 +33,23 @@ def destined(pods: Iterable[tuple[Pod, int]], ledger: TopologyLedger) -> list[De
 
 
 def come_in_order(
-    waiting: Iterable[Destined], ledger: TopologyLedger, come: Callable[[Destined], None]
+    waiting: Iterable[Destined],
+    ledger: TopologyLedger,
+    come: Callable[[Destined], None],
+    late: dict[str, int] | None = None,
 ) -> tuple[Destined, ...]:
     """Let the pods `come` round after round, as the scheduler tries again those that it has refused; those that cannot.
 
+    `late` is filled with the round, by key, of pods that come after the first; within a round they come in queue order.
     Rooms are not looked at. Pods of one shape and node are one line, of which a round asks the first until it is
     refused. Cost: pods x log(lines), and the lines each time that one of them opens again.
     """
     found: dict[tuple[int, int], list[Destined]] = {}
     for each in sorted(waiting, key=lambda each: queue_order(each.pod), reverse=True):
         found.setdefault((id(each.shape), each.node), []).append(each)
-    lines, shut, is_moving = list(found.values()), dict[int, int](), True
+    lines, shut, is_moving, number_of_round = list(found.values()), dict[int, int](), True, -1
     while is_moving:
-        is_moving = False
+        is_moving, number_of_round = False, number_of_round + 1
         heads = [(queue_order(line[-1].pod), number) for number, line in enumerate(lines) if line]
         heapq.heapify(heads)
         while heads:
@@ -58,6 +62,8 @@ def come_in_order(
             if not ledger.allows(checks, line[-1].node):
                 shut[number] = opened
                 continue
+            if late is not None and number_of_round:
+                late[line[-1].pod.key] = number_of_round
             come(line.pop())
             is_moving = True
             if line:
