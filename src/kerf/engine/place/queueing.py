@@ -33,20 +33,24 @@ def destined(pods: Iterable[tuple[Pod, int]], ledger: TopologyLedger) -> list[De
 
 
 def come_in_order(
-    waiting: Iterable[Destined], ledger: TopologyLedger, come: Callable[[Destined], None]
+    waiting: Iterable[Destined],
+    ledger: TopologyLedger,
+    come: Callable[[Destined], None],
+    late: dict[str, int] | None = None,
 ) -> tuple[Destined, ...]:
     """Let the pods `come` round after round, as the scheduler tries again those that it has refused; those that cannot.
 
+    `late` is filled with the round, by key, of pods that come after the first; within a round they come in queue order.
     Rooms are not looked at. Pods of one shape and node are one line, of which a round asks the first until it is
     refused. Cost: pods x log(lines), and the lines each time that one of them opens again.
     """
     found: dict[tuple[int, int], list[tuple[int, Destined]]] = {}
     for rank, each in _ranked(waiting):
         found.setdefault((id(each.shape), each.node), []).append((rank, each))
-    lines, shut, is_moving = list(found.values()), dict[int, int](), True
+    lines, shut, is_moving, number_of_round = list(found.values()), dict[int, int](), True, -1
     known = _KnownChecks(ledger)
     while is_moving:
-        is_moving = False
+        is_moving, number_of_round = False, number_of_round + 1
         heads = [(line[-1][0], number) for number, line in enumerate(lines) if line]
         heapq.heapify(heads)
         while heads:
@@ -59,6 +63,8 @@ def come_in_order(
             if not ledger.allows(checks, first.node):
                 shut[number] = openings(checks)
                 continue
+            if late is not None and number_of_round:
+                late[first.pod.key] = number_of_round
             line.pop()
             come(first)
             is_moving = True
