@@ -230,7 +230,11 @@ class _Room:
 
 def _answer(kind: _Kind, other: _Kind) -> _Answer:
     asked = kind.spec
-    terms = (*asked.required_spread, *asked.pod_affinity.required, *asked.pod_anti_affinity.required)
+    terms: tuple[_Term, ...] = (
+        *asked.required_spread,
+        *asked.pod_affinity.required,
+        *asked.pod_anti_affinity.required,
+    )
     found = [term for term in terms if _means(term, kind, other)]
     return _Answer(bool(found), any(_is_free_of(term, kind, other) for term in found))
 
