@@ -13,7 +13,7 @@ import kerf
 from kerf.model import promises
 from kerf.model.gpu import DeviceShape, GPUModel, Profile
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PREDICTED_DEVICES
+from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PLANNED_ROUNDS, PREDICTED_DEVICES
 from kerf.model.promises import BrokenPromise, Promises, planned_type, pods_under, read, resources, written
 from kerf.testing.builders import a_claim, an_instance_type, cards
 from kerf.testing.builders import resources as amounts
@@ -144,3 +144,11 @@ def test_no_other_module_reads_or_writes_the_annotations() -> None:
     }
     assert found <= allowed
     assert promises.__name__.endswith("promises")
+
+
+@pytest.mark.parametrize("text", ["[]", "1", '{"a/b": "1"}', '{"a/b": -1}', '{"a/b": [1]}', "{"])
+def test_rounds_that_a_person_has_broken_are_promised_no_more(text: str) -> None:
+    """The pods still are; the pod then comes in the order of the queue."""
+    found = read({**written(Promises({"a/b": ()}, rounds={"a/b": 1})), PLANNED_ROUNDS: text})
+
+    assert ({"a/b": ()}, {}, [PLANNED_ROUNDS]) == (found.pods, found.rounds, [e.annotation for e in found.broken])

@@ -197,12 +197,13 @@ def _nodes_by_pool(snapshot: ClusterSnapshot) -> dict[str, int]:
 def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     """The NodeClaim that a launch becomes. Slices are not among its requests: kubelet never shows them."""
     planned, offering = _with_cards(launch.pods), launch.offering
+    rounds = {placed.pod: placed.round for placed in launch.pods if placed.round}
     # Nodes that are bought for no pod differ by their number in the plan alone.
     text = "|".join([pool.name, offering.instance_type, f"{now_s:.6f}", *(planned or [launch.name])])
     name = f"{pool.name}-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
     annotations = {
         **pool.annotations,
-        **written(Promises(planned, offering, launch.devices)),
+        **written(Promises(planned, offering, launch.devices, rounds=rounds)),
         FOLLOW: launch.follow,
     }
     if launch.replaces:

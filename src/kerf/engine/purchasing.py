@@ -137,7 +137,7 @@ def _bought(order: _Order) -> _Attempt:
         wrong |= proof.wrong
         known = Known(frozenset(wrong), {**known.ceilings, **ceilings}, proof.sites)
     assert best is not None
-    return _without_wrong(best)
+    return _in_rounds(_without_wrong(best))
 
 
 def _attempt(order: _Order, known: Known) -> _Attempt:
@@ -173,6 +173,15 @@ def _ceilings(found: _Attempt) -> dict[tuple[int, tuple[str | None, ...]], int]:
     origins = found.plan.origins
     short = ((number, left) for number, left in found.short.items() if number in origins)
     return {origins[number]: len(found.plan.shapes[number]) - left for number, left in short}
+
+
+def _in_rounds(found: _Attempt) -> _Attempt:
+    """The same where pods say in which round of the scheduler they come."""
+    late = found.proof.late if found.proof is not None else {}
+    if late:
+        rounds = ([replace(pod, round=late.get(pod.pod, 0)) for pod in launch.pods] for launch in found.launches)
+        found.launches = tuple(replace(e, pods=tuple(p)) for e, p in zip(found.launches, rounds, strict=True))
+    return found
 
 
 def _without_wrong(found: _Attempt) -> _Attempt:

@@ -32,6 +32,9 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 PLANNED_PODS = "kerf.dev/planned-pods"
 """Annotation of a claim: the pods it was bought for, each with the indexes of its cards; JSON `{"ns/pod": [0]}`."""
+PLANNED_ROUNDS = "kerf.dev/planned-rounds"
+"""Annotation of a claim: those of its pods that come after others which are behind them in the queue; JSON
+`{"ns/pod": 1}`: how often their scheduler has to refuse them first."""
 PLANNED_OFFERING = "kerf.dev/planned-offering"
 """Annotation of a claim: `type/zone/capacity-type` it was planned as."""
 PREDICTED_DEVICES = "kerf.dev/predicted-devices"

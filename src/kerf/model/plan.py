@@ -99,12 +99,14 @@ class Unplaced:
 class PlacedPod:
     """Where a pod goes: the slices it gets there; empty when it asks for no GPU.
 
-    Pods of a later `turn` fit its cards only once those of the earlier ones are there.
+    Pods of a later `turn` fit its cards only once those of the earlier ones are there. Pods of a later `round` are let
+    in by pods that are behind them in the queue, wherever these go; within a round they come in the queue's order.
     """
 
     pod: str
     slices: tuple[Slice, ...] = ()
     turn: int = 0
+    round: int = 0
 
     @property
     def cards(self) -> tuple[int, ...]:

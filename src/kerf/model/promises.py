@@ -14,13 +14,14 @@ from functools import lru_cache
 
 from kerf.model.gpu import DeviceShape, GPUModel, Profile
 from kerf.model.instancetypes import InstanceType, OfferingKey
-from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PREDICTED_DEVICES, NodeClaim
+from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PLANNED_ROUNDS, PREDICTED_DEVICES, NodeClaim
 from kerf.model.quantities import NOTHING
 
 _MOST_MIB = 2**40
 _MOST_SHOWN = 80
 _FORMS = {
     PLANNED_PODS: 'JSON such as {"namespace/pod": [0]}',
+    PLANNED_ROUNDS: 'JSON such as {"namespace/pod": 1}',
     PLANNED_OFFERING: "type/zone/capacity-type",
     PREDICTED_DEVICES: 'JSON such as [{"model": "T4", "memoryMiB": 15360}]',
 }
@@ -42,6 +43,7 @@ class Promises:
     """What a claim was bought for and as.
 
     `pods` are keys (`namespace/name`, virtual pods too) with the indexes of their cards, in the order of the plan.
+    `rounds` are of those that come after others which are behind them in the queue (`model.plan.PlacedPod`).
     `offering` is None and `devices` are empty where the claim says nothing of them, or nothing that can be read.
     """
 
@@ -49,6 +51,7 @@ class Promises:
     offering: OfferingKey | None = None
     devices: tuple[DeviceShape, ...] = ()
     broken: tuple[BrokenPromise, ...] = ()
+    rounds: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def smallest_card_mib(self) -> int:
@@ -61,17 +64,23 @@ def read(annotations: Mapping[str, str]) -> Promises:
     pods = _pods(annotations.get(PLANNED_PODS) or "{}")
     offering = offering_of(annotations)
     devices = _devices(annotations.get(PREDICTED_DEVICES) or "[]")
-    unread = {PLANNED_PODS: pods is None, PLANNED_OFFERING: offering is None, PREDICTED_DEVICES: devices is None}
+    rounds = _rounds(annotations.get(PLANNED_ROUNDS) or "{}")
+    unread = {
+        PLANNED_PODS: pods is None,
+        PLANNED_OFFERING: offering is None,
+        PREDICTED_DEVICES: devices is None,
+        PLANNED_ROUNDS: rounds is None,
+    }
     broken = tuple(
         BrokenPromise(name, _FORMS[name], annotations[name][:_MOST_SHOWN])
         for name, is_broken in unread.items()
         if is_broken and annotations.get(name)
     )
-    return Promises(pods or {}, offering, devices or (), broken)
+    return Promises(pods or {}, offering, devices or (), broken, rounds or {})
 
 
 def written(promises: Promises) -> dict[str, str]:
-    """The annotations that `read` reads; one of no offering or no cards is left out, that of the pods never is."""
+    """The annotations that `read` reads; one of no offering, cards or rounds is left out, that of the pods never is."""
     annotations = with_pods(promises.pods)
     if promises.offering is not None:
         held = promises.offering
@@ -79,6 +88,8 @@ def written(promises: Promises) -> dict[str, str]:
         annotations[PLANNED_OFFERING] = "/".join(parts).rstrip("/")
     if promises.devices:
         annotations[PREDICTED_DEVICES] = devices_text(promises.devices)
+    if promises.rounds:
+        annotations[PLANNED_ROUNDS] = json.dumps(promises.rounds)
     return annotations
 
 
@@ -133,6 +144,15 @@ def resources(claim: NodeClaim, kind: InstanceType | None) -> Mapping[str, int]:
 def _pods(text: str) -> dict[str, tuple[int, ...]] | None:
     try:
         return {str(pod): _indexes(cards) for pod, cards in json.loads(text).items()}
+    except _UNREADABLE:
+        return None
+
+
+def _rounds(text: str) -> dict[str, int] | None:
+    if text == "{}":
+        return {}
+    try:
+        return {str(pod): _indexes([number])[0] for pod, number in json.loads(text).items()}
     except _UNREADABLE:
         return None
 

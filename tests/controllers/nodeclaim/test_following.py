@@ -332,48 +332,6 @@ def test_a_pod_that_is_made_again_under_its_name_is_let_in(cluster: Cluster) -> 
     assert (("gpu-1",), RESERVED) == (cluster.pod("q").reserved_for, state(cluster))
 
 
-BESIDE: Json = {
-    "affinity": {
-        "podAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
-            ]
-        }
-    }
-}
-
-
-@pytest.mark.parametrize(("asked", "opened"), [(BESIDE, RESERVED), ({}, OPEN)], ids=["goes by others", "does not"])
-def test_nodes_of_one_purchase_open_together_where_pods_go_by_others(
-    cluster: Cluster, asked: Json, opened: object
-) -> None:
-    """q is planned beside others on another node: it must not come to this one, whose own pods are all there."""
-    notes_of_other = {"kerf.dev/follow": "reserve", "kerf.dev/planned-pods": json.dumps({"default/q": [0]})}
-    cluster.put(pod("q", **asked))
-    cluster.claimed("gpu-2", reached=("Launched",), labels=HAMI, annotations=notes_of_other)
-    reserved(cluster, pod("p"), p=[0])
-
-    cluster.at(1, lambda: cluster.api.bind("default", "p", "node-1"))
-    assert opened == state(cluster)
-
-    cluster.at(2, lambda: cluster.api.bind("default", "q", "node-2"))
-    assert OPEN == state(cluster)
-
-
-def test_a_node_does_not_wait_for_the_pods_of_others_for_ever(cluster: Cluster) -> None:
-    """When no planned pod has come anywhere for two minutes it opens."""
-    notes_of_other = {"kerf.dev/follow": "reserve", "kerf.dev/planned-pods": json.dumps({"default/q": [0]})}
-    cluster.put(pod("q", **BESIDE))
-    cluster.claimed("gpu-2", reached=("Launched",), labels=HAMI, annotations=notes_of_other)
-    reserved(cluster, pod("p"), p=[0])
-    cluster.at(1, lambda: cluster.api.bind("default", "p", "node-1"))
-    cluster.at(120)
-    assert RESERVED == state(cluster)
-
-    cluster.at(122)
-    assert OPEN == state(cluster)
-
-
 def test_a_person_s_cordon_of_a_reserved_node_stays(cluster: Cluster) -> None:
     """Only what is ours ends."""
     reserved(cluster, pod("p"), p=[0])

@@ -44,3 +44,13 @@ def test_a_pod_that_was_refused_is_tried_again() -> None:
     pods = [of_tier(f"p-{number}", **SPREAD) for number in (1, 2, 3)]
 
     assert [] == left((pods[0], 0), (pods[1], 0), (pods[2], 1))
+
+
+def test_the_round_of_a_pod_that_comes_later_is_noted() -> None:
+    """p-2 is refused until p-3, which is behind it in the queue, is in the other zone; the others come at once."""
+    pods = [of_tier(f"p-{number}", **SPREAD) for number in (1, 2, 3)]
+    trial, late = Trial(a_snapshot(nodes=ZONES, pods=pods), a_market()), dict[str, int]()
+    planned = destined(zip(pods, (0, 0, 1), strict=True), trial.ledger)
+    come_in_order(planned, trial.ledger, lambda each: trial.ledger.come(each.node, each.pod), late)
+
+    assert {"default/p-2": 1} == late

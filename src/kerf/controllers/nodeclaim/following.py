@@ -42,13 +42,15 @@ AS_PLANNED, OTHER_CARDS, OTHER_NODE = "as-planned", "other-cards", "other-node"
 
 @dataclass
 class _Opening:
-    """A node that is being opened: since when, the pods that waited when it was looked at last, and those refused.
+    """A node that is being opened: since when, how many pods waited when it was looked at last, when the last of them
+    came, and those refused.
 
     Lost at a restart, which only means to wait and to ask again.
     """
 
     since_s: float
     waiting: int
+    came_s: float = 0
     refused: set[str] = field(default_factory=set)
 
 
@@ -136,7 +138,7 @@ class Following:
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """The claims that wait for a pod's pin or place, when it has come, or the pod is gone or made again; and those
         that waited for the pods of others."""
-        return (*self._together.keys(event), *self._waiting_for(event, previous))
+        return (*self._together.keys(event, self._ports.clock.now_s()), *self._waiting_for(event, previous))
 
     def _waiting_for(self, event: Event, previous: Watched | None) -> Iterable[str]:
         if isinstance(event, Synced) or not isinstance(event.value, Pod) or not self._openings:
@@ -209,18 +211,23 @@ class Following:
         pods = (self._state.pod(key) for key in sorted(read(claim.annotations).pods))
         waiting = [pod for pod in pods if pod is not None and pod.is_pending]
         opening = self._openings.setdefault(claim.uid, _Opening(now_s, len(waiting)))
-        for pod in waiting:
+        coming = [pod for pod in waiting if not self._together.is_kept_back(claim, pod)]
+        for pod in coming:
             if taint.value not in pod.reserved_for and pod.uid not in opening.refused:
                 await self._admit(pod, taint, opening)
         if taint not in node.taints:
             opening.since_s = now_s
         if len(waiting) < opening.waiting:
-            self._progress_s = now_s
+            self._progress_s = opening.came_s = now_s
         opening.waiting = len(waiting)
-        until_s = min(max(opening.since_s, self._progress_s) + self._settings.pin_deadline_s, opening.since_s + _MOST_S)
-        is_held = self._together.holds(claim)
         # The others must not wait for a pod that can come only when the node is open to all.
-        if now_s >= until_s or (not is_held and all(pod.uid in opening.refused for pod in waiting)):
+        is_awaiting = any(pod.uid not in opening.refused for pod in waiting)
+        others_s = self._together.held_since_s(claim, node)
+        if not is_awaiting and others_s is None:
+            return None
+        progress_s = self._progress_s if is_awaiting else max(opening.came_s, others_s or 0)
+        until_s = min(max(opening.since_s, progress_s) + self._settings.pin_deadline_s, opening.since_s + _MOST_S)
+        if now_s >= until_s:
             return None
         await self._open(node, taint)
         return until_s - now_s

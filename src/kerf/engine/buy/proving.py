@@ -4,7 +4,7 @@ What decides cells and loads simplifies: this does not. Each node is one of its 
 with, and all of them are there from the start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.engine.buy.cells import planned_labels
@@ -21,11 +21,15 @@ from kerf.model.topology import OutOfTurn
 
 @dataclass(frozen=True)
 class Proof:
-    """`ledger` has the nodes and those of their pods that can be bound; `wrong` are the others, by key."""
+    """`ledger` has the nodes and those of their pods that can be bound; `wrong` are the others, by key.
+
+    `late` are those that come after others which are behind them in the queue: how often each is refused before.
+    """
 
     ledger: TopologyLedger
     sites: tuple[Site, ...]
     wrong: dict[str, Unassigned]
+    late: Mapping[str, int]
 
 
 def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proof:
@@ -40,8 +44,9 @@ def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proo
         for daemon in node.load.offered.daemon_sets:
             _binds(daemon.pod, at + number, after)
     waiting = destined(((pod, at + number) for number, node in enumerate(bought) for pod in node.pods), after)
-    left = come_in_order(waiting, after, lambda each: after.come(each.node, each.pod))
-    return Proof(after, sites, {each.pod.key: _why(each.pod, each.node, after) for each in left})
+    late: dict[str, int] = {}
+    left = come_in_order(waiting, after, lambda each: after.come(each.node, each.pod), late)
+    return Proof(after, sites, {each.pod.key: _why(each.pod, each.node, after) for each in left}, late)
 
 
 def _sites(bought: Sequence[Bought], first: int) -> tuple[Site, ...]:

@@ -34,10 +34,14 @@ def destined(pods: Iterable[tuple[Pod, int]], ledger: TopologyLedger) -> list[De
 
 
 def come_in_order(
-    waiting: Iterable[Destined], ledger: TopologyLedger, come: Callable[[Destined], None]
+    waiting: Iterable[Destined],
+    ledger: TopologyLedger,
+    come: Callable[[Destined], None],
+    late: dict[str, int] | None = None,
 ) -> tuple[Destined, ...]:
     """Let the pods `come` round after round, as the scheduler tries again those that it has refused; those that cannot.
 
+    `late` is filled with the round, by key, of pods that come after the first; within a round they come in queue order.
     Rooms are not looked at. Pods of one shape and node are one line, of which a round asks the first until it is
     refused. Cost: pods x log(lines), and the lines each time that one of them opens again.
     """
@@ -46,7 +50,9 @@ def come_in_order(
         found.setdefault((id(each.shape), each.node), []).append((rank, each))
     lines, shut, known = list(found.values()), Backlog(), _KnownChecks(ledger)
     due: dict[int, None] = dict.fromkeys(range(len(lines)))
+    number_of_round = -1
     while due:
+        number_of_round += 1
         heads = [(lines[number][-1][0], number) for number in due if lines[number]]
         due = {}
         heapq.heapify(heads)
@@ -60,6 +66,8 @@ def come_in_order(
             if not ledger.allows(checks, first.node):
                 shut.refuse(number, checks)
                 continue
+            if late is not None and number_of_round:
+                late[first.pod.key] = number_of_round
             line.pop()
             come(first)
             if not shut.is_empty:
