@@ -12,19 +12,25 @@ from tests.mixes import in_order, mixed
 from tests.scenarios.test_mixes import played
 from tools.controlplane.server import Binaries
 
-TOGETHER = 20
+IN_THE_GATE, TOGETHER, MOST = 8, 20, 200
 LATER = (pytest.mark.long, pytest.mark.alone)
 PODS = "/api/v1/namespaces/default/pods"
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=LATER) for n in range(TOGETHER, 200, TOGETHER))])
-def test_mixes_are_placed_as_they_were_planned(binaries: Binaries, tmp_path: Path, first: int) -> None:
-    """Twenty at a time, each on a pool of its own and in one of four orders: no more launches than the simulator's.
+@pytest.mark.parametrize(
+    ("first", "end"),
+    [
+        (0, IN_THE_GATE),
+        *(pytest.param(n, min(n + TOGETHER, MOST), marks=LATER) for n in range(IN_THE_GATE, MOST, TOGETHER)),
+    ],
+)
+def test_mixes_are_placed_as_they_were_planned(binaries: Binaries, tmp_path: Path, first: int, end: int) -> None:
+    """Each on a pool of its own and in one of four orders, many at a time: no more launches than the simulator's.
 
     A wave comes over some seconds here, so that one plan may see all of it where the simulator makes two. Never the
     other way round: a batch ends when no pod has come for five seconds.
     """
-    mixes = [in_order(mixed(seed), seed % 4) for seed in range(first, first + TOGETHER)]
+    mixes = [in_order(mixed(seed), seed % 4) for seed in range(first, end)]
     simulated = {mix.name: played(tmp_path, mix).totals.launches for mix in mixes}
     with cluster(binaries, with_hami=True) as site:
         site.plane.apply([mix.pool for mix in mixes])
