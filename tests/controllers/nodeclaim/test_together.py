@@ -1,6 +1,7 @@
 """Who comes first to the nodes of one purchase, and which of these stay closed although their own pods are there."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ LARGE: Json = {"containers": [{"name": "main", "resources": {"requests": {"cpu":
 def waits(cluster: Cluster, *pods: Json, rounds: Json | None = None) -> None:
     """Pods for which gpu-2 of the same purchase was bought, whose node is still to come."""
     cluster.put(*pods)
-    keys = {f"default/{each['metadata']['name']}": [] for each in pods}
+    keys: dict[str, list[int]] = {f"default/{each['metadata']['name']}": [] for each in pods}
     notes = {"kerf.dev/follow": "reserve", "kerf.dev/planned-pods": json.dumps(keys)}
     if rounds is not None:
         notes["kerf.dev/planned-rounds"] = json.dumps(rounds)
@@ -92,7 +93,7 @@ def test_only_pods_that_it_waits_for_keep_a_node_longer(cluster: Cluster, coming
     reserved(cluster, pod("p"), p=[0])
     cluster.at(1, lambda: cluster.api.bind("default", "p", "node-1"))
     for number in range(3):
-        cluster.at(40 * (number + 1), lambda number=number: cluster.api.bind("default", f"c{number}", "node-2"))
+        cluster.at(40 * (number + 1), partial(cluster.api.bind, "default", f"c{number}", "node-2"))
     cluster.at(122)
 
     assert opened == state(cluster)
@@ -129,7 +130,9 @@ def test_a_pod_waits_for_none_that_comes_later_or_that_it_cannot_keep_off(
 ) -> None:
     """The order is the plan's: who has to wait for it must not be waited for."""
     selector = {"matchLabels": given.get("labels", {"app": "web"})}
-    spread = {"topologySpreadConstraints": [{**SPREAD["topologySpreadConstraints"][0], "labelSelector": selector}]}
+    spread: Json = {
+        "topologySpreadConstraints": [{**SPREAD["topologySpreadConstraints"][0], "labelSelector": selector}]
+    }
     waits(cluster, pod(name, **spread, **given), rounds=rounds)
     reserved(cluster, pod("counted", **OF_WEB), counted=[0])
 
