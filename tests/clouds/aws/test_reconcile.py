@@ -1,0 +1,105 @@
+"""The status of an EC2NodeClass by what the account holds, and the end of an EC2NodeClass."""
+
+import asyncio
+
+from kerf.clouds.aws.api import ApiFailed
+from kerf.clouds.aws.discovery import AwsDiscovery
+from kerf.clouds.aws.dryruns import DryRuns
+from kerf.clouds.aws.nodeclass.decode import decode
+from kerf.clouds.aws.nodeclass.finalizer import finalize
+from kerf.clouds.aws.nodeclass.reconcile import NodeClassStatus, Outlook
+from kerf.clouds.aws.profiles import Profiles
+from kerf.clouds.aws.templates import Templates
+from kerf.clouds.aws.userdata.facts import ClusterFacts
+from tests.clouds.aws.account import Account, ManualClock
+from tests.clouds.aws.nodeclass.objects import Object, an_object
+
+SPEC: Object = {
+    "amiFamily": "AL2023",
+    "amiSelectorTerms": [{"id": "ami-1"}],
+    "subnetSelectorTerms": [{"id": "subnet-1"}],
+    "securityGroupSelectorTerms": [{"id": "sg-1"}],
+}
+
+
+class Region:
+    """An account in which the EC2NodeClass finds all it selects, and what makes the status."""
+
+    def __init__(self) -> None:
+        self.account, self.clock = Account(), ManualClock()
+        account, clock = self.account, self.clock
+        subnet = {"SubnetId": "subnet-1", "AvailabilityZone": "us-east-1a", "AvailableIpAddressCount": 9}
+        image = {"ImageId": "ami-1", "Name": "one", "Architecture": "x86_64", "State": "available"}
+        account.subnets = [{**subnet, "AvailabilityZoneId": "use1-az1"}]
+        account.groups = [{"GroupId": "sg-1", "GroupName": "nodes"}]
+        account.images = [{**image, "CreationDate": "2026-11-01T00:00:00.000Z", "Owner": "amazon"}]
+        cluster = ClusterFacts("demo", "https://demo", ca_bundle="Y2E=", service_cidr="10.100.0.0/16")
+        self.profiles = Profiles(account, clock, "demo", "us-east-1")
+        self.templates = Templates(account, clock, cluster)
+        discovery = AwsDiscovery(account, clock, self.profiles, "1.34")
+        self.status = NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
+
+    def reconcile(self, **spec: object) -> Outlook:
+        """The outlook of the EC2NodeClass now."""
+        return asyncio.run(self.status.reconcile(an_object(**{**SPEC, **spec})))
+
+
+def reasons(outlook: Outlook) -> dict[str, str]:
+    """The reasons of conditions that are not True."""
+    return {each.type: each.reason for each in outlook.conditions if each.status != "True"}
+
+
+def test_a_node_class_that_finds_everything_is_ready() -> None:
+    """The status holds what was found."""
+    region = Region()
+    outlook = region.reconcile()
+
+    assert {} == reasons(outlook)
+    assert outlook.is_ready
+    assert [{"id": "subnet-1", "zone": "us-east-1a", "zoneID": "use1-az1"}] == outlook.status["subnets"]
+    assert list(region.account.profiles) == [outlook.status["instanceProfile"]]
+
+
+def test_what_is_missing_is_the_reason_of_ready() -> None:
+    """The dry run waits for it."""
+    outlook = Region().reconcile(subnetSelectorTerms=[{"id": "subnet-9"}])
+
+    assert {
+        "SubnetsReady": "SubnetsNotFound",
+        "ValidationSucceeded": "DependenciesNotReady",
+        "Ready": "SubnetsNotFound",
+    } == reasons(outlook)
+
+
+def test_what_was_found_counts_while_aws_does_not_answer() -> None:
+    """A failed call says nothing about subnets; a refusal by policy does."""
+    region = Region()
+    before = region.reconcile()
+    region.clock.seconds += 60
+    region.account.broken["DescribeSubnets"] = ApiFailed("DescribeSubnets", "InternalError", "")
+    assert before.resolved == region.reconcile().resolved
+
+    region.clock.seconds += 60
+    region.account.forbidden.add("DescribeSubnets")
+    assert "Unauthorized" == reasons(region.reconcile())["SubnetsReady"]
+
+
+def test_a_spec_that_cannot_be_read_is_not_ready() -> None:
+    """The condition says so, and AWS is not asked."""
+    region = Region()
+    outlook = region.reconcile(subnetSelectorTerms="all")
+
+    assert "InvalidSpec" == reasons(outlook)["ValidationSucceeded"]
+    assert not outlook.is_ready
+    assert [] == region.account.calls
+
+
+def test_the_end_waits_for_claims_and_takes_all_along() -> None:
+    """Templates and profiles go when the last claim is gone."""
+    region, node_class = Region(), decode(an_object(**SPEC))
+    region.reconcile()
+    made = (region.templates, region.profiles)
+
+    assert "waits for the end of NodeClaims a, b" == asyncio.run(finalize(node_class, ["b", "a"], made))
+    assert "" == asyncio.run(finalize(node_class, [], made))
+    assert ({}, {}) == (region.account.templates, region.account.profiles)
