@@ -70,6 +70,15 @@ API_CALLS = Counter(
     registry=REGISTRY,
 )
 API_SECONDS = Histogram("kerf_api_call_seconds", "Duration of such a call", ["verb"], registry=REGISTRY)
+CLOUD_CALLS = Counter(
+    "kerf_cloud_calls",
+    "Calls to the API of the cloud by outcome: done, refused, throttled, failed (no reply)",
+    ["service", "operation", "outcome"],
+    registry=REGISTRY,
+)
+CLOUD_SECONDS = Histogram(
+    "kerf_cloud_call_seconds", "Duration of such a call", ["service", "operation"], registry=REGISTRY
+)
 WATCH_SILENT_SECONDS = Gauge(
     "kerf_watch_silent_seconds", "Since a watch has told anything, bookmarks included", ["resource"], registry=REGISTRY
 )

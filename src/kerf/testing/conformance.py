@@ -3,7 +3,7 @@
 Kerf never leaks or doubles an instance only because a provider keeps the promises of `kerf.cloudprovider`: a repeated
 `create` is the same instance, a listed instance carries its claim's token, a deleted one ends in InstanceNotFound. Each
 check is a coroutine function that takes a `Bench` and raises AssertionError with the broken promise; `CHECKS` lists
-them all, so that a test is one line:
+them all; a test is one line:
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     def test_my_provider(check): run_in_virtual_time(check, ...)

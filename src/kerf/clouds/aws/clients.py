@@ -1,0 +1,192 @@
+"""AWS by boto3: `Api` over clients that live in threads of their own.
+
+boto3 blocks, and a blocked event loop would lose the lease. So each call runs in one of a few threads, and waits for
+its token before it takes one. boto3's own retries are off, because they know nothing of the other loops: a read is
+repeated here, a few times; a write is repeated by its caller, who knows its token. A call that is cancelled goes on in
+its thread: a launch may still happen.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kerf.cloudprovider import Throttled
+from kerf.clouds.aws.api import IAM, ApiFailed, Reply
+from kerf.clouds.aws.buckets import Buckets, is_read
+from kerf.errors import CloudError, InputError, cut
+from kerf.telemetry import CLOUD_CALLS, CLOUD_SECONDS
+
+THREADS = 12
+"""Of which the queue's long poll holds one."""
+_CONNECT_S, _READ_S = 5, 60
+"""Longer than a long poll of 20 s."""
+_FIRST_RETRY_S, _ATTEMPTS = 0.5, 4
+_RETRY_AFTER_S = 5.0
+_MOST_LETTERS = 400
+_THROTTLED = ("RequestLimitExceeded", "RequestThrottled", "TooManyRequestsException", "Unavailable", "SlowDown")
+_UNAVAILABLE = 503
+_HINTS = {
+    "ExpiredToken": "the credentials have expired",
+    "ExpiredTokenException": "the credentials have expired",
+    "RequestExpired": "the credentials have expired, or the clock of this machine is wrong",
+    "RequestTimeTooSkewed": "the clock of this machine is wrong",
+    "AuthFailure": "AWS does not know these credentials, or the region is not enabled for the account",
+    "InvalidClientTokenId": "AWS does not know these credentials",
+    "UnrecognizedClientException": "AWS does not know these credentials",
+    "SignatureDoesNotMatch": "the secret key is wrong, or the clock of this machine is",
+    "OptInRequired": "the account is not subscribed to this service",
+    "PendingVerification": "AWS is still verifying the account",
+}
+
+
+class ConnectionFailed(CloudError):
+    """AWS did not answer, or answered with something that is no reply; a write may have happened."""
+
+
+class NoCredentials(CloudError):
+    """There is nothing to sign a call with, or no way to get it."""
+
+
+class BotoApi:
+    """`kerf.clouds.aws.api.Api` over boto3. Close it at the end."""
+
+    def __init__(
+        self,
+        region: str,
+        *,
+        endpoint: str | None = None,
+        buckets: Buckets | None = None,
+        threads: int = THREADS,
+    ) -> None:
+        self._boto, self._config = _boto3(threads)
+        self.region, self._endpoint, self._buckets = region, endpoint, buckets or Buckets()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="aws")
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    async def call(self, service: str, operation: str, **parameters: object) -> Reply:
+        """See Api. Raises ConnectionFailed and NoCredentials too. Reads are tried four times."""
+        attempts = _ATTEMPTS if is_read(operation) else 1
+        for attempt in range(1, attempts + 1):
+            await self._buckets.take(operation)
+            try:
+                return await self._once(service, operation, parameters)
+            except (Throttled, ConnectionFailed) as error:
+                if isinstance(error, Throttled):
+                    self._buckets.empty(operation)
+                if attempt == attempts:
+                    raise
+            await self._buckets.sleep(_FIRST_RETRY_S * 2 ** (attempt - 1))
+        raise AssertionError("a loop without attempts")
+
+    async def pages(self, service: str, operation: str, key: str, **parameters: object) -> Sequence[Any]:
+        """See Api. Each page takes a token."""
+        asked, given = ("Marker", "Marker") if service == IAM else ("NextToken", "NextToken")
+        found: list[Any] = []
+        while True:
+            reply = await self.call(service, operation, **parameters)
+            found.extend(reply.get(key) or ())
+            token = reply.get(given)
+            if not token:
+                return found
+            parameters[asked] = token
+
+    def close(self) -> None:
+        """End the threads once their calls have; new calls are refused."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _once(self, service: str, operation: str, parameters: dict[str, object]) -> Reply:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        outcome = "failed"
+        try:
+            reply = await loop.run_in_executor(self._pool, self._blocking, service, operation, parameters)
+            outcome = "done"
+        except Throttled:
+            outcome = "throttled"
+            raise
+        except ApiFailed:
+            outcome = "refused"
+            raise
+        finally:
+            CLOUD_CALLS.labels(service, operation, outcome).inc()
+            CLOUD_SECONDS.labels(service, operation).observe(loop.time() - began_s)
+        return reply
+
+    def _blocking(self, service: str, operation: str, parameters: dict[str, object]) -> Reply:
+        """Runs in a thread."""
+        from botocore import xform_name
+
+        try:
+            method: Callable[..., dict[str, Any]] = getattr(self._client(service), xform_name(operation))
+            reply = method(**parameters)
+        except Exception as error:
+            raise _translated(operation, error) from error
+        reply.pop("ResponseMetadata", None)
+        return reply
+
+    def _client(self, service: str) -> Any:
+        # A session is not thread-safe; its clients are.
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._boto.client(
+                    service, region_name=self.region, endpoint_url=self._endpoint, config=self._config
+                )
+            return self._clients[service]
+
+
+def _boto3(threads: int) -> tuple[Any, Any]:
+    """(a session, how its clients behave). Raises InputError where boto3 is not installed."""
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as error:
+        raise InputError("--cloud aws needs boto3 (hint: pip install 'kerf-autoscaler[aws]')") from error
+    config = Config(
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        max_pool_connections=threads,
+        connect_timeout=_CONNECT_S,
+        read_timeout=_READ_S,
+        user_agent_extra="kerf",
+    )
+    return boto3.session.Session(), config
+
+
+def _translated(operation: str, error: Exception) -> Exception:
+    """An error of botocore as a CloudError, in one line; our own bug as it is."""
+    from botocore import exceptions as boto
+    from botocore.parsers import ResponseParserError
+
+    if isinstance(error, boto.ClientError):
+        return _refused(operation, error)
+    if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
+        return NoCredentials(f"{operation}: there are no AWS credentials (hint: IRSA or EKS Pod Identity)")
+    if isinstance(error, boto.CredentialRetrievalError | boto.TokenRetrievalError | boto.MetadataRetrievalError):
+        return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
+    if isinstance(error, ResponseParserError):
+        return ConnectionFailed(f"{operation}: what answers there is not AWS: the reply cannot be read")
+    if isinstance(error, boto.EndpointConnectionError):
+        return ConnectionFailed(f"{operation}: nothing answers there (hint: is the region right?): {_line(error)}")
+    if isinstance(error, boto.HTTPClientError):
+        return ConnectionFailed(f"{operation}: the connection failed before the reply: {_line(error)}")
+    if isinstance(error, boto.BotoCoreError):
+        return CloudError(f"{operation}: {_line(error)}")
+    return error
+
+
+def _refused(operation: str, error: Any) -> CloudError:
+    said = error.response.get("Error", {})
+    code, message = str(said.get("Code", "")), " ".join(str(said.get("Message", "")).split())
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if code in _THROTTLED or code.startswith("Throttl") or status == _UNAVAILABLE:
+        return Throttled(_RETRY_AFTER_S)
+    if isinstance(status, int) and status >= 500:
+        return ConnectionFailed(f"{operation}: AWS failed: {code} {cut(message, _MOST_LETTERS)}")
+    hint = f" (hint: {_HINTS[code]})" if code in _HINTS else ""
+    return ApiFailed(operation, code, cut(message, _MOST_LETTERS) + hint)
+
+
+def _line(error: Exception) -> str:
+    return cut(" ".join(str(error).split()), _MOST_LETTERS)

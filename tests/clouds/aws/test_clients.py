@@ -1,0 +1,226 @@
+"""boto3 behind `Api`, on the wire: an endpoint that answers as a test wants."""
+
+import asyncio
+import builtins
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from kerf.cloudprovider import Throttled
+from kerf.clouds.aws.api import EC2, ApiFailed
+from kerf.clouds.aws.buckets import Buckets, Rate
+from kerf.clouds.aws.clients import BotoApi, ConnectionFailed, NoCredentials
+from kerf.errors import CloudError, InputError
+from tests.clouds.aws.test_buckets import Clock
+
+Answer = tuple[int, str]
+_SPACE = 'xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"'
+
+
+def subnets(*ids: str, next_token: str = "") -> Answer:
+    """A page of DescribeSubnets."""
+    items = "".join(f"<item><subnetId>{each}</subnetId></item>" for each in ids)
+    token = f"<nextToken>{next_token}</nextToken>" if next_token else ""
+    inner = f"<requestId>r</requestId><subnetSet>{items}</subnetSet>{token}"
+    return 200, f"<DescribeSubnetsResponse {_SPACE}>{inner}</DescribeSubnetsResponse>"
+
+
+def refusal(code: str, message: str = "no", status: int = 400) -> Answer:
+    """An error as EC2 words it."""
+    error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    return status, f"<Response><Errors>{error}</Errors><RequestID>r</RequestID></Response>"
+
+
+CUT_OFF: Answer = (0, "")
+"""The connection ends instead of a reply."""
+
+
+class Endpoint:
+    """An HTTP server with a list of answers, the last of which it repeats; it counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = [subnets("subnet-1")]
+        self.asked: list[str] = []
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                owner.asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                status, text = owner.answers[0] if len(owner.answers) == 1 else owner.answers.pop(0)
+                if not status:
+                    self.connection.close()
+                    return
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Nothing: the test says what it was about."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    """A fresh one, and credentials that boto3 can sign with."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+    made = Endpoint()
+    yield made
+    made.close()
+
+
+def asked(endpoint: str, call: Callable[[BotoApi], Any], clock: Clock | None = None, **rates: Rate) -> Any:
+    """What a call on a fresh BotoApi gives; time passes at once."""
+    clock = clock or Clock()
+
+    async def run() -> Any:
+        api = BotoApi("us-east-1", endpoint=endpoint, buckets=Buckets(rates, clock.now_s, clock.sleep), threads=2)
+        try:
+            return await call(api)
+        finally:
+            api.close()
+
+    return asyncio.run(run())
+
+
+async def describe(api: BotoApi) -> Any:
+    """A read."""
+    return await api.call(EC2, "DescribeSubnets")
+
+
+async def launch(api: BotoApi) -> Any:
+    """A write."""
+    return await api.call(EC2, "TerminateInstances", InstanceIds=["i-1"])
+
+
+def test_a_call_gives_the_reply_without_boto3s_own_part(endpoint: Endpoint) -> None:
+    """As the API documents it, under its own names."""
+    assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, describe)
+
+
+def test_all_pages_are_read_and_each_takes_a_token(endpoint: Endpoint) -> None:
+    """The second page waits for its token."""
+    endpoint.answers, clock = [subnets("a", next_token="t"), subnets("b")], Clock()
+    found = asked(
+        endpoint.url, lambda api: api.pages(EC2, "DescribeSubnets", "Subnets"), clock, DescribeSubnets=Rate(1, 0.5)
+    )
+
+    assert (["a", "b"], [2]) == ([each["SubnetId"] for each in found], clock.slept)
+    assert "NextToken=t" in endpoint.asked[1]
+
+
+@pytest.mark.parametrize(
+    "answer", [refusal("RequestLimitExceeded", status=503), refusal("ThrottlingException"), refusal("x", status=503)]
+)
+def test_a_throttled_read_is_repeated_more_and_more_slowly(endpoint: Endpoint, answer: Answer) -> None:
+    """Three times; then its bucket has been emptied three times as well."""
+    endpoint.answers, clock = [answer] * 3 + [subnets("a")], Clock()
+    asked(endpoint.url, describe, clock, DescribeSubnets=Rate(10, 1000))
+
+    assert [0.5, 1, 2] == clock.slept
+    assert 4 == len(endpoint.asked)
+
+
+def test_a_read_that_stays_throttled_says_so(endpoint: Endpoint) -> None:
+    """After four tries, with how long to wait."""
+    endpoint.answers = [refusal("RequestLimitExceeded", status=503)]
+    with pytest.raises(Throttled, match="again in 5 s"):
+        asked(endpoint.url, describe)
+    assert 4 == len(endpoint.asked)
+
+
+@pytest.mark.parametrize(
+    "answer", [refusal("RequestLimitExceeded", status=503), refusal("InternalError", status=500), CUT_OFF]
+)
+def test_a_write_is_never_repeated_here(endpoint: Endpoint, answer: Answer) -> None:
+    """It may have happened: only who knows its token can say it again."""
+    endpoint.answers = [answer]
+    with pytest.raises(CloudError):
+        asked(endpoint.url, launch)
+    assert 1 == len(endpoint.asked)
+
+
+def test_a_refusal_has_its_code(endpoint: Endpoint) -> None:
+    """The caller decides by it."""
+    endpoint.answers = [refusal("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist")]
+    with pytest.raises(ApiFailed, match=r"^TerminateInstances: InvalidInstanceID\.NotFound: The instance ID") as caught:
+        asked(endpoint.url, launch)
+    assert "InvalidInstanceID.NotFound" == caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("ExpiredToken", "the credentials have expired"),
+        ("AuthFailure", "AWS does not know these credentials"),
+        ("RequestExpired", "the clock of this machine is wrong"),
+    ],
+)
+def test_what_is_wrong_with_credentials_is_said(endpoint: Endpoint, code: str, hint: str) -> None:
+    """A person reads a reason, not only a code."""
+    endpoint.answers = [refusal(code)]
+    with pytest.raises(ApiFailed, match=hint):
+        asked(endpoint.url, describe)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((500, "<html><body>moved"), "the reply cannot be read"),
+        (CUT_OFF, "the connection failed before the reply"),
+        (refusal("InternalError", "we broke", 500), "AWS failed: InternalError we broke"),
+    ],
+)
+def test_no_reply_is_one_line(endpoint: Endpoint, answer: Answer, said: str) -> None:
+    """HTML, a lost connection, and an error of AWS itself: a write may have happened."""
+    endpoint.answers = [answer]
+    with pytest.raises(ConnectionFailed, match=said) as caught:
+        asked(endpoint.url, launch)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_endpoint_where_nothing_listens_is_said() -> None:
+    """As with a wrong region, whose name does not exist."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+        with pytest.raises(ConnectionFailed, match="nothing answers there"):
+            asked("http://127.0.0.1:9", launch)
+
+
+def test_no_credentials_are_said(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """Nothing is asked of AWS without them."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(NoCredentials, match="there are no AWS credentials"):
+        asked(endpoint.url, launch)
+    assert [] == endpoint.asked
+
+
+def test_without_boto3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kerf itself does not need it."""
+    real = builtins.__import__
+
+    def without_boto3(name: str, *arguments: Any, **given: Any) -> Any:
+        if name == "boto3":
+            raise ImportError(name)
+        return real(name, *arguments, **given)
+
+    monkeypatch.setattr(builtins, "__import__", without_boto3)
+    with pytest.raises(InputError, match=r"pip install 'kerf-autoscaler\[aws\]'"):
+        BotoApi("us-east-1")
