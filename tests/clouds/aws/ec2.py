@@ -54,7 +54,7 @@ class FakeEC2:
             raise Throttled
         if operation in self.answers:
             return self.answers[operation](**parameters)
-        known = {
+        known: dict[str, Callable[[Mapping[str, Any]], Reply]] = {
             "CreateFleet": self._create_fleet,
             "DescribeInstances": self._describe_instances,
             "TerminateInstances": self._terminate_instances,

@@ -14,9 +14,11 @@ from kerf.clouds.aws.fleet import fleet_of
 from kerf.clouds.aws.instances import Instances
 from kerf.clouds.aws.launch import Launcher, Order
 from kerf.clouds.aws.nodeclass.decode import decode
+from kerf.clouds.aws.nodeclass.hashing import digest
 from kerf.clouds.aws.nodeclass.status import Image, Resolved, SecurityGroup, Subnet
 from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.overrides import overrides_of
+from kerf.clouds.aws.reservations import Reservations
 from kerf.clouds.aws.subnets import Subnets
 from kerf.clouds.aws.templates import LaunchTemplate, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
@@ -48,7 +50,8 @@ class Life:
         self.clock = ManualClock()
         self.ec2 = FakeEC2(self.clock.now_s)
         self.waits: list[float] = []
-        self.resolved, self.types = FOUND, MARKET
+        self.resolved: Resolved = FOUND
+        self.types: Sequence[InstanceType] = MARKET
         self.restart()
 
     def restart(self) -> None:
@@ -57,7 +60,10 @@ class Life:
         templates = Templates(self.ec2, self.clock, CLUSTER)
         subnets = Subnets(self.ec2, self.clock)
         self.instances = instances
-        self.launcher = Launcher(self.ec2, instances, subnets, templates, CLUSTER, self.clock.now_s, self._sleep)
+        reservations = Reservations(self.ec2, self.clock)
+        self.launcher = Launcher(
+            self.ec2, instances, subnets, reservations, templates, CLUSTER, self.clock.now_s, self._sleep
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -124,7 +130,7 @@ def test_tags_are_there_at_birth(life: Life) -> None:
     (asked,) = life.ec2.asked("CreateFleet")
     tags = {each["Key"]: each["Value"] for each in asked["TagSpecifications"][0]["Tags"]}
 
-    assert len(tags.pop("kerf.dev/nodeclass-hash")) == 16
+    assert f"kerf-v1-{digest(NODE_CLASS, CLUSTER.ca_bundle)}" == tags.pop("kerf.dev/nodeclass-hash")
     assert {
         "Name": "gpu/gpu-1",
         "team": "ml",

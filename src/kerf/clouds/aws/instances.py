@@ -6,6 +6,7 @@ of terminations that fails is repeated one by one. An instance without the clust
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +15,7 @@ from typing import Any
 from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.selecting import MOST_VALUES, filter_of
-from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, cluster_tag, of_cluster, read_tags
+from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, NODE_CLASS_HASH, cluster_tag, of_cluster, read_tags
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, OfferingKey
 
@@ -35,6 +36,17 @@ _NO_SUCH = ("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed")
 ZONE_ID = "topology.k8s.aws/zone-id"
 
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An instance as EC2 listed it, with what only drift and garbage collection ask: security groups by id, the name
+    of its profile, and the version and digest of the EC2NodeClass that it was launched by."""
+
+    instance: Instance
+    groups: tuple[str, ...] = ()
+    profile: str = ""
+    node_class_hash: str = ""
 
 
 def provider_id(zone: str, instance_id: str) -> str:
@@ -79,6 +91,16 @@ def instance_of(record: Record) -> Instance | None:
     )
 
 
+def listed_of(record: Record) -> Listed | None:
+    """The same with all that is asked of it; None for one that has ended."""
+    instance = instance_of(record)
+    if instance is None:
+        return None
+    groups = tuple(sorted(group["GroupId"] for group in record.get("SecurityGroups") or ()))
+    profile = (record.get("IamInstanceProfile") or {}).get("Arn", "").rpartition("/")[2]
+    return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""))
+
+
 def _launched_s(value: object) -> float:
     return value.timestamp() if isinstance(value, datetime) else 0.0
 
@@ -97,6 +119,8 @@ class Instances:
     def __init__(self, api: Api, cluster: str, now_s: Callable[[], float], batch_s: float = _BATCH_S) -> None:
         self._api, self._cluster, self._now_s, self._batch_s = api, cluster, now_s, batch_s
         self._launched: dict[str, _Launched] = {}
+        self._listed: dict[str, Listed] = {}
+        self._was_listed, self._listing = False, asyncio.Lock()
         self._ending: dict[str, asyncio.Future[bool]] = {}
         self._batch: asyncio.Task[None] | None = None
 
@@ -115,7 +139,39 @@ class Instances:
             Filters=[*of_cluster(self._cluster), filter_of(_STATE, states)],
             MaxResults=_PAGE,
         )
-        return self._with_launched(_records(reservations))
+        records = _records(reservations)
+        found = ((record["InstanceId"], listed_of(record)) for record in records)
+        self._listed, self._was_listed = {number: each for number, each in found if each is not None}, True
+        return self._with_launched(records)
+
+    async def known(self, wanted: str) -> Listed | None:
+        """One by its provider id as the last listing had it, else as EC2 has it now; None where it has none."""
+        number = instance_id(wanted)
+        # A thousand claims are asked about at once at the start: one listing, and not a call for each.
+        async with self._listing:
+            if not self._was_listed:
+                await self.all()
+        if number in self._listed:
+            return self._listed[number]
+        return next((each for record in await self._described([number]) if (each := listed_of(record))), None)
+
+    def listed(self) -> Sequence[Listed]:
+        """The last listing, by id."""
+        return tuple(self._listed[number] for number in sorted(self._listed))
+
+    def reserved(self) -> Mapping[str, int]:
+        """How many instances of the cluster run in each reservation, as far as is known."""
+        listed = {each.instance.provider_id: each.instance for each in self._listed.values()}
+        known = {**listed, **{key: held.instance for key, held in self._launched.items()}}
+        living = (each for each in known.values() if each.state is not InstanceState.TERMINATING)
+        return Counter(each.offering.reservation for each in living if each.offering.reservation)
+
+    async def located(self, ids: Iterable[str]) -> Mapping[str, Instance]:
+        """Instances by their ids, of the last listing, else as EC2 has them now; what neither has is left out."""
+        wanted = sorted(ids)
+        found = {number: self._listed[number].instance for number in wanted if number in self._listed}
+        missing = [number for number in wanted if number not in found]
+        return {**found, **(await self.describe(missing) if missing else {})}
 
     async def get(self, wanted: str) -> Instance:
         """One by its provider id. Raises InstanceNotFound."""

@@ -19,6 +19,7 @@ from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import Resolved
 from kerf.clouds.aws.overrides import PRICE_FACTOR, Overrides, overrides_of
 from kerf.clouds.aws.refusals import launch_failed
+from kerf.clouds.aws.reservations import Reservations
 from kerf.clouds.aws.subnets import Subnets
 from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import ClaimFacts, MachineFacts, Templates
@@ -77,6 +78,7 @@ class Launcher:
     api: Api
     instances: Instances
     subnets: Subnets
+    reservations: Reservations
     templates: Templates
     cluster: ClusterFacts
     now_s: Callable[[], float]
@@ -106,6 +108,9 @@ class Launcher:
                 return completed(outcome, order)
             sold_out.update(outcome.sold_out)
             self.mark(outcome.sold_out)
+            for key in outcome.sold_out:
+                if key.reservation:
+                    self.reservations.full(key.reservation)
             if outcome.launched is not None:
                 return self._noted(order, attempt, outcome.launched, sold_out)
             attempt.spend()
@@ -234,6 +239,8 @@ class Launcher:
             zone_id=subnet.zone_id if subnet is not None else "",
         )
         self.instances.note(completed(instance, order))
+        if key.reservation:
+            self.reservations.launched(key.reservation)
         attempt.instance = launched.id
         return completed(instance, order)
 

@@ -6,6 +6,7 @@ Karpenter made for the same cluster has none.
 
 from collections.abc import Mapping
 
+from kerf.clouds.aws.nodeclass.hashing import versioned
 from kerf.clouds.aws.nodeclass.model import NODE_CLASS_LABEL, EC2NodeClass
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import NodeClaim
@@ -18,7 +19,7 @@ NODE_CLAIM = "karpenter.sh/nodeclaim"
 CLAIM_UID = "kerf.dev/claim-uid"
 """Tag of an instance: the uid of its claim, by which a launch is found again, whatever became of its reply."""
 NODE_CLASS_HASH = "kerf.dev/nodeclass-hash"
-"""Tag of an instance: the digest of the EC2NodeClass that it was launched by; drift is judged against it."""
+"""Tag of an instance: version and digest of the EC2NodeClass that it was launched by; drift is judged against it."""
 
 Tag = dict[str, str]
 
@@ -56,7 +57,7 @@ def instance_tags(claim: NodeClaim, node_class: EC2NodeClass, cluster: str, dige
     """
     named = {"Name": f"{claim.node_pool}/{claim.name}", **made_for(node_class, cluster)}
     of_claim = {NODE_POOL: claim.node_pool, NODE_CLAIM: claim.name, CLAIM_UID: claim.uid}
-    return {**named, **of_claim, NODE_CLASS_HASH: digest}
+    return {**named, **of_claim, NODE_CLASS_HASH: versioned(digest)}
 
 
 def of_cluster(cluster: str) -> list[dict[str, object]]:
