@@ -34,10 +34,13 @@ NAMESPACES = r"^([a-z0-9-]+(,[a-z0-9-]+)*)?$"
 
 KARPENTER_NAMES = {"batch-idle": "batchIdleDuration", "batch-max": "batchMaxDuration"}
 """Settings that Karpenter's chart has too, by key."""
+KARPENTER_OPTIONS = ("settings.clusterName", "settings.interruptionQueue")
+"""Values that are no settings of the controllers and that Karpenter's chart has too."""
 OWN = ("crds.", "policies.", "podMonitor.", "networkPolicy.", "controller.metrics.auth", "logFormat", "settings.")
 """How the values begin that Karpenter's chart has not."""
 
-_NO_CLOUD = "of Karpenter's AWS provider; Kerf has no real cloud yet"
+_NOT_ON_AWS = "of Karpenter's AWS provider; Kerf has no such setting"
+_OF_EKS = "EKS says it: Kerf calls eks:DescribeCluster"
 _NO_LOG_PATH = "logs go to standard error"
 _NO_WEBHOOK = "Kerf has no webhook"
 IGNORED = {
@@ -46,25 +49,23 @@ IGNORED = {
     "logErrorOutputPaths": _NO_LOG_PATH,
     "logOutputPaths": _NO_LOG_PATH,
     "serviceMonitor.sampleLimit": "limit the samples in your Prometheus",
-    "settings.amiRefreshInterval": _NO_CLOUD,
-    "settings.assumeRoleARN": _NO_CLOUD,
-    "settings.assumeRoleDuration": _NO_CLOUD,
-    "settings.awsFeatureGates": _NO_CLOUD,
-    "settings.clusterCABundle": _NO_CLOUD,
-    "settings.clusterEndpoint": _NO_CLOUD,
-    "settings.clusterName": _NO_CLOUD,
+    "settings.amiRefreshInterval": _NOT_ON_AWS,
+    "settings.assumeRoleARN": _NOT_ON_AWS,
+    "settings.assumeRoleDuration": _NOT_ON_AWS,
+    "settings.awsFeatureGates": _NOT_ON_AWS,
+    "settings.clusterCABundle": _OF_EKS,
+    "settings.clusterEndpoint": _OF_EKS,
     "settings.disableClusterStateObservability": "metrics and events are always there",
     "settings.disableDryRun": "of Karpenter's AWS provider; settings.dryRun is something else",
-    "settings.eksControlPlane": _NO_CLOUD,
+    "settings.eksControlPlane": _NOT_ON_AWS,
     "settings.enableDRA": "claims of resource.k8s.io are not planned for",
-    "settings.enableZonalShift": _NO_CLOUD,
+    "settings.enableZonalShift": _NOT_ON_AWS,
     "settings.featureGates": "Kerf has no gates; NodeOverlay is always on",
     "settings.ignoreDRARequests": "claims of resource.k8s.io are not planned for",
-    "settings.interruptionQueue": _NO_CLOUD,
-    "settings.isolatedVPC": _NO_CLOUD,
-    "settings.reservedENIs": _NO_CLOUD,
-    "settings.subnetRefreshInterval": _NO_CLOUD,
-    "settings.vmMemoryOverheadPercent": _NO_CLOUD,
+    "settings.isolatedVPC": _NOT_ON_AWS,
+    "settings.reservedENIs": _NOT_ON_AWS,
+    "settings.subnetRefreshInterval": _NOT_ON_AWS,
+    "settings.vmMemoryOverheadPercent": _NOT_ON_AWS,
     "webhook": _NO_WEBHOOK,
 }
 """Values of Karpenter's chart that are accepted and do nothing, and why."""
@@ -226,23 +227,24 @@ def templates() -> str:
         f"{{{{- with .Values.settings.{chart_name(setting)} }}}}\n- {setting.flag}={{{{ . }}}}\n{{{{- end }}}}\n"
         for setting in settings_table()
     )
-    parts = {"kerf.settings": settings, "kerf.ignored": "".join(map(_ignored, IGNORED.items()))}
+    ignored = "".join([*map(_ignored, IGNORED.items()), *map(_unused, KARPENTER_OPTIONS)])
+    parts = {"kerf.settings": settings, "kerf.ignored": ignored}
     named = [f'{{{{- define "{name}" -}}}}\n{text}{{{{- end }}}}\n' for name, text in parts.items()]
     return "\n".join([_HEAD, *named])
 
 
 def rbac() -> str:
     """The template of all roles and bindings; the service account has values of its own and a template by hand."""
-    branches = ["{{- if .Values.settings.dryRun }}\n", _roles(with_kwok=False, is_dry_run=True)]
+    branches = ["{{- if .Values.settings.dryRun }}\n", _roles(is_dry_run=True)]
     for cloud in CLOUDS:
-        branches += [f'{{{{- else if eq .Values.settings.cloud "{cloud}" }}}}\n', _roles(with_kwok=cloud == "kwok")]
+        branches += [f'{{{{- else if eq .Values.settings.cloud "{cloud}" }}}}\n', _roles(cloud)]
     reader = reader_role(f"{_NAME}-reader", READS)
     others = (f"---\n{_role(each)}" for each in (reader, *decision_roles(_NAMESPACE, _NAME)))
     return "".join([_HEAD, *branches, "{{- end }}\n", *others])
 
 
-def _roles(*, with_kwok: bool, is_dry_run: bool = False) -> str:
-    made = roles(_NAMESPACE, _NAME, with_kwok, is_dry_run=is_dry_run)
+def _roles(cloud: str = "", *, is_dry_run: bool = False) -> str:
+    made = roles(_NAMESPACE, _NAME, cloud, is_dry_run=is_dry_run)
     return "".join(f"---\n{_role(each)}" for each in made if each["kind"] != "ServiceAccount")
 
 
@@ -264,6 +266,12 @@ def _role(role: Mapping[str, Any]) -> str:
     return text + (_FURTHER_RULES if role["kind"] == "ClusterRole" and role["metadata"]["name"] == _NAME else "")
 
 
+def _unused(path: str) -> str:
+    """A value that only the cloud aws takes."""
+    given = f'{{{{- if and .Values.{path} (ne .Values.settings.cloud "aws") }}}}'
+    return f"{given}\n{path}: of Karpenter's AWS provider; it needs settings.cloud=aws\n{{{{- end }}}}\n"
+
+
 def _ignored(entry: tuple[str, str]) -> str:
     path, reason = entry
     group, _, name = f".Values.{path}".rpartition(".")
@@ -279,7 +287,8 @@ def page(values: list[Value]) -> str:
 
 
 def _origin(path: str) -> str:
-    is_karpenter = not path.startswith(OWN) or path.removeprefix("settings.") in KARPENTER_NAMES.values()
+    is_setting = path in KARPENTER_OPTIONS or path.removeprefix("settings.") in KARPENTER_NAMES.values()
+    is_karpenter = is_setting or not path.startswith(OWN)
     return "yes" if is_karpenter else ""
 
 

@@ -103,7 +103,7 @@ def install(plane: ControlPlane, latencies: Mapping[str, str]) -> Installation:
     """What Kerf needs there: its kinds, its namespace, its roles, and those of its readers. It is not started."""
     installation = Installation(plane)
     readers = (reader_role("kerf-reader", READS), *decision_roles(NAMESPACE, "kerf"))
-    installation.prepare(crds(), [*roles(NAMESPACE, "kerf", True), *readers], latencies)
+    installation.prepare(crds(), [*roles(NAMESPACE, "kerf", "kwok"), *readers], latencies)
     install_policies(plane)
     return installation
 

@@ -189,15 +189,20 @@ class NodeClasses(Protocol):
     kind: str
     finalizer: str
 
-    async def resolve(self, node_class: Mapping[str, Any]) -> NodeClassState:
+    async def resolve(self, node_class: Mapping[str, Any], *, only_reads: bool = False) -> NodeClassState:
         """Find what the spec selects. What is wrong with it is said in conditions, and no error.
 
-        `instance_types`, `create` and `drift` go by what was resolved last.
+        `instance_types`, `create` and `drift` go by what was resolved last. `only_reads`: in a dry run, which changes
+        nothing in the cloud, and whose answer is written nowhere.
         """
         ...
 
     async def release(self, node_class: Mapping[str, Any]) -> None:
         """Remove what was made for a NodeClass that is being deleted and that no claim uses. Must be safe to repeat."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """The NodeClass of that name is gone."""
         ...
 
 
@@ -272,6 +277,11 @@ class CloudProvider(Protocol):
         """Why the claim's instance is not what its NodeClass says now, e.g. `AMIDrift`; None when it is."""
         del claim
         return None
+
+    @property
+    def has_drift(self) -> bool:
+        """Whether `drift` is worth asking: False where it always says None."""
+        return False
 
     @property
     def node_classes(self) -> NodeClasses | None:

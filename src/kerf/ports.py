@@ -4,7 +4,7 @@ Nothing here speaks Kubernetes JSON: adapters translate at the edge, so that a c
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from kerf.errors import ApiError
 from kerf.model.constraints import Taint
@@ -140,6 +140,28 @@ class KubeWriter(Protocol):
 
     async def delete_pod(self, pod: Pod, grace_s: int) -> None:
         """Delete, giving it `grace_s` to end; for a drain whose deadline has come."""
+        ...
+
+
+class NodeClassStore(Protocol):
+    """NodeClasses of the provider's own kind, as documents. A write raises Conflict on an old version."""
+
+    async def read(self, name: str) -> Mapping[str, Any]:
+        """The object as it is now. Raises NotFound."""
+        ...
+
+    async def mark(
+        self,
+        node_class: Mapping[str, Any],
+        *,
+        finalizers: Sequence[str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Any]:
+        """Set its finalizers, and annotations beside those it has; gives it as it is then."""
+        ...
+
+    async def write_status(self, node_class: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+        """Put this status in the place of the one it has."""
         ...
 
 

@@ -79,6 +79,9 @@ CLOUD_CALLS = Counter(
 CLOUD_SECONDS = Histogram(
     "kerf_cloud_call_seconds", "Duration of such a call", ["service", "operation"], registry=REGISTRY
 )
+INTERRUPTION_MESSAGES = Counter(
+    "kerf_interruption_messages", "Messages of the interruption queue by kind", ["kind"], registry=REGISTRY
+)
 WATCH_SILENT_SECONDS = Gauge(
     "kerf_watch_silent_seconds", "Since a watch has told anything, bookmarks included", ["resource"], registry=REGISTRY
 )

@@ -74,6 +74,7 @@ def test_without_an_image_all_but_the_deployment_is_printed() -> None:
         (("--replicas", "0"), "0 is not in the range x>=1"),
         (("--", "--batch-idle=2"), "--batch-idle (KERF_BATCH_IDLE, key batch-idle): expected a duration"),
         (("--", "--nothing"), "No such option '--nothing'"),
+        (("--cloud=aws", "--image=kerf"), "--cloud aws: expected the name of the EKS cluster"),
         (("--", "--log-level=loud"), "'loud' is not one of"),
         (("--", "--dry-run"), "--dry-run cannot be given to `kerf run` here: it is what --dry-run of `kerf manifests`"),
         (("--", "--metrics-address="), "--metrics-address cannot be given to `kerf run` here: the Service"),
@@ -105,7 +106,7 @@ def test_roles_are_those_of_the_declared_accesses() -> None:
         labels = each["metadata"].pop("labels")
         assert {"app.kubernetes.io/name": "kerf", "app.kubernetes.io/instance": "kerf"}.items() <= labels.items()
     own, others = given[: -len(ASKING) - 1], given[-len(ASKING) :]
-    assert list(roles("kerf-system", "kerf", with_kwok=True)) == own
+    assert list(roles("kerf-system", "kerf", "kwok")) == own
     assert list(decision_roles("kerf-system", "kerf")) == others
 
 
@@ -125,7 +126,7 @@ def test_a_dry_run_has_the_flag_and_a_role_that_cannot_act() -> None:
         each["metadata"].pop("labels")
 
     assert "--dry-run" in pod_spec("--dry-run")["containers"][0]["args"]
-    assert list(roles("kerf-system", "kerf", with_kwok=True, is_dry_run=True)) == given
+    assert list(roles("kerf-system", "kerf", "kwok", is_dry_run=True)) == given
 
 
 def test_a_dry_run_holds_no_pods() -> None:

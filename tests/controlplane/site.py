@@ -28,7 +28,7 @@ class Site:
         self.user = f"system:serviceaccount:{namespace}:{namespace}"
         reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
         template = {"spec": {"nodeClassRef": reference, "requirements": []}}
-        plane.apply([*roles(namespace, namespace, False)])
+        plane.apply([*roles(namespace, namespace)])
         plane.apply(
             [
                 self.object("karpenter.sh/v1", "NodePool", spec={"template": template}),

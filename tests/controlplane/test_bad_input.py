@@ -28,7 +28,7 @@ def installed(binaries: Binaries) -> Iterator[Installation]:
 @pytest.fixture
 def installation(installed: Installation) -> Installation:
     """With all that Kerf needs, until a test takes some of it away."""
-    installed.prepare(crds(), roles(NAMESPACE, "kerf", True), LATENCIES)
+    installed.prepare(crds(), roles(NAMESPACE, "kerf", "kwok"), LATENCIES)
     return installed
 
 
@@ -42,7 +42,7 @@ def refused(replica: Replica) -> str:
 
 def without(installation: Installation, group: str, resource: str, verb: str) -> None:
     """Take one verb out of Kerf's role."""
-    role: Object = deepcopy(next(each for each in roles(NAMESPACE, "kerf", True) if each["kind"] == "ClusterRole"))
+    role: Object = deepcopy(next(each for each in roles(NAMESPACE, "kerf", "kwok") if each["kind"] == "ClusterRole"))
     for rule in role["rules"]:
         if group in rule["apiGroups"] and resource in rule["resources"] and "resourceNames" not in rule:
             rule["verbs"].remove(verb)
@@ -66,7 +66,7 @@ def test_a_verb_that_the_role_lacks_is_named_with_the_line_that_grants_it(
 
 def test_who_may_only_look_can_run_dry(installation: Installation) -> None:
     """A dry run asks for no verb that changes anything but its own Lease, and starts with the role for it."""
-    installation.plane.apply(roles(NAMESPACE, "kerf", True, is_dry_run=True))
+    installation.plane.apply(roles(NAMESPACE, "kerf", "kwok", is_dry_run=True))
     installation.start("--dry-run").program.terminate(10)
 
 

@@ -121,7 +121,7 @@ def test_a_dry_run_writes_nothing_but_its_lease_and_events(binaries: Binaries) -
         site.apply("000-gpu-pools/pool.yaml", pools("theirs"))
         a_foreign_node(site)
         site.apply("000-gpu-pools/workload.yaml")
-        site.plane.apply(roles(NAMESPACE, "kerf", True, is_dry_run=True))
+        site.plane.apply(roles(NAMESPACE, "kerf", "kwok", is_dry_run=True))
         replica = site.start("--dry-run")
         site.until(lambda: site.events("WouldLaunch", "theirs"), "it says what it would launch")
         site.until(lambda: site.events("WouldDisrupt", "theirs-1"), "it says what it would remove")

@@ -15,14 +15,25 @@ from aiohttp import web
 
 from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, KubeClient
-from kerf.kube.resources import CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS
+from kerf.kube.resources import (
+    CONFIG_MAPS,
+    EC2_NODE_CLASSES,
+    EVENTS,
+    NODE_CLAIMS,
+    NODE_OVERLAYS,
+    NODE_POOLS,
+    NODES,
+    PODS,
+    Resource,
+)
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, NotFound, WriteRefused
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 
 START_S = 1_767_596_400  # 2026-01-05T07:00:00Z
-_KINDS = {r.plural: r.kind for r in (CONFIG_MAPS, EVENTS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS, NODES, PODS)}
-_CUSTOM = {"NodeClaim", "NodeOverlay", "NodePool"}
+_CUSTOM_RESOURCES: tuple[Resource, ...] = (EC2_NODE_CLASSES, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS)
+_KINDS = {each.plural: each.kind for each in (CONFIG_MAPS, EVENTS, NODES, PODS, *_CUSTOM_RESOURCES)}
+_CUSTOM = {each.kind for each in _CUSTOM_RESOURCES}
 _STATUSES = {NotFound: (404, "NotFound"), AlreadyExists: (409, "AlreadyExists"), Conflict: (409, "Conflict")}
 
 
@@ -91,7 +102,7 @@ class FakeObjects:
             if answer is not None:
                 return answer
         try:
-            done = web.json_response(self._done(seen))
+            done = web.json_response(self._done(seen, request.query.get("fieldSelector", "")))
         except EvictionBlocked as error:
             cause = {"reason": "DisruptionBudget", "message": str(error)}
             done = refusal(429, "TooManyRequests", "Cannot evict pod as it would violate the budget.", cause)
@@ -107,11 +118,15 @@ class FakeObjects:
             request.transport.close()
         return done
 
-    def _done(self, seen: Seen) -> Json:
+    def _done(self, seen: Seen, selector: str) -> Json:
         namespace, (plural, *rest) = _parts(seen.path)
         kind, name, subresource = _KINDS[plural], rest[0] if rest else "", rest[1] if rest[1:] else ""
         if seen.method == "POST":
             return self._created(seen.body, namespace, name, subresource)
+        if seen.method == "GET" and not name:
+            wanted = selector.removeprefix("metadata.name=")
+            items = [each for each in self.api.list(kind) if wanted in ("", each["metadata"]["name"])]
+            return {"kind": f"{kind}List", "metadata": {"resourceVersion": "1"}, "items": items}
         found = self.api.get(kind, namespace, name)
         if found is None:
             raise NotFound(f'{plural} "{name}" not found')

@@ -35,7 +35,7 @@ def test_an_access_to_named_objects_is_a_rule_of_its_own() -> None:
 
 def test_the_roles_are_bound_to_their_service_account() -> None:
     """The cluster-wide one and the one of Kerf's own namespace, under one name, in the order to apply them."""
-    account, wide, wide_binding, own, own_binding = roles("kerf-system", "kerf", False)
+    account, wide, wide_binding, own, own_binding = roles("kerf-system", "kerf")
 
     kinds = [obj["kind"] for obj in (account, wide, wide_binding, own, own_binding)]
     assert ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] == kinds
@@ -49,7 +49,7 @@ def test_the_roles_are_bound_to_their_service_account() -> None:
 def test_the_role_is_what_the_modules_declare() -> None:
     """Writes of the writer and the recorder in the cluster; leases and the history of usage in Kerf's own namespace
     only; no wildcard."""
-    _, wide, _, own, _ = roles("kerf-system", "kerf", False)
+    _, wide, _, own, _ = roles("kerf-system", "kerf")
 
     granted = _granted(wide)
     assert (["create"], ["create"], ["patch"]) == (
@@ -79,7 +79,7 @@ def test_an_access_to_one_namespace_is_in_a_role_of_that_namespace() -> None:
 
 def test_the_acted_out_cloud_makes_nodes_only_where_it_is_asked_for() -> None:
     """A cluster with a real cloud grants Kerf nothing on its account."""
-    without, with_kwok = roles("n", "kerf", False), roles("n", "kerf", True)
+    without, with_kwok = roles("n", "kerf"), roles("n", "kerf", "kwok")
 
     assert (False, True) == tuple("create" in _granted(made[1])["nodes"] for made in (without, with_kwok))
     assert {"n", None} == {each["metadata"].get("namespace") for each in without}
@@ -89,8 +89,8 @@ def test_the_acted_out_cloud_makes_nodes_only_where_it_is_asked_for() -> None:
 def test_a_dry_run_may_change_nothing_but_its_own_lease() -> None:
     """Everywhere it lists, watches, posts events and asks who asks it; its Lease is not that of those who act, nor the
     cloud its own."""
-    _, wide, _, own, _ = roles("n", "kerf", True, is_dry_run=True)
-    _, _, _, acting, _ = roles("n", "kerf", False)
+    _, wide, _, own, _ = roles("n", "kerf", "kwok", is_dry_run=True)
+    _, _, _, acting, _ = roles("n", "kerf")
 
     beyond = {target for target, verbs in _granted(wide).items() if not set(verbs) <= {"list", "watch"}}
     assert {"events", "tokenreviews", "subjectaccessreviews"} == beyond
@@ -100,10 +100,10 @@ def test_a_dry_run_may_change_nothing_but_its_own_lease() -> None:
 
 def test_who_takes_no_part_in_an_election_needs_no_lease() -> None:
     """Then nothing of Kerf's own namespace is needed but the history of usage."""
-    wanted = needed(with_kwok=False, elects=False)
+    wanted = needed(elects=False)
 
     assert {"configmaps"} == {each.resource.plural for each in wanted if each.namespace == OWN}
-    assert set(wanted) < set(needed(with_kwok=False))
+    assert set(wanted) < set(needed())
 
 
 def test_an_error_names_the_rule_that_would_allow_it() -> None:
@@ -128,6 +128,6 @@ def test_who_asks_for_decisions_gets_an_account_that_can_do_nothing_else() -> No
 def test_kerf_itself_may_review_who_asks_it() -> None:
     """Both when it acts and in a dry run; it may get no decisions of another."""
     for is_dry_run in (False, True):
-        wide = _granted(roles("kerf-system", "kerf", False, is_dry_run=is_dry_run)[1])
+        wide = _granted(roles("kerf-system", "kerf", is_dry_run=is_dry_run)[1])
 
         assert ["create"] == wide["tokenreviews"] == wide["subjectaccessreviews"]

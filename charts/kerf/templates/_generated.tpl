@@ -98,25 +98,22 @@ logOutputPaths: logs go to standard error
 serviceMonitor.sampleLimit: limit the samples in your Prometheus
 {{- end }}
 {{- if hasKey .Values.settings "amiRefreshInterval" }}
-settings.amiRefreshInterval: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.amiRefreshInterval: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "assumeRoleARN" }}
-settings.assumeRoleARN: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.assumeRoleARN: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "assumeRoleDuration" }}
-settings.assumeRoleDuration: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.assumeRoleDuration: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "awsFeatureGates" }}
-settings.awsFeatureGates: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.awsFeatureGates: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "clusterCABundle" }}
-settings.clusterCABundle: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.clusterCABundle: EKS says it: Kerf calls eks:DescribeCluster
 {{- end }}
 {{- if hasKey .Values.settings "clusterEndpoint" }}
-settings.clusterEndpoint: of Karpenter's AWS provider; Kerf has no real cloud yet
-{{- end }}
-{{- if hasKey .Values.settings "clusterName" }}
-settings.clusterName: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.clusterEndpoint: EKS says it: Kerf calls eks:DescribeCluster
 {{- end }}
 {{- if hasKey .Values.settings "disableClusterStateObservability" }}
 settings.disableClusterStateObservability: metrics and events are always there
@@ -125,13 +122,13 @@ settings.disableClusterStateObservability: metrics and events are always there
 settings.disableDryRun: of Karpenter's AWS provider; settings.dryRun is something else
 {{- end }}
 {{- if hasKey .Values.settings "eksControlPlane" }}
-settings.eksControlPlane: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.eksControlPlane: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "enableDRA" }}
 settings.enableDRA: claims of resource.k8s.io are not planned for
 {{- end }}
 {{- if hasKey .Values.settings "enableZonalShift" }}
-settings.enableZonalShift: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.enableZonalShift: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "featureGates" }}
 settings.featureGates: Kerf has no gates; NodeOverlay is always on
@@ -139,22 +136,25 @@ settings.featureGates: Kerf has no gates; NodeOverlay is always on
 {{- if hasKey .Values.settings "ignoreDRARequests" }}
 settings.ignoreDRARequests: claims of resource.k8s.io are not planned for
 {{- end }}
-{{- if hasKey .Values.settings "interruptionQueue" }}
-settings.interruptionQueue: of Karpenter's AWS provider; Kerf has no real cloud yet
-{{- end }}
 {{- if hasKey .Values.settings "isolatedVPC" }}
-settings.isolatedVPC: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.isolatedVPC: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "reservedENIs" }}
-settings.reservedENIs: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.reservedENIs: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "subnetRefreshInterval" }}
-settings.subnetRefreshInterval: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.subnetRefreshInterval: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values.settings "vmMemoryOverheadPercent" }}
-settings.vmMemoryOverheadPercent: of Karpenter's AWS provider; Kerf has no real cloud yet
+settings.vmMemoryOverheadPercent: of Karpenter's AWS provider; Kerf has no such setting
 {{- end }}
 {{- if hasKey .Values "webhook" }}
 webhook: Kerf has no webhook
+{{- end }}
+{{- if and .Values.settings.clusterName (ne .Values.settings.cloud "aws") }}
+settings.clusterName: of Karpenter's AWS provider; it needs settings.cloud=aws
+{{- end }}
+{{- if and .Values.settings.interruptionQueue (ne .Values.settings.cloud "aws") }}
+settings.interruptionQueue: of Karpenter's AWS provider; it needs settings.cloud=aws
 {{- end }}
 {{- end }}

@@ -132,7 +132,9 @@ def manifests(
     is_all = not (has_crds or has_policies or has_rbac or has_reader or has_deployment)
     if has_deployment and not installation.image:
         raise click.UsageError(f"--deployment: {_NO_IMAGE}")
-    _check_run_flags(installation.run_flags)
+    values = _check_run_flags(installation.run_flags)
+    if installation.cloud == "aws" and installation.image and not values.get("cluster_name"):
+        raise click.UsageError("--cloud aws: expected the name of the EKS cluster, e.g. `-- --cluster-name=prod`")
     parts: list[str] = []
     objects: list[Object] = []
     if has_rbac or has_deployment or is_all:
@@ -182,8 +184,7 @@ def rbac_objects(installation: Installation) -> list[Object]:
     """The service account, its roles and their bindings, in the order to apply them, and the roles of readers."""
     from kerf.kube.rbac import decision_roles, roles
 
-    is_dry_run, with_kwok = installation.is_dry_run, installation.cloud == "kwok"
-    made = roles(installation.namespace, installation.name, with_kwok, is_dry_run=is_dry_run)
+    made = roles(installation.namespace, installation.name, installation.cloud, is_dry_run=installation.is_dry_run)
     asking = decision_roles(installation.namespace, installation.name)
     own, others = (
         [{**each, "metadata": {**each["metadata"], "labels": installation.labels}} for each in part]
@@ -291,8 +292,8 @@ def _probe(path: str, delay_s: int) -> Object:
     return {"httpGet": asked, "initialDelaySeconds": delay_s, "timeoutSeconds": 30}
 
 
-def _check_run_flags(given: Sequence[str]) -> None:
-    """Refuse here what `kerf run` would refuse in the pod; the variables of this shell have no part in it."""
+def _check_run_flags(given: Sequence[str]) -> dict[str, Any]:
+    """The flags by name. Refuse here what `kerf run` would refuse in the pod; this shell's variables have no part."""
     context = click.Context(run, info_name="kerf run")
     values, rest, _ = run.make_parser(context).parse_args(list(given))
     if rest:
@@ -303,6 +304,7 @@ def _check_run_flags(given: Sequence[str]) -> None:
             raise click.UsageError(f"{known[name].opts[0]} cannot be given to `kerf run` here: {_FIXED[name]}")
         known[name].type_cast_value(context, values[name])
     settings_of({setting.field: values[setting.field] for setting in settings_table() if setting.field in values})
+    return dict(values)
 
 
 def _written(texts: Sequence[str], objects: Sequence[Object], output: str) -> str:

@@ -10,11 +10,13 @@ from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
 from kerf.controllers.market import MarketBook
+from kerf.controllers.nodeclaim.drift import Drift
 from kerf.controllers.nodeclaim.following import Followed
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
+from kerf.controllers.nodeclasses import NodeClassLoop
 from kerf.controllers.nodepool.sharing import SharingStatus
 from kerf.controllers.options import options_of
 from kerf.controllers.pins import Pins
@@ -68,6 +70,8 @@ def compose(
             DisruptionController(state, ports, book, actuator, settings),
             GarbageCollection(state, ports, settings, is_foreign),
             CloudLoops(state, ports, book),
+            NodeClassLoop(state, ports),
+            Drift(state, ports),
             Followed(state),
             CapacityWindows(state, ports, book, settings),
             UsageHistory(state, ports, usage, settings),
@@ -81,6 +85,7 @@ def compose(
             UsageHistory(state, beside, usage, settings, writes=False),
             ShadowComparison(state, beside, book, shadow_book or ShadowBook(), options_of(settings)),
             CloudLoops(state, beside, book, is_dry_run=True),
+            NodeClassLoop(state, beside, is_dry_run=True),
         )
 
     return Runtime(ports, state, controllers, dry_run)

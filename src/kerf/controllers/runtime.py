@@ -14,7 +14,17 @@ from kerf.controllers.deciding import Deciding, Inline
 from kerf.errors import DecodeError, KerfError, brief
 from kerf.model import events
 from kerf.model.snapshot import Event, Synced, Watched, key_of
-from kerf.ports import Clock, Conflict, KubeReader, KubeWriter, NotFound, PlanFeed, Recorder, UsageSource
+from kerf.ports import (
+    Clock,
+    Conflict,
+    KubeReader,
+    KubeWriter,
+    NodeClassStore,
+    NotFound,
+    PlanFeed,
+    Recorder,
+    UsageSource,
+)
 from kerf.state import ClusterState
 from kerf.telemetry import RECONCILE_SECONDS, RECONCILES, logger
 
@@ -24,7 +34,10 @@ _OUTCOMES = ("done", "conflict", "throttled", "failed")
 
 @dataclass(frozen=True)
 class Ports:
-    """Everything the controllers may touch; `usage` is None where nothing says what is used."""
+    """Everything the controllers may touch.
+
+    `usage` is None where nothing says what is used, `node_classes` where the provider has no kind of its own.
+    """
 
     clock: Clock
     reader: KubeReader
@@ -34,6 +47,7 @@ class Ports:
     feed: PlanFeed
     usage: UsageSource | None = None
     deciding: Deciding = field(default_factory=Inline)
+    node_classes: NodeClassStore | None = None
 
 
 @dataclass(frozen=True, slots=True)

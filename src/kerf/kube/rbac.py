@@ -14,6 +14,7 @@ from typing import Any
 import kerf.kube
 from kerf.kube.decisions import PATH
 from kerf.kube.resources import (
+    AWS,
     DECISIONS,
     DRY_RUN,
     DRY_RUN_ELECTION,
@@ -30,30 +31,31 @@ from kerf.kube.resources import (
 Object = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
 _IN_VIEW = ("", "apps", "batch", "policy")
+_CLOUDS = (AWS, KWOK)
 
 
-def needed(*, with_kwok: bool, is_dry_run: bool = False, elects: bool = True) -> tuple[Access, ...]:
+def needed(cloud: str = "", *, is_dry_run: bool = False, elects: bool = True) -> tuple[Access, ...]:
     """Every access that `kerf run` makes, in order.
 
-    `with_kwok` adds what the acted-out cloud needs. A dry run reads, posts events and renews its own Lease; the cloud
-    has no part in it. `elects` is False for one that takes no part in an election.
+    `cloud` adds what is needed with that one. A dry run reads, posts events and renews its own Lease; the cloud has no
+    part in it. `elects` is False for one that takes no part in an election.
     """
     _import_all()
     parts = [DRY_RUN if is_dry_run else RUN]
-    if with_kwok and not is_dry_run:
-        parts.append(KWOK)
+    if cloud in _CLOUDS and not is_dry_run:
+        parts.append(cloud)
     if elects:
         parts.append(DRY_RUN_ELECTION if is_dry_run else ELECTION)
     return tuple(sorted({each for part in parts for each in declared(part)}))
 
 
-def roles(namespace: str, name: str, with_kwok: bool, *, is_dry_run: bool = False) -> tuple[Object, ...]:
+def roles(namespace: str, name: str, cloud: str = "", *, is_dry_run: bool = False) -> tuple[Object, ...]:
     """ServiceAccount, ClusterRole, Roles and their bindings, all called `name`, in the order to apply them.
 
-    `namespace` is Kerf's own. The flags are those of `needed`.
+    `namespace` is Kerf's own. The others are those of `needed`.
     """
     account = {"name": name, "namespace": namespace}
-    granted = grants(needed(with_kwok=with_kwok, is_dry_run=is_dry_run), name, account)
+    granted = grants(needed(cloud, is_dry_run=is_dry_run), name, account)
     return ({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, *granted)
 
 

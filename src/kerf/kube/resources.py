@@ -98,6 +98,8 @@ NODE_CLASSES = (KWOK_NODE_CLASSES, EC2_NODE_CLASSES, ECS_NODE_CLASSES, ACK_NODE_
 RUN, KWOK, ELECTION, READER, MIGRATE, HAMI = "run", "kwok", "election", "reader", "migrate", "hami"
 """Who needs an access: the controllers, the acted-out cloud, the leader election, a person with `kerf plan`, and our
 stand-in for HAMi."""
+AWS = "aws"
+"""What the controllers need where the cloud is AWS."""
 DRY_RUN, DRY_RUN_ELECTION = "dry-run", "dry-run-election"
 """The same of `kerf run --dry-run`, which acts never and has a Lease of its own."""
 DECISIONS = "decisions"

@@ -4,6 +4,7 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 `TriggeredScaleUp`, so that runbooks written for either keep working. Adapters only post them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kerf.model.causes import Cause, Paced
@@ -154,6 +155,19 @@ def insufficient_capacity(claim: str, detail: str) -> Occurrence:
 def node_class_not_ready(claim: str, detail: str) -> Occurrence:
     """A claim's NodeClass cannot be used."""
     return _about("NodeClaim", claim, WARNING, "NodeClassNotReady", f"NodeClaim {claim} event: {detail}")
+
+
+def node_class_waits(kind: str, name: str, claims: Sequence[str]) -> Occurrence:
+    """A NodeClass that is being deleted has claims still."""
+    more = f" and {len(claims) - 5} more" if len(claims) > 5 else ""
+    message = f"waits for the end of NodeClaims {', '.join(claims[:5])}{more}"
+    return _about(kind, name, NORMAL, "WaitingOnNodeClaimTermination", message, 300)
+
+
+def drifted(claim: str, reason: str) -> Occurrence:
+    """The instance of a claim is not what its NodeClass says now."""
+    message = f"its instance is not what its NodeClass says now: {reason}"
+    return _about("NodeClaim", claim, NORMAL, "Drifted", message, 300)
 
 
 def stage_reached(claim: str, stage: str, detail: str) -> Occurrence:

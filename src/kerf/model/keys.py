@@ -13,5 +13,5 @@ _NAMES = (
     " reserved-for run-for usage-history window window-namespaces"
 )
 KNOWN_KEYS = frozenset(f"{DOMAIN}{name}" for name in _NAMES.split())
-CLOUD_TAGS = frozenset({f"{DOMAIN}claim-uid", f"{DOMAIN}owned"})
+CLOUD_TAGS = frozenset({f"{DOMAIN}claim-uid", f"{DOMAIN}nodeclass-hash", f"{DOMAIN}owned"})
 """Keys of tags of what Kerf makes in a cloud; in a manifest they do nothing."""

@@ -16,6 +16,8 @@ CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
     "InstanceTerminating",
 )
 VALIDATED = "ValidationSucceeded"
+DRIFTED = "Drifted"
+"""Condition of a claim whose instance is not what its NodeClass says now; its reason is the cloud's."""
 PRICE_CAP_EXCEEDED = "PriceCapExceeded"
 """Condition of a claim whose price has risen above a cap of its pool."""
 OVERLOADED = "Overloaded"

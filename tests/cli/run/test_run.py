@@ -245,6 +245,37 @@ def test_a_server_that_will_not_do(tmp_path: Path, answers: dict[str, tuple[int,
     assert text.startswith(told.replace("<URL>", url))
 
 
+AWS = ("--cloud=aws", "--cluster-name=gpu", "--region=us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--cloud=aws", "--region=us-east-1"), "--cloud aws: expected --cluster-name "),
+        (("--cloud=aws", "--cluster-name=gpu"), "--cloud aws: expected --region "),
+        ((*AWS, "--catalog=aws"), "--catalog: expected nothing with --cloud aws"),
+        ((*AWS, "--managed-selector=team=ml"), "--managed-selector: expected nothing with --cloud aws"),
+        (("--cluster-name=gpu",), "--cluster-name: expected --cloud aws, got --cloud kwok"),
+        (("--interruption-queue=q",), "--interruption-queue: expected --cloud aws, got --cloud kwok"),
+    ],
+)
+def test_what_a_cloud_needs_and_does_not_take_is_said_at_once(flags: tuple[str, ...], told: str) -> None:
+    """Before a cluster is asked for anything."""
+    code, text = refused(*flags, environment={"AWS_REGION": "", "AWS_DEFAULT_REGION": ""})
+
+    assert (2, True) == (code, text.startswith(told)), text
+
+
+def test_a_cloud_that_does_not_answer_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    """Exit 4: there is an API server, and something that is not AWS."""
+    with serving() as url:
+        flags = (*AWS, f"--aws-endpoint={url}", f"--kubeconfig={kubeconfig(tmp_path, url)}", "--log-level=error")
+        code, text = refused(*flags, environment={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"})
+
+    assert 4 == code
+    assert text.startswith("AWS us-east-1, cluster gpu: DescribeCluster: "), text
+
+
 # It runs.
 
 

@@ -49,14 +49,65 @@ def test_an_instance_of_a_claim_that_is_being_launched_stays(cluster: Cluster) -
 
 
 def test_a_claim_whose_instance_is_gone_is_deleted(cluster: Cluster) -> None:
-    """Somebody has terminated it behind our back."""
-    held = cluster.running(1)
+    """Somebody has terminated it behind our back, and its node is not Ready any more."""
+    held = cluster.running(1, node={"is_ready": False})
     start(cluster)
     cluster.done(cluster.cloud.delete(held.provider_id))
     cluster.at(30)
 
     assert cluster.claim().is_deleting
     assert ["its instance is gone"] == cluster.said("TerminatingOnInterruption")
+
+
+def test_a_node_that_is_ready_has_an_instance(cluster: Cluster) -> None:
+    """Whatever the cloud says: its kubelet speaks."""
+    held = cluster.running(1)
+    start(cluster)
+    cluster.done(cluster.cloud.delete(held.provider_id))
+    cluster.at(100)
+
+    assert not cluster.claim().is_deleting
+
+
+class Forgetful(FakeCloud):
+    """A cloud whose listings lack some instances, which it knows by their ids."""
+
+    lost: tuple[str, ...] = ()
+    asked = 0
+
+    async def list_instances(self) -> Sequence[Instance]:
+        """Without those that are lost."""
+        return [each for each in await super().list_instances() if each.claim_name not in self.lost]
+
+    async def get(self, provider_id: str) -> Instance:
+        """All of them."""
+        self.asked += 1
+        return next(each for each in self.instances if each.provider_id == provider_id)
+
+
+def test_what_a_listing_lacks_is_asked_for_by_id(cluster: Cluster) -> None:
+    """EC2 hides a new instance for seconds; its claim stays."""
+    cloud = Forgetful(MARKET, cluster.clock, latencies=Latencies(0, 5))
+    cluster.use(cloud)
+    cluster.running(1, node={"is_ready": False})
+    cloud.lost = ("gpu-1",)
+    start(cluster)
+    cluster.at(100)
+
+    assert not cluster.claim().is_deleting
+    assert 4 == cloud.asked
+
+
+@pytest.mark.parametrize(("lost", "gone"), [(2, 2), (3, 0)])
+def test_a_listing_that_lacks_more_than_a_fifth_of_the_claims_ends_none(cluster: Cluster, lost: int, gone: int) -> None:
+    """Two of ten may really be gone; with three the listing is doubted."""
+    claims = [cluster.running(number, node={"is_ready": False}) for number in range(10)]
+    for claim_ in claims[:lost]:
+        cluster.done(cluster.cloud.delete(claim_.provider_id))
+    start(cluster)
+    cluster.at(100)
+
+    assert gone == sum(cluster.claim(each.name).is_deleting for each in claims)
 
 
 @pytest.mark.parametrize("is_asked_to_go", [False, True])

@@ -6,6 +6,7 @@ TOML. Whatever is wrong in it ends in a machine that never joins, and only its c
 """
 
 import email
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,8 +76,9 @@ def _of_node_config(text: str) -> Joining:
     cluster, kubelet = _mapping(spec, "cluster"), _mapping(spec, "kubelet")
     config, flags = _mapping(kubelet, "config"), kubelet.get("flags") or []
     labels: dict[str, str] = {}
-    for flag in flags:
-        name, _, value = str(flag).partition("=")
+    # nodeadm writes them into an environment file, and systemd splits that into words and takes quotes away.
+    for word in [word for flag in flags for word in shlex.split(str(flag))]:
+        name, _, value = word.partition("=")
         if name == "--node-labels":
             labels |= dict(pair.split("=", 1) for pair in value.split(",") if "=" in pair)
     return Joining(

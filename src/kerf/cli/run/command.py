@@ -5,6 +5,7 @@ or does not fit is refused before anything is asked of the cluster, by the name 
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +19,8 @@ from kerf.cli.run.options import RunOptions
 from kerf.config import DURATION, seconds_of, settings_of, settings_table
 from kerf.errors import ConfigError, InputError
 
-CLOUDS = ("kwok",)
+CLOUDS = ("aws", "kwok")
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _JITTER = 1.2
 _NOTHING = ("", "~", "null")
 _KINDS = {yaml.ScalarNode: "text", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
@@ -88,7 +90,15 @@ _OPTIONS = (
     _option("--context", metavar="NAME", help="Context of the kubeconfig."),
     _option("--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="Who launches nodes."),
     _option("--catalog", metavar="CATALOG", help="aws[:REGION], alibaba[:REGION], kwok, or a file."),
-    _option("--region", metavar="REGION", help="Region of the catalogue."),
+    _option("--region", metavar="REGION", help="Region of the catalogue; with --cloud aws that of the cluster."),
+    _option("--cluster-name", default="", metavar="NAME", help="Name of the EKS cluster, for --cloud aws."),
+    _option("--aws-endpoint", default="", metavar="URL", help="Ask this URL instead of AWS, for --cloud aws."),
+    _option(
+        "--interruption-queue",
+        default="",
+        metavar="NAME",
+        help="SQS queue of interruptions, for --cloud aws; empty: only status checks tell of them.",
+    ),
     _option(
         "--namespace",
         metavar="NAME",
@@ -179,6 +189,9 @@ def run(**flags: Any) -> int:
     """
     names = [setting.field for setting in settings_table()]
     settings = settings_of({name: str(flags.pop(name)) for name in names})
+    if flags["cloud"] == "aws":
+        # EKS gives its pods the region of the cluster.
+        flags["region"] = next(filter(None, (flags["region"], *map(os.environ.get, _REGIONS))), None)
     options = RunOptions(is_dry_run=flags.pop("dry_run"), elects=flags.pop("leader_elect"), **flags)
     _check(options)
     from kerf.cli.run.replica import main
@@ -188,6 +201,29 @@ def run(**flags: Any) -> int:
     return asyncio.run(main(options, settings))
 
 
+def _check_cloud(options: RunOptions) -> None:
+    """Refuse what belongs to another cloud, and what AWS cannot do without. Raises ConfigError."""
+    given = {
+        "--cluster-name": options.cluster_name,
+        "--aws-endpoint": options.aws_endpoint,
+        "--interruption-queue": options.interruption_queue,
+    }
+    if options.cloud != "aws":
+        unused = next((flag for flag, value in given.items() if value), "")
+        if unused:
+            raise ConfigError(f"{unused}: expected --cloud aws, got --cloud {options.cloud}")
+        return
+    if not options.cluster_name:
+        raise ConfigError("--cloud aws: expected --cluster-name (KERF_CLUSTER_NAME, key cluster-name), got nothing")
+    if not options.region:
+        raise ConfigError("--cloud aws: expected --region (KERF_REGION, key region) or AWS_REGION, got neither")
+    if options.catalog:
+        raise ConfigError("--catalog: expected nothing with --cloud aws, which sells what AWS says")
+    if options.managed_selector:
+        why = "two autoscalers of one EC2NodeClass delete each other's launch templates"
+        raise ConfigError(f"--managed-selector: expected nothing with --cloud aws: {why}")
+
+
 def _check(options: RunOptions) -> None:
     """Refuse what no flag shows alone. Raises InputError."""
     try:
@@ -195,6 +231,7 @@ def _check(options: RunOptions) -> None:
     except InputError as error:
         text = str(error).removeprefix(f"-l {options.managed_selector}: ")
         raise ConfigError(f"--managed-selector (KERF_MANAGED_SELECTOR, key managed-selector): {text}") from error
+    _check_cloud(options)
     # The Lease counts whole seconds, and who has lost it must know before another can hold it.
     lease_s, renew_s, retry_s = options.lease_s, options.renew_s, options.retry_s
     if lease_s % 1 or not (lease_s > renew_s > _JITTER * retry_s >= _JITTER):

@@ -12,6 +12,9 @@ class RunOptions:
     cloud: str
     catalog: str | None
     region: str | None
+    cluster_name: str
+    aws_endpoint: str
+    interruption_queue: str
     namespace: str
     is_dry_run: bool
     elects: bool

@@ -14,17 +14,19 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from kerf.cli.exits import DONE, ClusterUnreachable
 from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.run.clouds import SystemClock, the_cloud
 from kerf.cli.run.decisions import Decisions, answer
 from kerf.cli.run.gauges import measure_gpus
 from kerf.cli.run.options import RunOptions
 from kerf.cli.run.serving import METRICS_PATH, Asking, Serving
-from kerf.clouds.kwok.cloud import Catalogue, KwokCloud
+from kerf.cloudprovider import CloudProvider
+from kerf.clouds.kwok.cloud import Catalogue
 from kerf.config import Settings
 from kerf.controllers.composition import compose
 from kerf.controllers.deciding import Threaded
@@ -38,7 +40,7 @@ from kerf.kube.client import ClusterTarget, Forbidden, KubeClient, Unauthorized,
 from kerf.kube.decisions import Doorkeeper
 from kerf.kube.election import DRY_RUN_LEASE, LEASE, Election, ElectionSettings, Leadership, karpenter_leader
 from kerf.kube.health import measure, problems
-from kerf.kube.objects import KubeObjects
+from kerf.kube.nodeclasses import KubeEC2NodeClasses
 from kerf.kube.preflight import Unsuitable, preflight
 from kerf.kube.rbac import needed
 from kerf.kube.reader import KubeReader, of_plugins
@@ -56,20 +58,6 @@ _STOP_S = 5.0
 _RETRY_S = 1.0
 _SWITCH_S = 0.001
 """The deciding thread gives the interpreter to the loop after so long; Python's own 5 ms add up over one answer."""
-
-
-class SystemClock:
-    """`kerf.ports.Clock` on the running loop; `now_s` tells the seconds since the epoch.
-
-    Timers run on the monotonic clock, so that a clock that is set does not fire them.
-    """
-
-    def __init__(self, now_s: Callable[[], float] = time.time) -> None:
-        self.now_s = now_s
-
-    def call_at(self, when_s: float, callback: Callable[[], None]) -> None:
-        """Run `callback` at that time, or at once when it has passed."""
-        asyncio.get_running_loop().call_later(max(0.0, when_s - self.now_s()), callback)
 
 
 def _running_s() -> float:
@@ -97,8 +85,11 @@ class LoggedPlans:
 
 
 async def main(options: RunOptions, settings: Settings) -> int:
-    """Run until a signal asks to stop. Raises InputError, and ClusterUnreachable for a cluster Kerf cannot run in."""
-    catalogue = Catalogue(options.catalog, options.region)
+    """Run until a signal asks to stop. Raises InputError, and ClusterUnreachable for a cluster Kerf cannot run in.
+
+    A cloud that does not answer at the start is no cluster to run in either.
+    """
+    leadership, catalogue = Leadership(_running_s), Catalogue(options.catalog, options.region)
     try:
         client = await KubeClient.connect(ClusterTarget(options.kubeconfig, options.context))
         try:
@@ -106,7 +97,8 @@ async def main(options: RunOptions, settings: Settings) -> int:
             for text in server.degraded:
                 logger("kerf").warning("degraded", detail=text)
             logger("kerf").info("connected", server=client.server, version=server.version, follow=settings.follow)
-            return await Replica(client, options, settings, catalogue).run()
+            async with the_cloud(client, options, leadership, catalogue) as cloud:
+                return await Replica(client, options, settings, cloud, leadership).run()
         finally:
             await client.close()
     except (Unreachable, Unsuitable) as error:
@@ -117,24 +109,29 @@ async def main(options: RunOptions, settings: Settings) -> int:
 
 def _needed(options: RunOptions) -> Iterator[tuple[Access, str]]:
     """What the role must grant, each with its namespace: the same that `kerf manifests` puts into it."""
-    with_kwok = options.cloud == "kwok"
-    for each in needed(with_kwok=with_kwok, is_dry_run=options.is_dry_run, elects=options.elects):
+    for each in needed(options.cloud, is_dry_run=options.is_dry_run, elects=options.elects):
         yield each, options.namespace if each.namespace == OWN else each.namespace
 
 
 class Replica:
     """Everything of one process, from start to stop."""
 
-    def __init__(self, client: KubeClient, options: RunOptions, settings: Settings, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        options: RunOptions,
+        settings: Settings,
+        cloud: CloudProvider,
+        leadership: Leadership,
+    ) -> None:
         self._client, self._options, self._settings = client, options, settings
-        self._leadership = Leadership(_running_s)
+        self._leadership, self._cloud = leadership, cloud
         acting = client.guarded(self._leadership.check) if options.elects else client
         clock = SystemClock(client.clock.now_s)
         self._reader = KubeReader(
             client, decode=of_plugins(settings.plugin_namespaces), on_undecodable=self._undecodable
         )
         self._recorder = KubeRecorder(acting, clock, self._uid)
-        self._cloud = KwokCloud(KubeObjects(acting), clock, catalogue, namespace=options.namespace)
         managed = ManagedReader(self._reader, parse_selector(options.managed_selector))
         reader: Reader = managed if options.managed_selector else self._reader
         is_foreign = managed.is_foreign if options.managed_selector else nobodys
@@ -142,7 +139,8 @@ class Replica:
         self._decisions = Decisions(LoggedPlans())
         self._deciding = Threaded()
         acts = KubeWriter(acting), self._recorder, self._cloud, self._decisions
-        ports = Ports(clock, reader, *acts, usage, self._deciding)
+        kinds = KubeEC2NodeClasses(acting) if options.cloud == "aws" else None
+        ports = Ports(clock, reader, *acts, usage, self._deciding, kinds)
         self._book = MarketBook(self._cloud, clock, settings)
         self._shadow = ShadowBook()
         assumes = options.cloud == "kwok"

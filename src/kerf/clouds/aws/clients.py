@@ -9,12 +9,12 @@ its thread: a launch may still happen.
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kerf.cloudprovider import Throttled
-from kerf.clouds.aws.api import IAM, ApiFailed, Reply
+from kerf.clouds.aws.api import IAM, PRICING, ApiFailed, Reply
 from kerf.clouds.aws.buckets import Buckets, is_read
+from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
 from kerf.telemetry import CLOUD_CALLS, CLOUD_SECONDS
 
@@ -41,6 +41,10 @@ _HINTS = {
 }
 
 
+_PRICE_REGIONS = {"ap": "ap-south-1", "eu": "eu-central-1", "cn": "cn-northwest-1"}
+"""Regions that answer Pricing, by how a region begins; of others us-east-1 (AWS price list guide, 2026-11)."""
+
+
 class ConnectionFailed(CloudError):
     """AWS did not answer, or answered with something that is no reply; a write may have happened."""
 
@@ -62,15 +66,22 @@ class BotoApi:
     ) -> None:
         self._boto, self._config = _boto3(threads)
         self.region, self._endpoint, self._buckets = region, endpoint, buckets or Buckets()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="aws")
+        self._threads = Threads(threads)
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
+        self._guard: Callable[[], None] = lambda: None
+
+    def guarded_by(self, guard: Callable[[], None]) -> None:
+        """Ask `guard` before each call that changes something; it raises where this replica may not."""
+        self._guard = guard
 
     async def call(self, service: str, operation: str, **parameters: object) -> Reply:
         """See Api. Raises ConnectionFailed and NoCredentials too. Reads are tried four times."""
         attempts = _ATTEMPTS if is_read(operation) else 1
         for attempt in range(1, attempts + 1):
             await self._buckets.take(operation)
+            if not is_read(operation):
+                self._guard()
             try:
                 return await self._once(service, operation, parameters)
             except (Throttled, ConnectionFailed) as error:
@@ -94,15 +105,15 @@ class BotoApi:
             parameters[asked] = token
 
     def close(self) -> None:
-        """End the threads once their calls have; new calls are refused."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Let the threads end; no call comes after that."""
+        self._threads.close()
 
     async def _once(self, service: str, operation: str, parameters: dict[str, object]) -> Reply:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         outcome = "failed"
         try:
-            reply = await loop.run_in_executor(self._pool, self._blocking, service, operation, parameters)
+            reply = await self._threads.run(lambda: self._blocking(service, operation, parameters))
             outcome = "done"
         except Throttled:
             outcome = "throttled"
@@ -131,8 +142,9 @@ class BotoApi:
         # A session is not thread-safe; its clients are.
         with self._lock:
             if service not in self._clients:
+                region = _PRICE_REGIONS.get(self.region[:2], "us-east-1") if service == PRICING else self.region
                 self._clients[service] = self._boto.client(
-                    service, region_name=self.region, endpoint_url=self._endpoint, config=self._config
+                    service, region_name=region, endpoint_url=self._endpoint, config=self._config
                 )
             return self._clients[service]
 

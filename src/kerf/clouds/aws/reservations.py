@@ -4,7 +4,7 @@ EC2 counts a launch a while after it was made, so launches since the last listin
 instances back before it ends: 40 minutes before that nothing is launched into it any more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,7 @@ class Reservations:
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._found: TimedCache[Term, tuple[CapacityReservation, ...]] = TimedCache(clock, _KEPT_S)
+        self._remaining: dict[str, int] = {}
         self._launched: dict[str, int] = {}
 
     async def find(self, terms: tuple[Term, ...]) -> tuple[CapacityReservation, ...]:
@@ -50,12 +51,12 @@ class Reservations:
                 found = await self._listed(term)
                 self._found.put(term, found)
             by_id.update((each.id, each) for each in found)
+        return self.counted(by_id[name] for name in sorted(by_id))
+
+    def counted(self, reservations: Iterable[CapacityReservation]) -> tuple[CapacityReservation, ...]:
+        """Those that have not ended, with what is left of them now, whenever they were found."""
         now_s = self._clock.now_s()
-        return tuple(
-            self._counted(by_id[name], now_s)
-            for name in sorted(by_id)
-            if (end_s := by_id[name].end_s) is None or end_s > now_s
-        )
+        return tuple(self._counted(each, now_s) for each in reservations if each.end_s is None or each.end_s > now_s)
 
     async def _listed(self, term: Term) -> tuple[CapacityReservation, ...]:
         filters = [filter_of("state", ["active"]), *tag_filters(term.tags)]
@@ -74,13 +75,15 @@ class Reservations:
             listed = ()
         found = tuple(each for each in map(_reservation, listed) if each is not None)
         for each in found:
+            self._remaining[each.id] = each.remaining
             self._launched.pop(each.id, None)
         return found
 
     def _counted(self, reservation: CapacityReservation, now_s: float) -> CapacityReservation:
         end_s = reservation.end_s
         is_expiring = reservation.is_block and end_s is not None and now_s >= end_s - _EXPIRING_S
-        left = max(reservation.remaining - self._launched.get(reservation.id, 0), 0)
+        listed = self._remaining.get(reservation.id, reservation.remaining)
+        left = max(listed - self._launched.get(reservation.id, 0), 0)
         return replace(reservation, state=EXPIRING if is_expiring else ACTIVE, remaining=left)
 
     def launched(self, reservation_id: str) -> None:

@@ -28,6 +28,7 @@ class Subnets:
         self._api = api
         self._found: TimedCache[Terms, tuple[Subnet, ...]] = TimedCache(clock, _KEPT_S)
         self._exhausted: TimedCache[str, bool] = TimedCache(clock, _EXHAUSTED_S)
+        self._free: dict[str, int] = {}
         self._launched: dict[str, int] = {}
 
     async def find(self, terms: Terms) -> tuple[Subnet, ...]:
@@ -49,13 +50,17 @@ class Subnets:
                     raw.get("AvailableIpAddressCount") or 0,
                 )
                 by_id[subnet.id] = subnet
-        for name in by_id:
+        for name, subnet in by_id.items():
+            self._free[name] = subnet.free_addresses
             self._launched.pop(name, None)
         return tuple(by_id.values())
 
     def _counted(self, subnet: Subnet) -> Subnet:
-        free = 0 if self._exhausted.get(subnet.id) else subnet.free_addresses - self._launched.get(subnet.id, 0)
-        return replace(subnet, free_addresses=max(free, 0))
+        """The subnet with its free addresses now, whenever it was found."""
+        if self._exhausted.get(subnet.id):
+            return replace(subnet, free_addresses=0)
+        listed = self._free.get(subnet.id, subnet.free_addresses)
+        return replace(subnet, free_addresses=max(listed - self._launched.get(subnet.id, 0), 0))
 
     def by_zone(self, subnets: Iterable[Subnet], addresses: int = 1) -> dict[str, Subnet]:
         """The subnet of each zone that has most free addresses at present, of those that have enough, by zone.

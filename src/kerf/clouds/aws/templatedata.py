@@ -36,7 +36,7 @@ def _default(size_gib: int) -> BlockDevice:
     return BlockDevice(encrypted=True, volume_type="gp3", volume_size_gib=size_gib)
 
 
-_DEFAULT_DEVICES: dict[str, tuple[BlockDeviceMapping, ...]] = {
+DEFAULT_DEVICES: dict[str, tuple[BlockDeviceMapping, ...]] = {
     **dict.fromkeys((AL2, AL2023), (BlockDeviceMapping("/dev/xvda", _default(20)),)),
     BOTTLEROCKET: (BlockDeviceMapping("/dev/xvda", _default(4)), BlockDeviceMapping("/dev/xvdb", _default(20))),
     **dict.fromkeys(WINDOWS, (BlockDeviceMapping("/dev/sda1", _default(50)),)),
@@ -69,7 +69,7 @@ class TemplateFacts:
 def template_data(node_class: EC2NodeClass, resolved: Resolved, facts: TemplateFacts) -> Object:
     """`LaunchTemplateData`, with nothing in it that is empty."""
     spec = node_class.spec
-    devices = spec.block_device_mappings or _DEFAULT_DEVICES.get(node_class.family, ())
+    devices = spec.block_device_mappings or DEFAULT_DEVICES.get(node_class.family, ())
     data: Object = {
         "ImageId": facts.image_id,
         "UserData": base64.b64encode(facts.user_data.encode()).decode(),

@@ -3,6 +3,10 @@
 A claim whose instance has vanished is deleted, an instance that no claim asked for is terminated once it is old enough
 to be no launch in progress, and an interrupted instance is drained while there is time. A claim that was removed by
 force leaves a node that our finalizer holds: it goes once its instance has.
+
+A listing can be wrong: it lags, it is cut off, a role may see only a part. So what it lacks is asked for by id before
+anything goes, a node that is Ready has an instance whatever the cloud says, and a listing that lacks many claims at
+once ends none of them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +23,11 @@ from kerf.model.promises import is_made_by_kerf
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
+from kerf.telemetry import logger
+
+_LOST_OF = 5
+"""A listing that lacks more than one claim in five is doubted; a single claim may always go."""
+_MOST_NAMES = 5
 
 
 def nobodys(_identity: str) -> bool:
@@ -54,14 +63,35 @@ class GarbageCollection:
 
     async def _claims_without_instance(self, instances: Sequence[Instance]) -> None:
         found = {instance.provider_id: instance for instance in instances}
-        for claim in self._state.claims():
-            if claim.is_deleting or not claim.is_true(LAUNCHED):
-                continue
+        launched = [c for c in self._state.claims() if not c.is_deleting and c.is_true(LAUNCHED)]
+        lost = []
+        for claim in launched:
             instance = found.get(claim.provider_id)
             if instance is None:
-                await self._delete(claim)
+                lost.append(claim)
             elif instance.interruption is not None:
                 await interrupt(self._ports, claim, instance.interruption)
+        if len(lost) > max(1, len(launched) // _LOST_OF):
+            self._doubt(lost, len(launched))
+            return
+        for claim in lost:
+            node = self._state.node_of(claim)
+            if (node is None or not node.is_ready) and await self._is_gone(claim.provider_id):
+                await self._delete(claim)
+
+    def _doubt(self, lost: Sequence[NodeClaim], launched: int) -> None:
+        names = ", ".join(claim.name for claim in lost[:_MOST_NAMES])
+        hint = "is the cloud, or the role, right? kubectl delete nodeclaim ends one by hand"
+        said = "a listing lacks too many instances to be believed"
+        logger(self.name).warning(said, claims=launched, lost=len(lost), such_as=names, hint=hint)
+
+    async def _is_gone(self, provider_id: str) -> bool:
+        """Whether the cloud, asked by id, has no such instance."""
+        try:
+            await self._ports.cloud.get(provider_id)
+        except InstanceNotFound:
+            return True
+        return False
 
     async def _delete(self, claim: NodeClaim) -> None:
         self._ports.recorder.record(events.interrupted(claim.name, "its instance is gone"))
@@ -94,6 +124,7 @@ class GarbageCollection:
                 continue
             # Kerf's own nodes carry what it wrote on their claim, also when their pool is gone.
             is_ours = node.labels.get(NODE_POOL, "") in pools or is_made_by_kerf(node.annotations)
-            if is_ours and self._state.claim_of(node) is None and not self._is_foreign(node.provider_id):
+            is_left = is_ours and self._state.claim_of(node) is None and not self._is_foreign(node.provider_id)
+            if is_left and await self._is_gone(node.provider_id):
                 await release_node(self._ports.writer, node)
                 self._ports.recorder.record(events.released(node.name))

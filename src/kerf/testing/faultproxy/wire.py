@@ -113,7 +113,9 @@ def _tree(element: ElementTree.Element) -> Any:
     children = [(_local(child.tag), _tree(child)) for child in element]
     if not children:
         return element.text or ""
-    if all(name in ("item", "member") for name, _ in children):
+    # The groups of an interface of a launch template are the one list of EC2 with other names.
+    names = ("groupId",) if _local(element.tag) == "groupSet" else ()
+    if all(name in ("item", "member", *names) for name, _ in children):
         return [child for _, child in children]
     return dict(children)
 

@@ -40,6 +40,11 @@ def digest(node_class: EC2NodeClass, ca_bundle: str = "") -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def versioned(digest: str) -> str:
+    """A digest with its version in one text, as an instance carries it."""
+    return f"{HASH_VERSION}-{digest}"
+
+
 def _filled(value: Any, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults; lists in the order of their texts."""
     found = {}

@@ -11,6 +11,7 @@ AL2, AL2023, BOTTLEROCKET, CUSTOM = "AL2", "AL2023", "Bottlerocket", "Custom"
 WINDOWS_2019, WINDOWS_2022, WINDOWS_2025 = "Windows2019", "Windows2022", "Windows2025"
 WINDOWS = (WINDOWS_2019, WINDOWS_2022, WINDOWS_2025)
 FAMILIES = (AL2, AL2023, BOTTLEROCKET, *WINDOWS, CUSTOM)
+_FAMILY_OF = {each.lower(): each for each in FAMILIES}
 LATEST = "latest"
 """The version of an alias that moves with every release."""
 FINALIZER = "karpenter.k8s.aws/termination"
@@ -197,8 +198,7 @@ class EC2NodeClass:
         for term in self.spec.ami_selector_terms:
             if term.alias:
                 family, _, version = term.alias.partition("@")
-                named = {each.lower(): each for each in FAMILIES}
-                return named.get(family.lower(), CUSTOM), version
+                return _FAMILY_OF.get(family.lower(), CUSTOM), version
         return None
 
     @property

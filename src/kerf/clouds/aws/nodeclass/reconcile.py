@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.codes import is_unauthorized
 from kerf.clouds.aws.nodeclass.decode import decode
@@ -35,7 +34,7 @@ from kerf.clouds.aws.nodeclass.status import (
     status_of,
 )
 from kerf.clouds.aws.nodeclass.unusable import Unusable
-from kerf.errors import DecodeError
+from kerf.errors import CloudError, DecodeError
 from kerf.model.nodeclaim import TRUE, VALIDATED, Condition
 from kerf.ports import Clock
 
@@ -157,7 +156,7 @@ class NodeClassStatus:
         except Unusable as error:
             known.values.pop(condition, None)
             known.verdicts[condition] = ConditionVerdict(error.reason, error.message)
-        except (ApiFailed, Throttled) as error:
+        except CloudError as error:
             _unanswered(known, condition, error)
 
     async def _validate(self, known: _Known, node_class: EC2NodeClass, resolved: Resolved) -> None:
@@ -171,7 +170,7 @@ class NodeClassStatus:
             known.verdicts[VALIDATED] = await self._validation.validate(node_class, resolved)
         except Unusable as error:
             known.verdicts[VALIDATED] = ConditionVerdict(error.reason, error.message)
-        except (ApiFailed, Throttled) as error:
+        except CloudError as error:
             _unanswered(known, VALIDATED, error)
 
     def _unreadable(self, raw: Mapping[str, Any], error: DecodeError) -> Outlook:
@@ -203,7 +202,7 @@ class NodeClassStatus:
         return Outlook(node_class, resolved, conditions, status_of(node_class, resolved, conditions), _SOON_S)
 
 
-def _unanswered(known: _Known, condition: str, error: ApiFailed | Throttled) -> None:
+def _unanswered(known: _Known, condition: str, error: CloudError) -> None:
     """A refusal by policy is a finding; any other failure leaves what is known, Unknown where nothing is."""
     if isinstance(error, ApiFailed) and is_unauthorized(error):
         message = f"the controller may not call {error.operation}: {error.message}"

@@ -178,9 +178,13 @@ def read_conditions(raw_status: Mapping[str, Any]) -> tuple[Condition, ...]:
 
 
 def status_of(node_class: EC2NodeClass, resolved: Resolved, conditions: Sequence[Condition]) -> Object:
-    """The status as a server takes it. Lists that are empty are left out, as Karpenter does."""
+    """The status as a server takes it. Lists that are empty are left out, as Karpenter does.
+
+    Subnets are by id: their free addresses change with every launch, and a new order would be a write.
+    """
+    subnets = sorted(resolved.subnets, key=lambda subnet: subnet.id)
     lists: dict[str, list[Object]] = {
-        "subnets": [_given({"id": each.id, "zone": each.zone, "zoneID": each.zone_id}) for each in resolved.subnets],
+        "subnets": [_given({"id": each.id, "zone": each.zone, "zoneID": each.zone_id}) for each in subnets],
         "securityGroups": [_given({"id": each.id, "name": each.name}) for each in resolved.security_groups],
         "amis": [_image(each) for each in resolved.images],
         "capacityReservations": [_reservation(each) for each in resolved.reservations],

@@ -1,0 +1,70 @@
+"""The cloud of a replica, by `--cloud`: put together, and asked once whether it is there before anything starts."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from kerf.cli.exits import ClusterUnreachable
+from kerf.cli.run.options import RunOptions
+from kerf.cloudprovider import CloudProvider
+from kerf.clouds.kwok.cloud import Catalogue, KwokCloud
+from kerf.errors import CloudError
+from kerf.kube.client import KubeClient
+from kerf.kube.election import Leadership
+from kerf.kube.objects import KubeObjects
+from kerf.telemetry import logger
+
+
+class SystemClock:
+    """`kerf.ports.Clock` on the running loop; `now_s` tells the seconds since the epoch.
+
+    Timers run on the monotonic clock: a clock that is set does not fire them.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = time.time) -> None:
+        self.now_s = now_s
+
+    def call_at(self, when_s: float, callback: Callable[[], None]) -> None:
+        """Run `callback` at that time, or at once when it has passed."""
+        asyncio.get_running_loop().call_later(max(0.0, when_s - self.now_s()), callback)
+
+
+@asynccontextmanager
+async def the_cloud(
+    client: KubeClient, options: RunOptions, leadership: Leadership, catalogue: Catalogue
+) -> AsyncIterator[CloudProvider]:
+    """The cloud, which changes something only while this replica leads. `catalogue` is what the acted-out one sells.
+
+    Raises InputError, and ClusterUnreachable where AWS does not answer or does not know the cluster.
+    """
+    clock = SystemClock(client.clock.now_s)
+    if options.cloud == "aws":
+        async with _aws(clock, options, leadership) as cloud:
+            yield cloud
+        return
+    acting = client.guarded(leadership.check) if options.elects else client
+    yield KwokCloud(KubeObjects(acting), clock, catalogue, namespace=options.namespace)
+
+
+@asynccontextmanager
+async def _aws(clock: SystemClock, options: RunOptions, leadership: Leadership) -> AsyncIterator[CloudProvider]:
+    from kerf.clouds.aws.clients import BotoApi
+    from kerf.clouds.aws.provider import AwsCloud, AwsOptions
+
+    region = options.region or ""
+    api = BotoApi(region, endpoint=options.aws_endpoint or None)
+    if options.elects:
+        api.guarded_by(leadership.check)
+    try:
+        wanted = AwsOptions(options.cluster_name, region, options.interruption_queue)
+        try:
+            cloud = await AwsCloud.connect(api, clock, wanted)
+        except CloudError as error:
+            raise ClusterUnreachable(f"AWS {region}, cluster {options.cluster_name}: {error}") from error
+        if not wanted.queue:
+            detail = "no --interruption-queue: spot notices are not read, and nodes end without being drained"
+            logger("kerf").warning("degraded", detail=detail)
+        yield cloud
+    finally:
+        api.close()

@@ -1,0 +1,153 @@
+"""CreateFleet for one instance: the request, and what EC2 answers for each offering.
+
+An instant fleet that gets nothing is no error of the call: the reply has a list of errors, one for each pool that EC2
+tried, and each means something else: sold out, a quota, a subnet that is full, a role that may not, a throttled call
+inside EC2. Only what is sold out may rest; taking a throttled call for a stock-out empties a market that is full.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kerf.clouds.aws.api import Reply
+from kerf.clouds.aws.overrides import Overrides
+from kerf.clouds.aws.tagging import tag_list
+from kerf.clouds.aws.templates import LaunchTemplate
+from kerf.errors import cut
+from kerf.model.instancetypes import RESERVED, SPOT, OfferingKey
+
+MOST_CONFIGS = 50
+"""Launch template configurations of a fleet [EC2 API reference, CreateFleet]."""
+MOST_OVERRIDES = 300
+"""Overrides of a fleet: EC2's limit for other kinds of fleets, and small enough for its limit on the body."""
+SOLD_OUT = frozenset(
+    {
+        "InsufficientInstanceCapacity",
+        "MaxSpotInstanceCountExceeded",
+        "VcpuLimitExceeded",
+        "UnfulfillableCapacity",
+        "Unsupported",
+        "MaxFleetCountExceeded",
+        "ReservationCapacityExceeded",
+    }
+)
+"""Codes that mark an offering, as Karpenter's (pkg/errors, v1.14.1)."""
+NO_ADDRESSES = "InsufficientFreeAddressesInSubnet"
+NO_SPOT_ROLE = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+_THROTTLED = ("RequestLimitExceeded", "RequestThrottled", "Throttling")
+_MOST_LETTERS = 300
+_TAGGED = ("instance", "volume", "fleet")
+
+
+@dataclass(frozen=True)
+class FleetRequest:
+    """A CreateFleet without its token, the offering of each type and zone in it, its subnets and template names."""
+
+    parameters: Mapping[str, Any]
+    offerings: Mapping[tuple[str, str], OfferingKey]
+    subnets: tuple[str, ...]
+    templates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """The instance of a fleet."""
+
+    id: str
+    key: OfferingKey
+    subnet: str
+    image: str
+
+
+@dataclass
+class FleetOutcome:
+    """What became of a fleet. `sold_out` has EC2's code for each offering; `failures` are (code, message)."""
+
+    launched: Launched | None = None
+    sold_out: dict[OfferingKey, str] = field(default_factory=dict)
+    full_subnets: set[str] = field(default_factory=set)
+    is_throttled: bool = False
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+def fleet_of(
+    overrides: Overrides,
+    subnets: Mapping[str, str],
+    templates: Sequence[LaunchTemplate],
+    tags: Mapping[str, str],
+    context: str = "",
+) -> FleetRequest:
+    """The request for one instance. `subnets` are ids by zone; an override of another zone is left out."""
+    configs, named, used, count = [], dict[tuple[str, str], OfferingKey](), set[str](), 0
+    for template in templates[:MOST_CONFIGS]:
+        listed = []
+        for each in overrides.chosen:
+            zone, subnet = each.offering.zone, subnets.get(each.offering.zone)
+            if each.kind.name not in template.instance_types or subnet is None or count >= MOST_OVERRIDES:
+                continue
+            count += 1
+            place = {"SubnetId": subnet, "AvailabilityZone": zone}
+            listed.append(
+                {"InstanceType": each.kind.name, "ImageId": template.image.id, "Priority": each.priority, **place}
+            )
+            named[each.kind.name, zone] = each.key
+            used.add(subnet)
+        if listed:
+            version = {"LaunchTemplateName": template.name, "Version": "$Latest"}
+            configs.append({"LaunchTemplateSpecification": version, "Overrides": listed})
+    parameters = {
+        "Type": "instant",
+        "LaunchTemplateConfigs": configs,
+        **_market(overrides),
+        "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list(tags)} for kind in _TAGGED],
+        **({"Context": context} if context else {}),
+    }
+    return FleetRequest(parameters, named, tuple(sorted(used)), tuple(template.name for template in templates))
+
+
+def _market(overrides: Overrides) -> dict[str, Any]:
+    """How EC2 is to choose. With prices that NodeOverlays correct it goes by our order."""
+    if overrides.capacity_type == SPOT:
+        strategy = "capacity-optimized-prioritized" if overrides.by_priority else "price-capacity-optimized"
+        options, target = {"SpotOptions": {"AllocationStrategy": strategy}}, "spot"
+    else:
+        strategy = "prioritized" if overrides.by_priority else "lowest-price"
+        options, target = {"OnDemandOptions": {"AllocationStrategy": strategy}}, "on-demand"
+        if overrides.capacity_type == RESERVED and overrides.is_block:
+            options, target = {}, "capacity-block"
+    return {**options, "TargetCapacitySpecification": {"DefaultTargetCapacityType": target, "TotalTargetCapacity": 1}}
+
+
+def outcome_of(reply: Reply, fleet: FleetRequest) -> FleetOutcome:
+    """What EC2 answered. An error that names no offering is a failure of all."""
+    outcome = FleetOutcome()
+    for group in reply.get("Instances") or ():
+        for number in group.get("InstanceIds") or ():
+            chosen = group.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+            key = _key(group.get("InstanceType") or chosen.get("InstanceType", ""), chosen, fleet)
+            image = chosen.get("ImageId", "")
+            if outcome.launched is None and key is not None:
+                outcome.launched = Launched(number, key, chosen.get("SubnetId", ""), image)
+    for error in reply.get("Errors") or ():
+        _note(error, fleet, outcome)
+    return outcome
+
+
+def _note(error: Mapping[str, Any], fleet: FleetRequest, outcome: FleetOutcome) -> None:
+    code, message = error.get("ErrorCode", ""), cut(error.get("ErrorMessage", ""), _MOST_LETTERS)
+    chosen = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    key = _key(chosen.get("InstanceType", ""), chosen, fleet)
+    if code.startswith(_THROTTLED):
+        outcome.is_throttled = True
+    elif code == NO_ADDRESSES:
+        outcome.full_subnets |= {chosen["SubnetId"]} if chosen.get("SubnetId") else set(fleet.subnets)
+    elif code in SOLD_OUT:
+        named = [key] if key is not None else fleet.offerings.values()
+        for each in named:
+            outcome.sold_out[each] = code
+    else:
+        outcome.failures.append((code, message))
+
+
+def _key(instance_type: str, chosen: Mapping[str, Any], fleet: FleetRequest) -> OfferingKey | None:
+    return fleet.offerings.get((instance_type, chosen.get("AvailabilityZone", "")))

@@ -1,0 +1,188 @@
+"""What EC2 announces about instances: five kinds of messages in a queue, and status checks that are polled.
+
+A spot instance ends two minutes after its notice, and the notice comes once. So a message is deleted only when the next
+turn begins, which says that Kerf has acted on it; after a crash it comes again. A message that Kerf does not understand
+is logged and deleted, or it would come again for ever.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kerf.cloudprovider import Interruption, InterruptionKind, News
+from kerf.clouds.aws.api import EC2, SQS, Api, ApiFailed
+from kerf.clouds.aws.instances import Instances
+from kerf.errors import cut
+from kerf.model.instancetypes import SPOT
+from kerf.model.times import instant_s
+from kerf.telemetry import INTERRUPTION_MESSAGES, logger
+
+_WAIT_S, _HIDDEN_S, _MOST = 20, 20, 10
+"""A long poll and the number of messages, both the most that SQS takes; and how long others do not see a message."""
+_NOTICE_S = 120.0
+"""From the notice to the end (EC2 user guide, "Spot Instance interruption notices", 2026-11)."""
+_SPOT = "EC2 Spot Instance Interruption Warning"
+_KINDS = {
+    _SPOT: InterruptionKind.SPOT,
+    "EC2 Capacity Reservation Instance Interruption Warning": InterruptionKind.RESERVATION,
+    "EC2 Instance Rebalance Recommendation": InterruptionKind.REBALANCE,
+}
+_STATES = {
+    "stopping": InterruptionKind.STOPPING,
+    "stopped": InterruptionKind.STOPPING,
+    "shutting-down": InterruptionKind.TERMINATING,
+    "terminated": InterruptionKind.TERMINATING,
+}
+_STATE_CHANGE, _HEALTH = "EC2 Instance State-change Notification", "AWS Health Event"
+_IMPAIRED, _ENDING = "impaired", ("instance-retirement", "instance-stop")
+"""Of a status check, and of events after which the instance does not run; after the others it does."""
+_MOST_LETTERS = 200
+
+Announced = tuple[str, Interruption]
+"""Instance id and what is announced about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A message: what kind it is, for the metric, and what it announces, by instance id."""
+
+    kind: str
+    announced: tuple[Announced, ...] = ()
+
+
+def understood(body: str) -> Understood | None:
+    """What a message says; None for one that is no event of the five kinds.
+
+    A change of state that ends nothing, and a health event that is no scheduled change, are understood and announce
+    nothing.
+    """
+    try:
+        event = json.loads(body)
+        return _read(event["detail-type"], event["detail"], event.get("time") or "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _read(kind: str, detail: Mapping[str, Any], time: str) -> Understood | None:
+    if kind in _KINDS:
+        ends = kind != "EC2 Instance Rebalance Recommendation"
+        deadline_s = instant_s(time) + _NOTICE_S if ends and time else None
+        return Understood(kind, ((detail["instance-id"], Interruption(_KINDS[kind], deadline_s)),))
+    if kind == _STATE_CHANGE:
+        named = _STATES.get(detail["state"])
+        return Understood(kind, ((detail["instance-id"], Interruption(named)),) if named is not None else ())
+    if kind == _HEALTH:
+        return Understood(kind, tuple(_scheduled(detail)))
+    return None
+
+
+def _scheduled(detail: Mapping[str, Any]) -> Iterable[Announced]:
+    if detail.get("service") != "EC2" or detail.get("eventTypeCategory") != "scheduledChange":
+        return
+    for entity in detail.get("affectedEntities") or ():
+        what = cut(str(detail.get("eventTypeCode") or ""), _MOST_LETTERS)
+        yield entity["entityValue"], Interruption(InterruptionKind.SCHEDULED, None, what)
+
+
+class InterruptionQueue:
+    """The queue of a cluster, by its name. One turn at a time."""
+
+    def __init__(self, api: Api, instances: Instances, name: str) -> None:
+        self._api, self._instances, self._name = api, instances, name
+        self._url = ""
+        self._done: list[str] = []
+
+    async def turn(self) -> News:
+        """Delete what was acted on, and wait up to 20 s for messages. Raises ApiFailed, Throttled."""
+        if not self._url:
+            self._url = str((await self._api.call(SQS, "GetQueueUrl", QueueName=self._name))["QueueUrl"])
+        await self._delete()
+        reply = await self._api.call(
+            SQS,
+            "ReceiveMessage",
+            QueueUrl=self._url,
+            MaxNumberOfMessages=_MOST,
+            WaitTimeSeconds=_WAIT_S,
+            VisibilityTimeout=_HIDDEN_S,
+        )
+        messages: Sequence[Mapping[str, Any]] = reply.get("Messages") or ()
+        announced = [each for message in messages for each in _announced(message)]
+        news = await news_of(self._instances, announced)
+        self._done = [message["ReceiptHandle"] for message in messages]
+        return news
+
+    async def _delete(self) -> None:
+        """Delete the messages of the last turn; one that cannot be deleted comes again, and its claim goes already."""
+        while self._done:
+            try:
+                await self._api.call(SQS, "DeleteMessage", QueueUrl=self._url, ReceiptHandle=self._done[-1])
+            except ApiFailed as error:
+                logger("interruption").warning("a message cannot be deleted", error=str(error))
+            self._done.pop()
+
+
+def _announced(message: Mapping[str, Any]) -> tuple[Announced, ...]:
+    found = understood(message.get("Body", ""))
+    INTERRUPTION_MESSAGES.labels(found.kind if found is not None else "unknown").inc()
+    if found is None:
+        logger("interruption").warning("a message is not understood", body=cut(message.get("Body", ""), _MOST_LETTERS))
+        return ()
+    return found.announced
+
+
+async def news_of(instances: Instances, announced: Iterable[Announced]) -> News:
+    """By provider id; instances that are not there, or not this cluster's, are left out.
+
+    Of several about one instance the first that is no advice counts. A spot notice marks the offering: there is no
+    more of it just now.
+    """
+    by_id: dict[str, Interruption] = {}
+    for number, each in announced:
+        held = by_id.get(number)
+        if held is None or (held.kind.is_advice and not each.kind.is_advice):
+            by_id[number] = each
+    located = await instances.located(by_id) if by_id else {}
+    interruptions, sold_out = {}, {}
+    for number, instance in sorted(located.items()):
+        interruptions[instance.provider_id] = by_id[number]
+        if by_id[number].kind is InterruptionKind.SPOT and instance.offering.capacity_type == SPOT:
+            sold_out[instance.offering] = "interrupted"
+    return News(interruptions, sold_out)
+
+
+class StatusChecks:
+    """Instances whose checks fail at two looks in a row, or whose end EC2 has scheduled."""
+
+    def __init__(self, api: Api, instances: Instances) -> None:
+        self._api, self._instances = api, instances
+        self._impaired: frozenset[str] = frozenset()
+
+    async def turn(self) -> News:
+        """Look once. Raises ApiFailed, Throttled."""
+        found: Sequence[Mapping[str, Any]] = await self._api.pages(EC2, "DescribeInstanceStatus", "InstanceStatuses")
+        ours = {each.instance.provider_id.rpartition("/")[2] for each in self._instances.listed()}
+        impaired = frozenset(each["InstanceId"] for each in found if _is_impaired(each)) & ours
+        announced = [(number, Interruption(InterruptionKind.UNHEALTHY)) for number in sorted(impaired & self._impaired)]
+        self._impaired = impaired
+        for each in found:
+            if each["InstanceId"] in ours:
+                announced += _events(each)
+        return await news_of(self._instances, announced)
+
+
+def _is_impaired(status: Mapping[str, Any]) -> bool:
+    checks = (status.get("InstanceStatus") or {}, status.get("SystemStatus") or {})
+    return any(check.get("Status") == _IMPAIRED for check in checks)
+
+
+def _events(status: Mapping[str, Any]) -> Iterable[Announced]:
+    """Events that end the instance or stop it. One that is over says so in its description (EC2 user guide, "Scheduled
+    events for your instances", 2026-11)."""
+    for event in status.get("Events") or ():
+        code, text = event.get("Code", ""), event.get("Description", "")
+        if code not in _ENDING or text.startswith(("[Completed]", "[Canceled]")):
+            continue
+        before = event.get("NotBefore")
+        deadline_s = before.timestamp() if before is not None else None
+        yield status["InstanceId"], Interruption(InterruptionKind.SCHEDULED, deadline_s, cut(code, _MOST_LETTERS))

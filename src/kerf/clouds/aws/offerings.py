@@ -1,0 +1,42 @@
+"""The offerings of an instance type for one EC2NodeClass: where its subnets are, and which reservations it selects."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kerf.clouds.aws.nodeclass.status import EXPIRING, Resolved
+from kerf.clouds.aws.prices import PriceList
+from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, Offering
+
+
+def offerings_of(name: str, resolved: Resolved, prices: PriceList, running: Mapping[str, int]) -> tuple[Offering, ...]:
+    """Reserved, on-demand and spot, each by zone. `running` counts instances of this cluster by their reservation.
+
+    A type without an on-demand price is not sold: nothing could be compared with it. A zone without a spot price has
+    no spot.
+    """
+    zones = sorted({subnet.zone for subnet in resolved.subnets} & set(prices.zones.get(name, ())))
+    group = resolved.placement_group.id if resolved.placement_group is not None else ""
+    price = prices.on_demand.get(name)
+    found = list(_reserved(name, resolved, running, group))
+    if price is not None:
+        found += [Offering(zone, ON_DEMAND, price, placement_group=group) for zone in zones]
+        found += _spot(name, zones, prices, group)
+    return tuple(found)
+
+
+def _spot(name: str, zones: Iterable[str], prices: PriceList, group: str) -> Iterator[Offering]:
+    for zone in zones:
+        price = prices.spot.get((name, zone))
+        if price is not None:
+            yield Offering(zone, SPOT, price, is_estimate=prices.is_spot_estimate, placement_group=group)
+
+
+def _reserved(name: str, resolved: Resolved, running: Mapping[str, int], group: str) -> Iterator[Offering]:
+    """What reservations sell: it is paid for already, so it costs nothing more.
+
+    An expiring block is not sold any more. `most` counts this cluster's instances in it; those of others are gone.
+    """
+    zones = {subnet.zone for subnet in resolved.subnets}
+    for each in resolved.reservations:
+        if each.instance_type == name and each.zone in zones and each.state != EXPIRING:
+            most = each.remaining + running.get(each.id, 0)
+            yield Offering(each.zone, RESERVED, 0, reservation=each.id, most=most, placement_group=group)

@@ -1,0 +1,39 @@
+"""Why a launch failed, as the reason of the claim's condition, in Karpenter's words: alerts on them go on working."""
+
+from kerf.cloudprovider import LaunchFailed
+
+_REASONS = (
+    ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed"),
+    ("UnauthorizedOperation", "Unauthorized"),
+    ("AuthFailure", "Unauthorized"),
+    ("InvalidAMIID", "InvalidAMIID"),
+    ("InvalidLaunchTemplate", "LaunchTemplateNotFound"),
+    ("InvalidUserData", "UserDataSizeLimitExceeded"),
+    ("FreeTier", "FreeTierIneligible"),
+    ("PendingVerification", "AccountPendingVerification"),
+    ("MaxSpotInstanceCountExceeded", "SpotQuotaExceeded"),
+    ("VcpuLimitExceeded", "VCPULimitExceeded"),
+    ("MaxFleetCountExceeded", "FleetQuotaExceeded"),
+    ("InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet"),
+    ("Internal", "InternalError"),
+)
+"""By how a code begins, the first that fits."""
+_WORDS = (
+    ("iamInstanceProfile", "InstanceProfileNameInvalid"),
+    ("security group", "SecurityGroupSubnetVPCMismatch"),
+    ("User data is limited", "UserDataSizeLimitExceeded"),
+    ("not authorized for images", "AMIAuthorizationFailure"),
+)
+"""Where the code is a common one, by what the message has."""
+_HINTS = {
+    "SpotSLRCreationFailed": "create it once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+    "Unauthorized": "compare the role of Kerf with its IAM policies",
+}
+
+
+def launch_failed(code: str, message: str) -> LaunchFailed:
+    """The error of a launch that EC2 refused with this code."""
+    reason = next((reason for words, reason in _WORDS if words.lower() in message.lower()), "")
+    reason = reason or next((reason for start, reason in _REASONS if code.startswith(start)), "LaunchFailed")
+    hint = f" (hint: {_HINTS[reason]})" if reason in _HINTS else ""
+    return LaunchFailed(f"{code}: {message}{hint}", reason)

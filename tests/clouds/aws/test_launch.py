@@ -1,0 +1,371 @@
+"""Launches: one instance for a claim whatever happens, and what each answer of EC2 makes of it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.clouds.aws.clients import ConnectionFailed
+from kerf.clouds.aws.fleet import fleet_of
+from kerf.clouds.aws.instances import Instances
+from kerf.clouds.aws.launch import Launcher, Order
+from kerf.clouds.aws.nodeclass.decode import decode
+from kerf.clouds.aws.nodeclass.hashing import digest
+from kerf.clouds.aws.nodeclass.status import Image, Resolved, SecurityGroup, Subnet
+from kerf.clouds.aws.nodeclass.unusable import Unusable
+from kerf.clouds.aws.overrides import overrides_of
+from kerf.clouds.aws.reservations import Reservations
+from kerf.clouds.aws.subnets import Subnets
+from kerf.clouds.aws.templates import LaunchTemplate, Templates
+from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
+from kerf.model.nodeclaim import NodeClaim
+from kerf.testing.builders import an_instance_type
+from tests.clouds.aws.account import ManualClock
+from tests.clouds.aws.ec2 import FakeEC2
+from tests.clouds.aws.nodeclass.objects import an_object
+from tests.clouds.market import MARKET, claim
+
+G5 = claim(types=("g5.xlarge",))
+SPOT_A, SPOT_B = (OfferingKey("g5.xlarge", zone, SPOT) for zone in ("us-east-1a", "us-east-1b"))
+SUBNETS = (
+    Subnet("subnet-a", "us-east-1a", "use1-az1", 100),
+    Subnet("subnet-a2", "us-east-1a", "use1-az1", 50),
+    Subnet("subnet-b", "us-east-1b", "use1-az2", 100),
+)
+FOUND = Resolved(SUBNETS, (SecurityGroup("sg-1"),), (Image("ami-1"),), instance_profile="profile")
+CLUSTER = ClusterFacts("gpu", "https://gpu", ca_bundle="Y2E=", service_cidr="10.100.0.0/16", region="us-east-1")
+NODE_CLASS = decode(an_object(tags={"team": "ml"}))
+
+
+class Life:
+    """EC2, a clock, and a Kerf that a test can start again."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.ec2 = FakeEC2(self.clock.now_s)
+        self.waits: list[float] = []
+        self.resolved: Resolved = FOUND
+        self.types: Sequence[InstanceType] = MARKET
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all but what EC2 has."""
+        instances = Instances(self.ec2, CLUSTER.name, self.clock.now_s, batch_s=0)
+        templates = Templates(self.ec2, self.clock, CLUSTER)
+        subnets = Subnets(self.ec2, self.clock)
+        self.instances = instances
+        reservations = Reservations(self.ec2, self.clock)
+        self.launcher = Launcher(
+            self.ec2, instances, subnets, reservations, templates, CLUSTER, self.clock.now_s, self._sleep
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.clock.seconds += seconds
+
+    def launch(self, wanted: NodeClaim = G5) -> Instance:
+        """The instance of a claim that was made just now."""
+        return self.launch_all(wanted)[0]
+
+    def launch_all(self, *wanted: NodeClaim) -> list[Instance]:
+        """Several at once."""
+        orders = [Order(self._new(each), NODE_CLASS, self.resolved, self.types) for each in wanted]
+
+        async def run() -> list[Instance]:
+            return await asyncio.gather(*map(self.launcher.launch, orders))
+
+        return asyncio.run(run())
+
+    def _new(self, wanted: NodeClaim) -> NodeClaim:
+        return wanted if wanted.created_s else replace(wanted, created_s=self.clock.now_s())
+
+    @property
+    def tokens(self) -> list[str]:
+        """Of the launches so far."""
+        return [each["ClientToken"] for each in self.ec2.asked("CreateFleet")]
+
+    def refuse(self, **codes: str) -> None:
+        """Refuse offerings by zone letter or type, `_` for a dot; `all` for every one."""
+
+        def code(override: Any) -> str:
+            names = (override["AvailabilityZone"][-1], override["InstanceType"].replace(".", "_"), "all")
+            return next((codes[name] for name in names if name in codes), "")
+
+        self.ec2.refuses = code
+
+
+@pytest.fixture
+def life() -> Life:
+    """A fresh account and a fresh Kerf."""
+    return Life()
+
+
+def test_an_instance_says_what_it_is(life: Life) -> None:
+    """Offering, image, subnet, zone id, labels and capacity of its type, and the claim's name and uid."""
+    got = life.launch()
+
+    assert ("aws:///us-east-1a/i-0001", "uid-1", "gpu-1", SPOT_A) == (
+        got.provider_id, got.claim_uid, got.claim_name, got.offering
+    )  # fmt: skip
+    assert ("ami-1", "subnet-a", "use1-az1", InstanceState.PENDING) == (got.image, got.subnet, got.zone_id, got.state)
+    wanted = {
+        INSTANCE_TYPE: "g5.xlarge",
+        ZONE: "us-east-1a",
+        CAPACITY_TYPE: SPOT,
+        "topology.k8s.aws/zone-id": "use1-az1",
+    }
+    assert wanted.items() <= got.labels.items()
+    assert MARKET[1].allocatable == got.allocatable
+
+
+def test_tags_are_there_at_birth(life: Life) -> None:
+    """Karpenter's, the NodeClass's own, and the uid: without one of them the instance would be lost after a crash."""
+    life.launch()
+    (asked,) = life.ec2.asked("CreateFleet")
+    tags = {each["Key"]: each["Value"] for each in asked["TagSpecifications"][0]["Tags"]}
+
+    assert f"kerf-v1-{digest(NODE_CLASS, CLUSTER.ca_bundle)}" == tags.pop("kerf.dev/nodeclass-hash")
+    assert {
+        "Name": "gpu/gpu-1",
+        "team": "ml",
+        "eks:eks-cluster-name": "gpu",
+        "karpenter.k8s.aws/ec2nodeclass": "default",
+        "karpenter.sh/nodeclaim": "gpu-1",
+        "karpenter.sh/nodepool": "gpu",
+        "kerf.dev/claim-uid": "uid-1",
+        "kubernetes.io/cluster/gpu": "owned",
+    } == tags
+    assert ["fleet", "instance", "volume"] == sorted(each["ResourceType"] for each in asked["TagSpecifications"])
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_lost_reply_gives_the_same_instance(life: Life, is_restarted: bool) -> None:
+    """EC2 launched it and the reply did not arrive; also when Kerf was killed then: one instance with that uid."""
+    life.ec2.lose_replies = 1
+    with pytest.raises(ConnectionFailed):
+        life.launch()
+    if is_restarted:
+        life.restart()
+
+    assert ("i-0001", 1) == (life.launch().provider_id.rpartition("/")[2], len(life.ec2.running))
+    assert life.launch() == life.launch()
+
+
+def test_a_retry_whose_request_has_changed_mismatches_nowhere(life: Life) -> None:
+    """Prices moved between the lost reply and the retry: the request that was not answered is sent again."""
+    life.ec2.lose_replies, life.ec2.lag_s = 1, 10
+    with pytest.raises(ConnectionFailed):
+        life.launch()
+    life.types = (MARKET[1], replace(MARKET[1], name="g4dn.xlarge"))
+    life.launch()
+
+    assert (["uid-1", "uid-1"], 1, []) == (life.tokens, len(life.ec2.running), life.waits)
+
+
+def test_a_restart_with_changed_prices_finds_the_hidden_instance(life: Life) -> None:
+    """Killed after a launch that EC2 does not list yet: the token mismatches, and the instance is waited for."""
+    life.ec2.lose_replies, life.ec2.lag_s = 1, 10
+    with pytest.raises(ConnectionFailed):
+        life.launch()
+    life.restart()
+    life.resolved = replace(FOUND, subnets=SUBNETS[:1])
+
+    assert "aws:///us-east-1a/i-0001" == life.launch().provider_id
+    assert ([1, 2, 4, 8], 1) == (life.waits, len(life.ec2.running))
+
+
+def test_a_token_that_was_answered_with_nothing_is_not_used_again(life: Life) -> None:
+    """EC2 would give the same refusal: after a restart the claim is launched by its uid and a number."""
+    life.refuse(all="InsufficientInstanceCapacity")
+    with pytest.raises(InsufficientCapacity):
+        life.launch()
+    life.restart()
+    life.refuse()
+    life.resolved = replace(FOUND, subnets=SUBNETS[:1])
+    life.launch()
+
+    assert (["uid-1", "uid-1", "uid-1-2"], 1) == (life.tokens, len(life.ec2.running))
+
+
+def test_an_ended_claim_gets_no_second_instance(life: Life) -> None:
+    """The token of an instance that has ended is used up."""
+    got = life.launch()
+    asyncio.run(life.instances.delete(got.provider_id))
+    with pytest.raises(LaunchFailed, match="has ended"):
+        life.launch()
+    assert [] == life.ec2.running
+
+
+def test_a_repeated_launch_asks_for_no_second_one(life: Life) -> None:
+    """An instance that EC2 does not list yet is the claim's all the same."""
+    life.ec2.lag_s = 10
+    first, second = life.launch(), life.launch()
+
+    assert (first, ["uid-1"]) == (second, life.tokens)
+
+
+def test_what_is_sold_out_is_passed_over_and_named(life: Life) -> None:
+    """Two of three offerings are refused: the third is launched, and exactly these two are said, with EC2's code."""
+    third = replace(MARKET[1], offerings=tuple(Offering(f"us-east-1{zone}", SPOT, 2) for zone in "abc"))
+    life.types = (third,)
+    life.resolved = replace(FOUND, subnets=(*SUBNETS, Subnet("subnet-c", "us-east-1c", "use1-az3", 9)))
+    life.refuse(a="InsufficientInstanceCapacity", b="Unsupported")
+    got = life.launch()
+
+    assert "us-east-1c" == got.offering.zone
+    assert {SPOT_A: "InsufficientInstanceCapacity", SPOT_B: "Unsupported"} == got.sold_out
+
+
+def test_everything_sold_out_is_said_of_each_offering(life: Life) -> None:
+    """The claim goes and the next plan knows all of them; nothing is left behind."""
+    life.refuse(a="InsufficientInstanceCapacity", b="MaxSpotInstanceCountExceeded")
+    with pytest.raises(InsufficientCapacity) as caught:
+        life.launch()
+
+    assert {SPOT_A: "InsufficientInstanceCapacity", SPOT_B: "MaxSpotInstanceCountExceeded"} == caught.value.reasons
+    assert [] == life.ec2.running
+
+
+def test_a_stock_out_rests_for_other_claims_unless_a_plan_wants_it(life: Life) -> None:
+    """For three minutes EC2 is not asked for it again."""
+    life.refuse(a="InsufficientInstanceCapacity")
+    life.launch()
+    life.launch(claim("gpu-2", "uid-2", types=("g5.xlarge",)))
+    zones = [
+        [each["AvailabilityZone"][-1] for each in asked["LaunchTemplateConfigs"][0]["Overrides"]]
+        for asked in life.ec2.asked("CreateFleet")
+    ]
+    assert [["a", "b"], ["b"]] == zones
+
+    life.clock.seconds += 181
+    life.launch(claim("gpu-3", "uid-3", types=("g5.xlarge",)))
+    assert 2 == len(life.ec2.asked("CreateFleet")[2]["LaunchTemplateConfigs"][0]["Overrides"])
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "Throttling.User", "RequestThrottled"])
+def test_throttling_inside_a_fleet_marks_nothing(life: Life, code: str) -> None:
+    """Taken for a stock-out it would empty the market."""
+    life.refuse(all=code)
+    with pytest.raises(Throttled):
+        life.launch()
+    life.refuse()
+
+    assert SPOT_A == life.launch().offering
+
+
+def test_a_throttled_call_marks_nothing_and_keeps_its_token(life: Life) -> None:
+    """Three refusals, and then the same request once more."""
+    life.ec2.throttle["CreateFleet"] = 3
+    for _ in range(3):
+        with pytest.raises(Throttled):
+            life.launch()
+
+    assert ({}, {"uid-1"}) == (life.launch().sold_out, set(life.tokens))
+
+
+def test_a_full_subnet_is_left_for_another_of_its_zone(life: Life) -> None:
+    """The zone stays: EC2 refused the subnet with most addresses, and the next try takes the other."""
+    life.types = (replace(MARKET[1], offerings=(Offering("us-east-1a", SPOT, 2),)),)
+    life.ec2.refuses = lambda each: "InsufficientFreeAddressesInSubnet" if each["SubnetId"] == "subnet-a" else ""
+    got = life.launch()
+
+    assert ("subnet-a2", "us-east-1a", {}) == (got.subnet, got.offering.zone, got.sold_out)
+
+
+def test_a_zone_whose_subnets_are_all_full_is_named(life: Life) -> None:
+    """With no subnet left there is nothing to ask for."""
+    life.refuse(all="InsufficientFreeAddressesInSubnet")
+    with pytest.raises(InsufficientCapacity, match=r"no subnet has a free address: g5\.xlarge spot in us-east-1a"):
+        life.launch()
+    assert [] == life.ec2.running
+
+
+def test_a_burst_spreads_over_the_addresses_of_its_subnets(life: Life) -> None:
+    """EC2 counts late, so each launch on its way counts here: ten addresses take ten instances, and not one more."""
+    life.types = (replace(MARKET[1], offerings=(Offering("us-east-1a", SPOT, 2),)),)
+    life.resolved = replace(FOUND, subnets=(Subnet("s-1", "us-east-1a", "", 6), Subnet("s-2", "us-east-1a", "", 4)))
+    claims = [claim(f"gpu-{n}", f"uid-{n}", types=("g5.xlarge",)) for n in range(10)]
+    got = life.launch_all(*claims)
+
+    assert (6, 4) == tuple(sum(each.subnet == name for each in got) for name in ("s-1", "s-2"))
+    with pytest.raises(InsufficientCapacity, match="no subnet has a free address"):
+        life.launch(claim("gpu-x", "uid-x", types=("g5.xlarge",)))
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("UnauthorizedOperation", "Unauthorized"),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed"),
+        ("InvalidAMIID.NotFound", "InvalidAMIID"),
+        ("SomethingNew", "LaunchFailed"),
+    ],
+)
+def test_another_failure_has_the_reason_of_its_condition(life: Life, code: str, reason: str) -> None:
+    """Karpenter's words; nothing of it is taken for a stock-out."""
+    life.refuse(all=code)
+    with pytest.raises(LaunchFailed) as caught:
+        life.launch()
+    assert reason == caught.value.reason
+
+
+def test_a_template_that_is_gone_is_made_again(life: Life) -> None:
+    """Another autoscaler deleted it: one retry, with a token of its own."""
+    answers = ["InvalidLaunchTemplateName.NotFoundException", ""]
+    life.ec2.refuses = lambda _: answers[0] if len(life.ec2.asked("CreateFleet")) == 1 else answers[1]
+    life.launch()
+
+    assert (2, ["uid-1", "uid-1-2"]) == (len(life.ec2.asked("CreateLaunchTemplate")), life.tokens)
+
+
+def test_no_image_for_the_types_is_the_fault_of_the_node_class(life: Life) -> None:
+    """The claim goes, and the NodeClass says so."""
+    life.resolved = replace(FOUND, images=())
+    with pytest.raises(Unusable, match="AMINotFound"):
+        life.launch()
+
+
+def test_nothing_that_a_claim_allows_is_said(life: Life) -> None:
+    """As when its types were taken from the region."""
+    with pytest.raises(LaunchFailed, match="nothing is sold here that gpu-1 allows"):
+        life.launch(claim(types=("x1.large",)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "options", "target"),
+    [
+        (G5, {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}}, "spot"),
+        (claim(capacity_types=(ON_DEMAND,)), {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}}, "on-demand"),
+    ],
+)
+def test_ec2_chooses_by_the_strategy_of_the_capacity_type(
+    life: Life, wanted: NodeClaim, options: Any, target: str
+) -> None:
+    """One instance, at once."""
+    life.launch(wanted)
+    (asked,) = life.ec2.asked("CreateFleet")
+
+    assert options.items() <= asked.items()
+    assert ("instant", target, 1) == (asked["Type"], *asked["TargetCapacitySpecification"].values())
+
+
+def test_a_body_of_many_types_zones_and_templates_is_bounded() -> None:
+    """60 types in 6 zones for 4 templates: 300 overrides, the best ones, and less than EC2 takes."""
+    zones = [f"us-east-1{letter}" for letter in "abcdef"]
+    types: Sequence[InstanceType] = [
+        an_instance_type(f"m{n}.large", cpu=4, offerings=tuple(Offering(zone, ON_DEMAND, 1000 + n) for zone in zones))
+        for n in range(60)
+    ]
+    overrides = overrides_of(claim(), types)
+    names = [kind.name for kind in types]
+    templates = [LaunchTemplate(f"t-{n}", Image(f"ami-{n}"), tuple(names[n::4])) for n in range(4)]
+    fleet = fleet_of(overrides, {zone: f"subnet-{zone}" for zone in zones}, templates, {})
+
+    assert 300 == len(fleet.offerings)
+    assert len(json.dumps(fleet.parameters)) < 60_000

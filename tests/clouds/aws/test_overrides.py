@@ -1,0 +1,100 @@
+"""Which offerings a launch names: filters, order, bounds."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerf.clouds.aws.overrides import MOST_TYPES, overrides_of
+from kerf.model.instancetypes import MICRO, ON_DEMAND, RESERVED, SPOT, InstanceType, Offering
+from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.testing.builders import an_instance_type, cards
+from tests.clouds.market import MARKET, claim
+
+GPUS = ("g5.xlarge", "g5.12xlarge")
+
+
+def planned(wanted: NodeClaim, offering: str) -> NodeClaim:
+    """The claim with the offering of its plan."""
+    return replace(wanted, annotations={PLANNED_OFFERING: offering})
+
+
+def sold(name: str, *offerings: Offering, gpus: int = 0) -> InstanceType:
+    """A type with these offerings."""
+    kinds = tuple(sorted({each.capacity_type for each in offerings}))
+    return an_instance_type(name, cpu=4, devices=cards(gpus), capacity_types=kinds, offerings=offerings)
+
+
+def named(wanted: NodeClaim, *types: InstanceType, factor: float = 1.5) -> list[str]:
+    """The overrides in words, best first."""
+    return [str(each.key) for each in overrides_of(wanted, types, factor).chosen]
+
+
+def test_spot_goes_before_on_demand_and_only_one_capacity_type_is_asked() -> None:
+    """Karpenter's order at launch; each zone is an override of its own."""
+    assert ["g5.xlarge spot in us-east-1a", "g5.xlarge spot in us-east-1b"] == named(claim(types=GPUS), *MARKET)
+
+
+def test_what_costs_more_than_the_factor_is_not_named() -> None:
+    """EC2 would take it when it has more of it; g5.12xlarge costs four times as much."""
+    wanted = claim(types=GPUS, capacity_types=(SPOT,))
+
+    assert 2 == len(named(wanted, *MARKET, factor=3.9))
+    assert 4 == len(named(wanted, *MARKET, factor=4))
+
+
+def test_the_planned_offering_is_first_and_sets_the_bound() -> None:
+    """A plan knows NodeOverlays, so the order is not that of the prices here, and EC2 is told to go by it."""
+    wanted = planned(claim(types=GPUS, capacity_types=(SPOT,)), "g5.12xlarge/us-east-1b/spot")
+    overrides = overrides_of(wanted, MARKET)
+
+    assert "g5.12xlarge spot in us-east-1b" == str(overrides.chosen[0].key)
+    assert (4, True, [0, 1, 2, 3]) == (
+        len(overrides.chosen), overrides.by_priority, [each.priority for each in overrides.chosen]
+    )  # fmt: skip
+    assert not overrides_of(replace(wanted, annotations={}), MARKET).by_priority
+
+
+def test_a_plain_type_is_taken_for_pods_that_ask_for_none_else() -> None:
+    """GPUs fall out where a type without is left, as in Karpenter; unless a GPU was planned."""
+    cheap_gpu = sold("g9.large", Offering("us-east-1a", ON_DEMAND, 1 * MICRO), gpus=1)
+    plain = sold("m9.large", Offering("us-east-1a", ON_DEMAND, 2 * MICRO))
+
+    assert ["m9.large on-demand in us-east-1a"] == named(claim(), cheap_gpu, plain)
+    wanted = planned(claim(), "g9.large/us-east-1a/on-demand")
+    assert "g9.large on-demand in us-east-1a" == named(wanted, cheap_gpu, plain)[0]
+
+
+def test_spot_over_the_on_demand_price_falls_out() -> None:
+    """The lowest on-demand price that the claim allows is the bound, unless no spot is left by it."""
+    offers = [Offering("us-east-1a", ON_DEMAND, 10), Offering("us-east-1a", SPOT, 12), Offering("us-east-1b", SPOT, 9)]
+
+    assert ["m9.large spot in us-east-1b"] == named(claim(), sold("m9.large", *offers))
+    assert ["m9.large spot in us-east-1a"] == named(claim(), sold("m9.large", *offers[:2]))
+    spot_only = claim(capacity_types=(SPOT,))
+    assert ["us-east-1b", "us-east-1a"] == [each[-10:] for each in named(spot_only, sold("m9.large", *offers))]
+
+
+def test_one_reservation_is_asked_for() -> None:
+    """Its template names it: the planned one, else the one with most left."""
+    first, second = (Offering("us-east-1a", RESERVED, 0, reservation=f"cr-{n}", most=n) for n in (1, 2))
+    kind = sold("p5.48xlarge", first, second, gpus=8)
+
+    assert ["p5.48xlarge reserved by cr-2 in us-east-1a"] == named(claim(), kind)
+    wanted = planned(claim(), "p5.48xlarge/us-east-1a/reserved/cr-1")
+    assert ["p5.48xlarge reserved by cr-1 in us-east-1a"] == named(wanted, kind)
+
+
+def test_at_most_sixty_types_are_named() -> None:
+    """The cheapest, each in all its zones."""
+    zones = [f"us-east-1{letter}" for letter in "abcdef"]
+    types = [sold(f"m{n}.large", *(Offering(zone, ON_DEMAND, 1000 + n) for zone in zones)) for n in range(70)]
+    overrides = overrides_of(claim(), types)
+
+    assert (MOST_TYPES, 6 * MOST_TYPES) == (len({e.kind.name for e in overrides.chosen}), len(overrides.chosen))
+    assert "m0.large" == overrides.chosen[0].kind.name
+
+
+@pytest.mark.parametrize("wanted", [claim(types=("x1.large",)), claim(zones=("eu-west-1a",))])
+def test_nothing_is_named_where_nothing_is_allowed(wanted: NodeClaim) -> None:
+    """The caller says so on the claim."""
+    assert [] == named(wanted, *MARKET)

@@ -1,0 +1,73 @@
+"""The condition Drifted: what the cloud says of each claim, and nothing more."""
+
+import pytest
+
+from kerf.clouds.fake import FakeCloud, Latencies
+from kerf.controllers.nodeclaim.drift import Drift
+from kerf.model.nodeclaim import DRIFTED, NodeClaim
+from tests.clouds.market import MARKET
+from tests.controllers.cluster import Cluster
+
+
+class Judging(FakeCloud):
+    """A cloud that says `reason` of every claim."""
+
+    reason: str | None = "AMIDrift"
+    asked = 0
+
+    @property
+    def has_drift(self) -> bool:
+        """It judges."""
+        return True
+
+    async def drift(self, claim: NodeClaim) -> str | None:
+        """See CloudProvider."""
+        self.asked += 1
+        return self.reason
+
+
+@pytest.fixture
+def cloud(cluster: Cluster) -> Judging:
+    """The cloud of the cluster."""
+    made = Judging(MARKET, cluster.clock, latencies=Latencies(0, 5))
+    cluster.use(made)
+    return made
+
+
+def test_a_drifted_claim_says_so_and_stays(cluster: Cluster, cloud: Judging) -> None:
+    """Reason of the cloud, one event, one write; nothing acts on it."""
+    cluster.running()
+    cluster.start(Drift(cluster.state, cluster.ports))
+    cluster.at(700)
+
+    assert ("True", "AMIDrift", "") == cluster.condition(DRIFTED)
+    assert ["its instance is not what its NodeClass says now: AMIDrift"] == cluster.said("Drifted")
+    assert (3, False) == (cloud.asked, cluster.claim().is_deleting)
+
+
+def test_the_condition_goes_when_the_drift_does(cluster: Cluster, cloud: Judging) -> None:
+    """The NodeClass was changed back."""
+    cluster.running()
+    cluster.start(Drift(cluster.state, cluster.ports))
+    cloud.reason = None
+    cluster.at(301)
+
+    assert cluster.claim().condition(DRIFTED) is None
+
+
+def test_a_claim_without_an_instance_is_not_asked_for(cluster: Cluster, cloud: Judging) -> None:
+    """It cannot have drifted before it is launched."""
+    cluster.claimed(reached=())
+    cluster.start(Drift(cluster.state, cluster.ports))
+    cluster.at(301)
+
+    assert 0 == cloud.asked
+
+
+def test_a_cloud_that_does_not_judge_is_never_asked(cluster: Cluster) -> None:
+    """As the acted-out ones: no key, no look."""
+    cluster.running()
+    cluster.start(Drift(cluster.state, cluster.ports))
+    cluster.at(301)
+
+    assert cluster.claim().condition(DRIFTED) is None
