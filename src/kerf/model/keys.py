@@ -8,9 +8,9 @@ _NAMES = (
     "admitted-by assumed-claim booking-namespaces cordoned cost-per-hour device-plugin-configs eviction follow"
     " gpu-sharing hami-mode interrupt kwok-instance lead-times lint-ignore max-launches-per-minute"
     " max-price-per-gpu-hour max-price-per-hour mig-configs min-nodes observed-devices opportunistic"
-    " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods pod-group pod-group-min pods-seen"
-    " predicted-devices prewarm prewarm-cronjobs prewarm-namespaces registered-less rejected relabelled replaces"
-    " reserved-for run-for usage-history window window-namespaces"
+    " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods planned-rounds pod-group"
+    " pod-group-min pods-seen predicted-devices prewarm prewarm-cronjobs prewarm-namespaces"
+    " registered-less rejected relabelled replaces reserved-for run-for usage-history window window-namespaces"
 )
 KNOWN_KEYS = frozenset(f"{DOMAIN}{name}" for name in _NAMES.split())
 CLOUD_TAGS = frozenset({f"{DOMAIN}claim-uid", f"{DOMAIN}nodeclass-hash", f"{DOMAIN}owned"})

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, expressions_of
 from kerf.engine.place.shapes import Shape
+from kerf.errors import brief
 from kerf.model.constraints import (
     HOSTNAME,
     NO_EXECUTE,
@@ -69,7 +70,9 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
             return Advice(f"no node of NodePool {pool.name} has the label {key}, which no NodePool may set")
         value = min(filter(is_label_value, asked.values), default=None)
         if value is None:
-            return Advice(f"no node can have the label {key} that it asks: {min(asked.values)!r} is no label value")
+            return Advice(
+                f"no node can have the label {key} that it asks: {brief(min(asked.values))} is no label value"
+            )
         hint = f'add the label {key}: "{value}" to the template of NodePool {pool.name}, if its nodes deserve it'
         changed = replace(pool, labels={**pool.labels, key: value})
         return changing_pool(hint, changed, {"template": {"metadata": {"labels": {key: value}}}})
