@@ -21,7 +21,6 @@ from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOption
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build.py"
 FIRST = (
-    "test_image.py",
     "test_guide.py",
     "test_live_commands.py",
     "test_crashes.py",

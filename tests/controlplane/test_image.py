@@ -18,6 +18,8 @@ from tests.controlplane.chart import Release, rendered
 from tools.controlplane.installation import Replica
 from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
+pytestmark = pytest.mark.long
+
 CONTAINER = Path(__file__).parents[2] / "container"
 USER = 65532
 
