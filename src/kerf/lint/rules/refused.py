@@ -4,7 +4,9 @@ from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
+from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.pods.refusal import refused_placement
+from kerf.manifests.schema import Report
 
 
 @rule("KL073", "refused-placement", Severity.ERROR, WORKLOADS)
@@ -18,5 +20,8 @@ def refused(subject: Subject, context: LintContext) -> Notes:
     del context
     if held_by(subject) is None or subject.is_live:
         return
-    for why in refused_placement(subject.mapping(*subject.pod)):
+    spec, form = subject.mapping(*subject.pod), Report()
+    POD_SPEC.check(spec, subject.pod, form)
+    # What is of another form has its own finding, and cannot be asked what it means.
+    for why in refused_placement(spec) if not form.problems else ():
         yield Note(subject.pod, f"the API server refuses it: {why}")
