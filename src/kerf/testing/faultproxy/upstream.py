@@ -1,7 +1,7 @@
 """The moto server behind the proxy: calls passed on as they came, and calls of the proxy's own.
 
 moto answers in threads that share its tables without a lock: a listing fails with 500 while something is made or ended.
-So it gets one call at a time, but for those to a queue, which may wait for a message.
+So it gets one call at a time, except those to a queue, which may wait for a message.
 """
 
 import asyncio
