@@ -71,7 +71,7 @@ def build(tag: str) -> str:
 
 
 def tree(tag: str) -> Path:
-    """The image's file tree, mounted; it stays until the storage goes."""
+    """The image's file tree, mounted; it stays until the next build."""
     container = _buildah("from", tag).strip()
     return Path(_buildah("mount", container).strip())
 
@@ -108,6 +108,8 @@ def _run(*command: str, **environment: str) -> str:
 
 def main() -> None:
     install_tools()
+    # Trees of runs before, each a whole copy.
+    _buildah("rm", "--all")
     digest = build(f"{NAME}:first")
     if "--again" in sys.argv[1:]:
         again = build(f"{NAME}:again")

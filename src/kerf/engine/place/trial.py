@@ -543,11 +543,10 @@ def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> 
 
 def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
     """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
-    claim = node.claim
-    if claim is None or node.is_initialized:
+    if (claim := node.claim) is None or node.is_initialized:
         return ()
     kind = market.find(promises.planned_type(claim), claim.node_class)
-    return family.predict(kind.devices, node.labels, {}) if kind is not None else ()
+    return () if kind is None else family.predict(kind.devices, node.labels, {})
 
 
 def promised(claim: NodeClaim | None, market: Market) -> Requirements:
