@@ -1,4 +1,7 @@
-"""001-23: the company of document 001, for the first two of its thirty days, and the table that the guide shows."""
+"""001-23: the company of document 001, for the first two of its thirty days, and the table that the guide shows.
+
+What plays the two days is long; windows in the gate are those of `scenarios/test_golden.py`.
+"""
 
 from pathlib import Path
 
@@ -18,6 +21,7 @@ def worlds() -> tuple[Figures, Figures, Figures]:
     return figures("before", 2), figures("after", 2), figures("control", 2)
 
 
+@pytest.mark.long
 def test_the_static_pool_is_that_of_the_document(worlds: tuple[Figures, Figures, Figures]) -> None:
     """35 % of what $12,000 buy: the premise of the comparison."""
     before, _, _ = worlds
@@ -26,6 +30,7 @@ def test_the_static_pool_is_that_of_the_document(worlds: tuple[Figures, Figures,
     assert 11_500 <= before.bill <= 12_000
 
 
+@pytest.mark.long
 def test_windows_use_what_they_pay_for(worlds: tuple[Figures, Figures, Figures]) -> None:
     """As much as the document says, for less, and whoever has a window finds its node ready."""
     _, after, _ = worlds
@@ -36,6 +41,7 @@ def test_windows_use_what_they_pay_for(worlds: tuple[Figures, Figures, Figures])
     assert len(after.spare_waits_s) >= 60
 
 
+@pytest.mark.long
 def test_the_control_is_cheaper_and_its_pods_wait_for_their_nodes(worlds: tuple[Figures, Figures, Figures]) -> None:
     """What windows buy is readiness at the hour: no money, and no utilisation."""
     _, after, control = worlds
@@ -63,12 +69,14 @@ def _jobs(name: str) -> list[tuple[str, str, int, str]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["before", "after"])
 def test_the_pictures_are_of_these_days(name: str) -> None:
     """`python -m tools.case_001 --charts` draws them."""
     assert (GUIDE.parent / f"001-case-{name}.svg").read_text(encoding="utf-8") == svg(simulated(name, 2))
 
 
+@pytest.mark.long
 def test_what_is_not_reached_is_said(worlds: tuple[Figures, Figures, Figures]) -> None:
     """In the same table: best-effort jobs still wait for the next gap."""
     text = table(*worlds)

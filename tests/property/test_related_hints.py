@@ -29,7 +29,7 @@ MARKET: Market = a_market(
     an_instance_type("m5.xlarge", price="0.192", zones=ZONES),
     an_instance_type("m5.2xlarge", cpu=8, memory="32Gi", price="0.384", zones=ZONES),
 )
-QUICK = settings(max_examples=60, derandomize=True)
+QUICK = settings(max_examples=25, derandomize=True)
 LONG = settings(QUICK, max_examples=500)
 Cluster = tuple[list[Object], list[Node], list[Pod]]
 

@@ -96,6 +96,7 @@ def rejected(days: int) -> tuple[str, list[str]]:
 Cause = Callable[[int], tuple[str, list[str]]]
 CAUSES: list[Cause] = [never_joins, never_registers, flapping, rejected]
 every_cause = pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.__name__)
+long = pytest.mark.long
 
 
 def launches_a_day(report: SimulationReport) -> Counter[int]:
@@ -131,20 +132,26 @@ def check(report: SimulationReport, days: int) -> None:
     assert is_served(report, days)
 
 
-@every_cause
+@pytest.mark.parametrize(
+    "cause",
+    [never_joins, flapping, pytest.param(never_registers, marks=long), pytest.param(rejected, marks=long)],
+    ids=lambda cause: cause.__name__,
+)
 def test_a_day_of_a_repeated_cause_costs_at_most_twenty_launches(cause: Cause) -> None:
     """Each cause by itself."""
     check(first_day(cause), 1)
 
 
-@pytest.mark.long
+@long
 @every_cause
 def test_a_week_of_a_repeated_cause_costs_at_most_twenty_launches_a_day(cause: Cause) -> None:
     """Of seven days none costs more."""
     check(played(cause, 7), 7)
 
 
-@pytest.mark.parametrize("cause", [never_joins, never_registers], ids=lambda cause: cause.__name__)
+@pytest.mark.parametrize(
+    "cause", [never_joins, pytest.param(never_registers, marks=long)], ids=lambda cause: cause.__name__
+)
 def test_the_pod_says_until_when_the_type_backs_off(cause: Cause) -> None:
     """The instant of the next try, in its event."""
     said = whys(first_day(cause), "FailedScheduling", "web")
@@ -178,7 +185,7 @@ spec:
     return run(read_scenario(str(path)))
 
 
-@pytest.mark.parametrize("days", [1, pytest.param(7, marks=pytest.mark.long)])
+@pytest.mark.parametrize("days", [1, pytest.param(7, marks=long)])
 def test_replies_that_are_lost_for_ever_cost_at_most_twenty_launches_a_day(tmp_path: Path, days: int) -> None:
     """The type backs off in its pool, and the pods say until when; what runs is left alone."""
     report = without_replies(tmp_path, days)
