@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
+# Tests start hundreds of Pythons, and each would compile all of Kerf and of the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test test-controlplane gate test-all check bench controlplane image playground generated lock clean
 
 setup: $(STAMP)
