@@ -153,24 +153,18 @@ TAINTS = ListOf(
         {"key": LABEL_KEY, "value": LABEL_VALUE, "effect": one_of(*EFFECTS), "timeAdded": INSTANT}, ("key", "effect")
     )
 )
+_TOLERATION: dict[str, Schema] = {"key": TEXT, "value": TEXT, "tolerationSeconds": WHOLE}
 _TOLERATIONS = ListOf(
-    Record(
-        {
-            "key": TEXT,
-            "operator": one_of("Equal", "Exists", "Gt", "Lt"),
-            "value": TEXT,
-            "effect": one_of("", *EFFECTS),
-            "tolerationSeconds": WHOLE,
-        }
-    )
+    Record({**_TOLERATION, "operator": one_of("Equal", "Exists", "Gt", "Lt"), "effect": one_of("", *EFFECTS)})
 )
+_LOOSE_TOLERATIONS = ListOf(Record({**_TOLERATION, "operator": TEXT, "effect": TEXT}))
 
 _RESOURCES = Record({"limits": QUANTITIES, "requests": QUANTITIES, "claims": ListOf(ANYTHING)})
 _PORT = Record(
     {
-        "containerPort": whole(1, 65535),
-        "hostPort": whole(0, 65535),
-        "protocol": one_of("TCP", "UDP", "SCTP"),
+        "containerPort": WHOLE,
+        "hostPort": WHOLE,
+        "protocol": TEXT,
         "hostIP": TEXT,
         "name": TEXT,
     },
@@ -219,9 +213,9 @@ POD_SPEC = Record(
     {
         "containers": _CONTAINERS,
         "initContainers": _CONTAINERS,
-        "nodeSelector": LABELS,
+        "nodeSelector": TEXTS,
         "affinity": _AFFINITY,
-        "tolerations": _TOLERATIONS,
+        "tolerations": _LOOSE_TOLERATIONS,
         "schedulerName": TEXT,
         "priorityClassName": TEXT,
         "priority": WHOLE,

@@ -317,8 +317,8 @@ def whole(least: int | None = None, most: int | None = None) -> Scalar:
 
 
 def one_of(*words: str) -> Scalar:
-    """One of some words."""
-    return Scalar(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
+    """One of some words; an empty one, which stands for nothing said, is not named."""
+    return Scalar(f"one of {', '.join(filter(None, words))}", lambda value: isinstance(value, str) and value in words)
 
 
 def known(names: str) -> dict[str, Schema]:

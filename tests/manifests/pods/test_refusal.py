@@ -30,6 +30,11 @@ def read(defaults: Defaults | None = None, **spec: Any) -> SpecReading:
         ({"key": "k", "value": "-x"}, "value must be"),
         ({"key": "k", "operator": "Gt", "value": "x"}, "value must be a whole number for Gt, got 'x'"),
         ({"key": "k", "operator": "Lt", "value": "007"}, "value must be a whole number for Lt, got '007'"),
+        ({"key": "k", "operator": "Like"}, "operator must be one of Equal, Exists, Gt, Lt, got 'Like'"),
+        (
+            {"key": "k", "effect": "NoStart"},
+            "effect must be one of NoSchedule, PreferNoSchedule, NoExecute, got 'NoStart'",
+        ),
     ],
 )
 def test_a_toleration_that_makes_no_sense_is_a_reason(toleration: dict[str, Any], why: str) -> None:
@@ -73,6 +78,70 @@ def test_a_restart_policy_that_no_server_knows_is_a_reason(part: str) -> None:
     why = "container b: restartPolicy must be one of Always, Never, OnFailure, got 'Sometimes'"
     assert why == read(**bad).invalid
     assert "" == read(initContainers=[{"name": "b", "restartPolicy": "OnFailure"}]).invalid
+
+
+def test_the_pods_own_restart_policy_is_one_of_three() -> None:
+    """That of the whole pod."""
+    assert "restartPolicy must be one of Always, Never, OnFailure, got 'Bogus'" == read(restartPolicy="Bogus").invalid
+    assert "" == read(restartPolicy="Never").invalid
+
+
+LONG = "x" * 64
+TEXT = "text that is a label value (at most 63 letters, digits, -, _ and .)"
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        ({"zone": LONG}, f"nodeSelector.zone must be {TEXT}, got '{LONG}'"),
+        ({"a b": "x"}, "nodeSelector must be of keys such as example.com/name, got 'a b'"),
+        ({"zone": ""}, ""),
+    ],
+)
+def test_a_node_selector_that_no_node_can_have_is_a_reason(selector: dict[str, str], why: str) -> None:
+    """It selects by labels, and these have a form."""
+    assert why == read(nodeSelector=selector).invalid
+    assert "" == read_spec({"containers": [{"name": "a"}], "nodeSelector": selector}, None).invalid
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        ({"matchLabels": {"app": LONG}}, f"matchLabels.app must be {TEXT}, got '{LONG}'"),
+        (
+            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", LONG]}]},
+            f"matchExpressions[0].values[1] must be {TEXT}, got '{LONG}'",
+        ),
+        (
+            {"matchExpressions": [{"key": "a b", "operator": "Exists"}]},
+            "matchExpressions[0].key must be a label key such as app.kubernetes.io/name, got 'a b'",
+        ),
+    ],
+)
+def test_a_selector_of_pods_that_no_pod_can_meet_is_a_reason(selector: dict[str, Any], why: str) -> None:
+    """Of affinity and of spread alike."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+
+    at = "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector"
+    assert f"{at}.{why}" == read(affinity=affinity).invalid
+    assert f"topologySpreadConstraints[0].labelSelector.{why}" == read(topologySpreadConstraints=[spread]).invalid
+
+
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [
+        ({"containerPort": 0}, "containerPort must be from 1 to 65535, got 0"),
+        ({"containerPort": 80, "hostPort": 65_536}, "hostPort must be from 1 to 65535, got 65536"),
+        ({"containerPort": 80, "protocol": "HTTP"}, "protocol must be one of TCP, UDP, SCTP, got 'HTTP'"),
+    ],
+)
+def test_a_port_that_there_is_not_is_a_reason(port: dict[str, Any], why: str) -> None:
+    """Of one container."""
+    bad = {"name": "b", "ports": [{"containerPort": 80, "hostPort": 0, "protocol": "UDP"}, port]}
+
+    assert f"container b: ports[1].{why}" == read(containers=[bad]).invalid
 
 
 CLASSES = Defaults(priorities=(("high", 1000), ("usual", 7)), priority_class="usual")

@@ -9,11 +9,14 @@ from itertools import chain
 from typing import Any
 
 from kerf.errors import brief
+from kerf.manifests.kinds import EFFECTS
 from kerf.manifests.pods.nodeaffinity import refused_node_affinity
-from kerf.manifests.pods.topology import refused_topology
+from kerf.manifests.pods.topology import refused_labels, refused_topology
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, path_text
 from kerf.model.quantities import CPU, MEMORY, quantity
 
+_LAST_PORT, _PROTOCOLS = 65_535, ("TCP", "UDP", "SCTP")
+_TOLERATIONS = ("Equal", "Exists", "Gt", "Lt")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _Raw = Mapping[str, Any]
 
@@ -21,11 +24,12 @@ _Raw = Mapping[str, Any]
 def refusal_of(raw: _Raw) -> str:
     """The first reason; empty where there is none."""
     of_containers = _refused_containers(raw), _refused_of_pod(raw.get("resources") or {})
-    return next(chain(*of_containers, refused_placement(raw)), "")
+    return next(chain(*of_containers, _refused_policy(raw, "restartPolicy"), refused_placement(raw)), "")
 
 
 def refused_placement(raw: _Raw) -> Iterator[str]:
     """Why it would, for what the spec says of where its pods are to run."""
+    yield from refused_labels(raw.get("nodeSelector") or {}, ("nodeSelector",))
     yield from refused_node_affinity(raw)
     yield from _refused_tolerations(raw)
     yield from _refused_volumes(raw)
@@ -51,10 +55,26 @@ def _refused_containers(raw: _Raw) -> Iterator[str]:
         why = _refused_resources(container.get("resources") or {})
         if why:
             yield f"container {container['name']}: {why}"
-        policy = container.get("restartPolicy")
-        if policy is not None and policy not in _RESTART_POLICIES:
-            expected = ", ".join(_RESTART_POLICIES)
-            yield f"container {container['name']}: restartPolicy must be one of {expected}, got {brief(policy)}"
+        yield from _refused_policy(container, f"container {container['name']}: restartPolicy")
+        yield from _refused_ports(container)
+
+
+def _refused_policy(raw: _Raw, at: str) -> Iterator[str]:
+    policy = raw.get("restartPolicy")
+    if policy is not None and policy not in _RESTART_POLICIES:
+        yield f"{at} must be one of {', '.join(_RESTART_POLICIES)}, got {brief(policy)}"
+
+
+def _refused_ports(container: _Raw) -> Iterator[str]:
+    for index, each in enumerate(container.get("ports") or ()):
+        at = f"container {container['name']}: {path_text(('ports', index))}"
+        for name in ("containerPort", "hostPort"):
+            number = each.get(name)
+            if number is not None and not (1 <= number <= _LAST_PORT or (name == "hostPort" and number == 0)):
+                yield f"{at}.{name} must be from 1 to {_LAST_PORT}, got {number}"
+        protocol = each.get("protocol")
+        if protocol is not None and protocol not in _PROTOCOLS:
+            yield f"{at}.protocol must be one of {', '.join(_PROTOCOLS)}, got {brief(protocol)}"
 
 
 def _refused_of_pod(raw: _Raw) -> Iterator[str]:
@@ -96,6 +116,10 @@ def _refused_tolerations(raw: _Raw) -> Iterator[str]:
         key, operator, value = each.get("key") or "", each.get("operator") or "Equal", each.get("value") or ""
         if key and not LABEL_KEY.accepts(key):
             yield f"{at}.key must be {LABEL_KEY.expected}, got {brief(key)}"
+        if operator not in _TOLERATIONS:
+            yield f"{at}.operator must be one of {', '.join(_TOLERATIONS)}, got {brief(operator)}"
+        if each.get("effect") and each["effect"] not in EFFECTS:
+            yield f"{at}.effect must be one of {', '.join(EFFECTS)}, got {brief(each['effect'])}"
         if not key and operator != "Exists":
             yield f"{at}.operator must be Exists where there is no key, got {operator}"
         if each.get("tolerationSeconds") is not None and each.get("effect") != "NoExecute":

@@ -10,7 +10,7 @@ from typing import Any
 
 from kerf.errors import brief
 from kerf.manifests.pods.selectors import selector_of
-from kerf.manifests.schema import LABEL_KEY, Path, path_text
+from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, path_text
 from kerf.model.constraints import NEVER, Requirements
 from kerf.model.topology import NO_AFFINITY, SPREAD, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
@@ -126,9 +126,16 @@ def _refused_key(raw: _Raw, at: Path) -> Iterator[str]:
 
 
 def _refused_selector(raw: Any, at: Path) -> list[str]:
-    refused = []
+    refused = list(refused_labels((raw or {}).get("matchLabels") or {}, (*at, "matchLabels")))
     for index, each in enumerate((raw or {}).get("matchExpressions") or ()):
         operator, values = each.get("operator"), each.get("values") or ()
+        if not LABEL_KEY.accepts(each.get("key")):
+            path = (*at, "matchExpressions", index, "key")
+            refused.append(_not(path, "a label key such as app.kubernetes.io/name", each.get("key")))
+        for number, value in enumerate(values):
+            if not LABEL_VALUE.accepts(value):
+                path = (*at, "matchExpressions", index, "values", number)
+                refused.append(_not(path, LABEL_VALUE.expected, value))
         if operator not in _OPERATORS:
             path = (*at, "matchExpressions", index, "operator")
             refused.append(_not(path, f"one of {', '.join(_OPERATORS)}", operator))
@@ -136,6 +143,15 @@ def _refused_selector(raw: Any, at: Path) -> list[str]:
             wanted = "at least one value" if operator in ("In", "NotIn") else "no values"
             refused.append(f"{path_text((*at, 'matchExpressions', index, 'values'))} must have {wanted} for {operator}")
     return refused
+
+
+def refused_labels(labels: Mapping[str, str], at: Path) -> Iterator[str]:
+    """Why the API server would refuse a mapping of labels (apimachinery, ValidateLabels)."""
+    for key, value in labels.items():
+        if not LABEL_KEY.accepts(key):
+            yield _not(at, f"of keys such as {LABEL_KEY.expected.removeprefix('a label key such as ')}", key)
+        if not LABEL_VALUE.accepts(value):
+            yield _not((*at, key), LABEL_VALUE.expected, value)
 
 
 def _refused_label_keys(raw: _Raw, at: Path, names: Iterable[str]) -> Iterator[str]:
