@@ -127,6 +127,18 @@ class Requirement:
             return replace(found, needs_label=True)
         return found
 
+    def excludes(self, other: "Requirement") -> bool:
+        """Whether no node satisfies both: they have no value in common, and not both hold without the label."""
+        return self._is_disjoint(other) and not (self.allows_absence and other.allows_absence)
+
+    def _is_disjoint(self, other: "Requirement") -> bool:
+        if self.complement and other.complement:
+            low = max((b for b in (self.at_least, other.at_least) if b is not None), default=None)
+            high = min((b for b in (self.at_most, other.at_most) if b is not None), default=None)
+            return low is not None and high is not None and low > high
+        finite, rest = (other, self) if self.complement else (self, other)
+        return not any(map(rest.has, finite.values))
+
     def _both(self, other: "Requirement") -> "Requirement":
         low = max((b for b in (self.at_least, other.at_least) if b is not None), default=None)
         high = min((b for b in (self.at_most, other.at_most) if b is not None), default=None)
@@ -239,18 +251,25 @@ class Requirements(Mapping[str, Requirement]):
 
         Two requirements that both allow the label's absence never conflict.
         """
-        for key in sorted(self._by_key.keys() & other._by_key.keys()):
-            mine, theirs = self._by_key[key], other._by_key[key]
-            if mine.intersect(theirs).is_empty and not (mine.allows_absence and theirs.allows_absence):
-                return mine, theirs
-        return None
+        mine, theirs = self._by_key, other._by_key
+        apart = [key for key in mine.keys() & theirs.keys() if mine[key].excludes(theirs[key])]
+        key = min(apart, default=None)
+        return None if key is None else (mine[key], theirs[key])
 
     def undefined(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> Requirement | None:
         """The first requirement, by key, on a label that a new node will not have; None when there is none."""
-        for key in sorted(self._by_key.keys() - defined._by_key.keys() - well_known):
-            if not self._by_key[key].allows_absence:
-                return self._by_key[key]
-        return None
+        mine = self._by_key
+        lacking = (key for key in mine.keys() - defined._by_key.keys() - well_known if not mine[key].allows_absence)
+        key = min(lacking, default=None)
+        return None if key is None else mine[key]
+
+    def decided(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> "Requirements":
+        """The same without what is said of labels that a new node will not have, which every such node satisfies.
+
+        What `undefined` finds must have been refused before.
+        """
+        vain = self._by_key.keys() - defined._by_key.keys() - well_known
+        return self.without(vain) if vain else self
 
     def labels(self) -> dict[str, str]:
         """The labels that are fixed to one value, by key."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.wants import Wants
 from kerf.engine.place.shapes import UNCROWDED, Crowding
 from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Amounts, Bools
@@ -31,6 +32,8 @@ _PART = 8
 """So great a part of what still fits of one shape is put onto a node at once."""
 _FEW = 8
 """Up to so many sizes that are equally good are looked through one by one."""
+_KEPT = 256
+"""So many answers are kept, each a byte a kind: where every node differs, none is asked for again."""
 _ROUNDING = 1e-6
 _EQUAL = 1 + 1e-9
 _NO_LIMIT = 1 << 40
@@ -201,12 +204,13 @@ class _Mixing:
             [each for each, _ in kinds],
             np.array([want for _, want in kinds], dtype=np.int64),
         )
-        self._wanting = [next(at for at, (_, held) in enumerate(asking) if held == want) for want in range(len(wants))]
+        firsts = {want: at for at, (_, want) in reversed(list(enumerate(asking)))}
+        self._asking = Wants([shapes[firsts[want]] for want in range(len(wants))])
         self._company = _Company(self._crowdings)
         counts = np.bincount(self._kinds, weights=self._left, minlength=len(kinds))
         self._left_of_kind = counts.astype(np.float64)
         self._sizes = _Sizes(self._asked, self._left, self._kinds)
-        self._agreed: dict[tuple[int, int], tuple[list[int | None], Bools]] = {}
+        self._may_come: dict[tuple[int, int], Bools] = {}
 
     def bought(self) -> Purchase:
         """The nodes; what is left are pods that no type takes."""
@@ -230,7 +234,7 @@ class _Mixing:
             self._take(node, pick)
             guests.come(int(self._kinds[pick]))
             if node.terms != terms or len(node.order) == 1:
-                guests.may_come &= self._answers(node)[1]
+                guests.may_come &= self._agreeing(node)
             able = able[self._fits(node, able)]
             scale = node.free[:2] * weights
             scores = sizes.cpu[able] * scale[0] + sizes.memory[able] * scale[1]
@@ -286,7 +290,7 @@ class _Mixing:
             needed = asked > 0
             fitting = int((node.free[needed] // asked[needed]).min(initial=left))
             many = max(1, min(fitting, left) // _PART)
-        terms = self._answers(node)[0][int(self._wants[kind])]
+        terms = self._terms_of(node, pick)
         assert terms is not None
         node.terms = terms
         taken = asked * many
@@ -297,18 +301,20 @@ class _Mixing:
         self._sizes.take(pick, many, is_last=left == many)
         node.order.append((pick, many))
 
-    def _answers(self, node: _Node) -> tuple[list[int | None], Bools]:
-        """By want what the node asks for with such a pod more, and by kind whether it can be had."""
+    def _agreeing(self, node: _Node) -> Bools:
+        """By kind whether the labels of such pods agree with those of the node so far."""
         key = node.row, node.terms
-        if key not in self._agreed:
-            row, offered = int(self._rows[node.row]), self._types[node.row]
-            found = []
-            for position in self._wanting:
-                number = int(self._numbers[position])
-                found.append(self._filler.agreed(row, node.terms, number, self._filler.recipe(number, offered)))
-            can_agree = np.array([each is not None for each in found], dtype=np.bool_)
-            self._agreed[key] = found, can_agree[self._wants]
-        return self._agreed[key]
+        if key not in self._may_come:
+            if len(self._may_come) >= _KEPT:
+                self._may_come.clear()
+            terms = self._filler.terms(node.terms)
+            self._may_come[key] = self._asking.agreeing(node.row, self._types[node.row], terms)[self._wants]
+        return self._may_come[key]
+
+    def _terms_of(self, node: _Node, position: int) -> int | None:
+        """What the node asks for with one pod of the shape more; None where they do not agree."""
+        number, offered = int(self._numbers[position]), self._types[node.row]
+        return self._filler.agreed(int(self._rows[node.row]), node.terms, number, self._filler.recipe(number, offered))
 
     def _seed(self) -> tuple[int, int]:
         """The pod to begin with, and among how many nodes the rest must be shared; 0 for any number."""
@@ -373,7 +379,7 @@ class _Mixing:
         """What a node of another type would ask for with the same pods; None where it cannot have them."""
         other = _Node(at, node.free, self._filler.first_terms(int(self._rows[at])), [])
         for position in dict.fromkeys(position for position, _ in node.order):
-            terms = self._answers(other)[0][int(self._wants[self._kinds[position]])]
+            terms = self._terms_of(other, position)
             if terms is None or not self._held[at, position]:
                 return None
             other.terms = terms

@@ -72,11 +72,14 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     for alternative in shape.spec.alternatives_new if target.is_open else shape.spec.alternatives:
         if not alternative:
             return room.requirements
-        clash = _clash(target, room, alternative)
+        clash = label_misfit(target, room, alternative)
         if clash is None:
-            # A node to be has a name of its own: which names it must not have is no requirement of a claim.
-            asked = alternative.without(_NAMES) if any(name in alternative for name in _NAMES) else alternative
-            agreed = room.requirements.intersect(asked) if target.is_open else room.requirements
+            agreed = room.requirements
+            if target.is_open:
+                # A node to be has a name of its own: which names it must not have is no requirement of a claim.
+                asked = alternative.without(_NAMES) if any(name in alternative for name in _NAMES) else alternative
+                asked = asked.decided(target.requirements)
+                agreed = agreed.intersect(asked) if asked else agreed
             if _is_sold(target, agreed):
                 return agreed
             unsold = agreed if unsold is None else unsold
@@ -92,11 +95,13 @@ def _of_volumes(target: Target, room: Room, shape: Shape, misfit: Misfit) -> Mis
     cause = misfit.cause
     if not isinstance(cause, LabelMismatch):
         return misfit
-    own = (_clash(target, room, each) for each in shape.spec.own_alternatives)
+    own = (label_misfit(target, room, each) for each in shape.spec.own_alternatives)
     if any(clash is None for clash in own):
         elsewhere = VolumeElsewhere(cause.asked, cause.held, cause.owner) if cause.asked.key else NoVolumeHere()
         return replace(misfit, cause=elsewhere)
-    return next(clash for each in shape.spec.own_alternatives if (clash := _clash(target, room, each)) is not None)
+    return next(
+        clash for each in shape.spec.own_alternatives if (clash := label_misfit(target, room, each)) is not None
+    )
 
 
 def _is_sold(target: Target, asked: Requirements) -> bool:
@@ -106,7 +111,8 @@ def _is_sold(target: Target, asked: Requirements) -> bool:
     )
 
 
-def _clash(target: Target, room: Room, asked: Requirements) -> Misfit | None:
+def label_misfit(target: Target, room: Room, asked: Requirements) -> Misfit | None:
+    """Which label keeps pods that ask for this off a target with what is there already; None where none does."""
     if not target.is_open:
         held = {**target.labels, NODE_NAME: target.name.name} if NODE_NAME in asked else target.labels
         missing = asked.unsatisfied_by(held)
