@@ -227,6 +227,19 @@ def alone(pods: int = 10_000, few: int = 2_000, types: int = 400) -> Figures:
     yield "alone_growth", growth(planned, clusters.alone, few)
 
 
+def labels(pods: int = 1_000, types: int = 16) -> Figures:
+    """A plan for pods of which each asks for another label, and one for pods of which each asks for another value."""
+    market = diverse.types(types)
+
+    def planned(snapshot: ClusterSnapshot) -> None:
+        made = decide(World(snapshot, market), _OPTIONS)
+        assert not made.refusals, f"{sum(len(each.pods) for each in made.refusals)} unplaced"
+
+    for name, made in (("forbidding", clusters.forbidding), ("tenants", clusters.of_tenants)):
+        yield f"{name}_{pods}_s", seconds(planned, made(pods))
+        yield f"{name}_growth", growth(planned, made, pods)
+
+
 def preferences(pods: int = 4_000, types: int = 400, few: int = 400) -> Figures:
     """A plan for pods of Karpenter's own benchmark: one preference that all can have, one that none but the first can,
     and one that costs each of them a node of its own.
@@ -285,6 +298,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "zonal": zonal,
     "different": different,
     "alone": alone,
+    "labels": labels,
     "preferences": preferences,
     "diverse": diversity,
 }

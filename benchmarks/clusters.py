@@ -7,7 +7,7 @@ cluster is what a pass meets every ten seconds.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kerf.model.constraints import HOSTNAME, ZONE, Requirements
+from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
@@ -102,6 +102,22 @@ def alone(pods: int) -> ClusterSnapshot:
         away = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels(labels)),))
         waiting.append(a_pod(f"p-{n}", cpu=f"{100 + n % 900}m", labels=labels, pod_anti_affinity=away, uid=f"w{n}"))
     return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
+def forbidding(pods: int) -> ClusterSnapshot:
+    """Pods that each forbid a label of their own, which no node has."""
+    waiting = [
+        a_pod(f"p-{n}", cpu="100m", affinity=(Requirements([Requirement.of(f"k{n}", "NotIn", ["x"])]),), uid=f"w{n}")
+        for n in range(pods)
+    ]
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
+def of_tenants(pods: int) -> ClusterSnapshot:
+    """Pods that each select a value of their own of a label that the pool leaves open: each needs a node."""
+    pool = a_pool(requirements=Requirements([Requirement.of("tenant", "Exists")]))
+    waiting = [a_pod(f"p-{n}", cpu="100m", selector={"tenant": f"t{n}"}, uid=f"w{n}") for n in range(pods)]
+    return a_snapshot(pools=[pool], pods=waiting)
 
 
 def without_room(snapshot: ClusterSnapshot) -> ClusterSnapshot:

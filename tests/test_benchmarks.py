@@ -53,6 +53,7 @@ def test_a_figure_is_held_to_its_range(value: float, most: float | None, said: s
         ("zonal", (60, 5, 4)),
         ("different", (20, 20)),
         ("alone", (20, 10, 20)),
+        ("labels", (20, 4)),
         ("preferences", (20, 20, 8)),
         ("diverse", (20, 20)),
     ],

@@ -48,6 +48,25 @@ def test_an_empty_intersection_has_no_value(one: Requirement, other: Requirement
 
 
 @lawful
+@given(stated(), stated())
+def test_what_excludes_another_has_no_value_in_common_with_it(one: Requirement, other: Requirement) -> None:
+    """Nor do both hold without the label; it is said without making the intersection."""
+    without_label = one.allows_absence and other.allows_absence
+
+    assert (one.intersect(other).is_empty and not without_label) == one.excludes(other)
+
+
+def test_what_is_said_of_labels_that_a_node_will_not_have_decides_nothing() -> None:
+    """Of labels that every node gets, and of those that its pool defines, all is kept."""
+    said = (("zone", "In", ["a"]), ("team", "NotIn", ["b"]), ("other", "DoesNotExist", []), ("mine", "NotIn", ["c"]))
+    asked = Requirements(Requirement.of(*each) for each in said)
+    defined = Requirements([Requirement.of("team", "Exists")])
+
+    assert {"zone", "team"} == set(asked.decided(defined, frozenset({"zone"})))
+    assert asked.decided(asked) is asked
+
+
+@lawful
 @given(st.lists(stated(), max_size=3), st.lists(stated(), max_size=3), st.sampled_from((*VALUES, None)))
 def test_labels_that_satisfy_both_satisfy_the_intersection(
     one: list[Requirement], other: list[Requirement], value: str | None
