@@ -89,6 +89,18 @@ def test_what_runs_already_stands_in_the_reason() -> None:
     assert only_unplaced(decided).reason.startswith("limit cpu 10 of NodePool blue: 4 in use, 4 planned, 4 more needed")
 
 
+def test_what_larger_alternatives_would_use_is_not_called_planned() -> None:
+    """The first pod's node may become the larger type too; planned is what was chosen, and the figures add up."""
+    small = an_instance_type("m5.large", cpu=2, memory="8Gi", price="0.096")
+    pods = [a_pod("small", cpu="1500m"), a_pod("large", cpu=3)]
+    decided = planned(pods, [a_pool("blue", limits={"cpu": 4})], [small, M5])
+
+    assert [("m5.large", ("m5.xlarge",))] == [
+        (each.offering.instance_type, each.alternatives) for each in decided.launches
+    ]
+    assert only_unplaced(decided).reason.startswith("limit cpu 4 of NodePool blue: 2 planned, 4 more needed")
+
+
 def test_alternatives_are_dropped_before_pods() -> None:
     """A larger alternative would break the limit, so that it is not named; both pods are placed all the same."""
     types = [M5, DEAR]

@@ -146,7 +146,7 @@ class Others:
             if held is not None and held.held == load.held:
                 names.add(other.kind.name)
                 extra = more.largest(extra)
-        self._ledger.charge(chosen.pool.name, extra, times)
+        self._ledger.keep_free(chosen.pool.name, extra, times)
         return _in_order(others, names), extra
 
     def _still_within(self, offered: OfferedType, wanted: Resources) -> bool:

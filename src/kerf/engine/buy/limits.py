@@ -83,6 +83,7 @@ class Ledger:
         self._limits = {pool.name: pool.limits for pool in pools if pool.limits is not None}
         self._used = dict(used)
         self._left = dict(left or {})
+        self._kept_free: dict[str, Resources] = {}
 
     @classmethod
     def of(cls, world: World) -> "Ledger":
@@ -93,6 +94,7 @@ class Ledger:
         """Another one to spend."""
         other = Ledger((), self._used, self._left)
         other._limits = self._limits
+        other._kept_free = dict(self._kept_free)
         return other
 
     def is_used_up(self, offered: OfferedType) -> bool:
@@ -130,6 +132,15 @@ class Ledger:
             reservation = name.removeprefix(RESERVED_PREFIX)
             if reservation in self._left:
                 self._left[reservation] -= amount[name] * times
+
+    def keep_free(self, pool: str, amount: Mapping[str, int], times: int = 1) -> None:
+        """Count what launches would use more if the cloud took the largest of their types."""
+        self.charge(pool, amount, times)
+        self._kept_free[pool] = self.kept_free(pool) + Resources(amount) * times
+
+    def kept_free(self, pool: str) -> Resources:
+        """What of `used` is counted for larger types alone."""
+        return self._kept_free.get(pool, Resources())
 
     def exceeded_by(self, offered: OfferedType) -> tuple[str, ...]:
         """The limited resources, by name, that one more node of the type would exceed."""

@@ -163,8 +163,11 @@ def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.Li
     pool = offered.pool.name
     limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
     used = evidence.before.used(pool).get(resource, 0)
-    planned = evidence.after.used(pool).get(resource, 0) - used
+    counted = evidence.after.used(pool).get(resource, 0) - used
     more = 1 if resource == NODES else offered.capacity[resource]
+    planned = counted - evidence.after.kept_free(pool).get(resource, 0)
+    # Where there is room beside what is planned, larger types that the cloud may take are what is in the way.
+    planned = planned if used + planned + more > limit else counted
     return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
 
 
