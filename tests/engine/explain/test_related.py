@@ -129,6 +129,19 @@ def test_who_keeps_a_pod_off_is_named() -> None:
     assert found.patch is None
 
 
+def test_who_has_no_place_either_keeps_nobody_off() -> None:
+    """Of three that differ, and must be apart, the first has the only zone; the others are away from it alone."""
+    market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A,)))
+    apart = near(ZONE, "web")
+    pods = [a_pod(f"p{n}", cpu=n, labels={"app": "web"}, pod_anti_affinity=apart) for n in (1, 2, 3)]
+    found = plan(a_snapshot(pools=[a_pool_in(A)], pods=pods), market)
+    [placed] = [pod.pod for launch in found.launches for pod in launch.pods]
+
+    assert 2 == len(found.unplaced)
+    for each in found.unplaced:
+        assert each.hint.startswith(f"it must be away from {placed} (before it in the queue): a further zone")
+
+
 def test_a_further_node_is_a_higher_limit() -> None:
     """Replicas that are apart by node need as many nodes as the limit must allow."""
     pool = a_pool_in(A, limits=Resources.parse({"nodes": 1}))

@@ -105,6 +105,11 @@ class Question:
             if pod.owner is not None and (pod.namespace, top_owner(pod, jobs)) == mine
         )
 
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """The keys of all pods that the decision gives no place. Linear in them."""
+        return _left_of(self.decision)
+
     @property
     def has_placed(self) -> bool:
         """Whether pods of the workload get a place on nodes that are there. Linear in placements."""

@@ -142,7 +142,7 @@ def _keeps_off(cause: TooNear | Unwelcome, pod: Pod, question: Question) -> bool
 
 def _is_there(key: str, domain: str, pod: Pod, question: Question) -> bool:
     if not pod.node_name:
-        return pod.is_pending
+        return pod.is_pending and pod.key not in question.refused
     node = question.snapshot.node(pod.node_name)
     labels: Mapping[str, str] = {} if node is None else {HOSTNAME: node.name, **node.labels}
     return labels.get(key) == domain

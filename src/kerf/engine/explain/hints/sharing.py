@@ -36,7 +36,8 @@ def _state_family(pool: NodePool, rightful: Family, shape: Shape, situation: Sit
     stated = replace(pool, own_annotations={**pool.own_annotations, SHARING: rightful.name})
     if not places(shape, stated, situation):
         return Advice(hint)
-    return Advice(hint, Patch("NodePool", pool.name, {"metadata": {"annotations": {SHARING: rightful.name}}}))
+    patch = Patch("NodePool", pool.name, {"metadata": {"annotations": {SHARING: rightful.name}}})
+    return Advice(hint, patch, pool=stated)
 
 
 def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
