@@ -58,8 +58,8 @@ def test_what_excludes_another_has_no_value_in_common_with_it(one: Requirement, 
 
 def test_what_is_said_of_labels_that_a_node_will_not_have_decides_nothing() -> None:
     """Of labels that every node gets, and of those that its pool defines, all is kept."""
-    said = (("zone", "In", ["a"]), ("team", "NotIn", ["b"]), ("other", "DoesNotExist", []), ("mine", "NotIn", ["c"]))
-    asked = Requirements(Requirement.of(*each) for each in said)
+    said = {"zone": ("In", ["a"]), "team": ("NotIn", ["b"]), "other": ("DoesNotExist", []), "mine": ("NotIn", ["c"])}
+    asked = Requirements(Requirement.of(key, operator, values) for key, (operator, values) in said.items())
     defined = Requirements([Requirement.of("team", "Exists")])
 
     assert {"zone", "team"} == set(asked.decided(defined, frozenset({"zone"})))

@@ -129,7 +129,7 @@ def test_who_keeps_a_pod_off_is_named() -> None:
     assert found.patch is None
 
 
-def test_who_has_no_place_either_keeps_nobody_off() -> None:
+def test_a_pod_that_has_no_place_either_keeps_no_other_off() -> None:
     """Of three that differ, and must be apart, the first has the only zone; the others are away from it alone."""
     market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A,)))
     apart = near(ZONE, "web")
