@@ -14,7 +14,6 @@ from kerf.engine.place.shapes import queue_order
 from kerf.model.causes import Name, Paced
 from kerf.model.groups import GroupKey, group_of
 from kerf.model.market import TriedAlone
-from kerf.model.nodepool import NodePool
 from kerf.model.plan import Launch, Stage
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -102,16 +101,16 @@ def launches_left(snapshot: ClusterSnapshot, pools: Iterable[str]) -> dict[str, 
 
 def _levels(snapshot: ClusterSnapshot, pools: Iterable[str]) -> dict[str, tuple[int, int]]:
     """By pool with a pace, (what is left, launches a minute)."""
-    wanted: dict[str, NodePool] = {name: pool for name in pools if (pool := snapshot.pool(name)) is not None}
-    created: Mapping[str, list[float]] = {name: [] for name in wanted}
+    found = ((name, snapshot.pool(name)) for name in pools)
+    wanted = {name: pool.bounds.max_launches for name, pool in found if pool is not None}
+    paces = {name: pace for name, pace in wanted.items() if pace is not None}
+    if not paces:
+        return {}
+    created: Mapping[str, list[float]] = {name: [] for name in paces}
     for node in snapshot.nodes:
         if node.claim is not None and node.claim.node_pool in created:
             created[node.claim.node_pool].append(node.claim.created_s)
-    return {
-        name: (left(created[name], pace, snapshot.taken_at_s), pace)
-        for name, pool in wanted.items()
-        if (pace := pool.bounds.max_launches) is not None
-    }
+    return {name: (left(created[name], pace, snapshot.taken_at_s), pace) for name, pace in paces.items()}
 
 
 def _units(bought: Sequence[Bought], launches: int) -> list[list[int]]:
