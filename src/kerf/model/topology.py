@@ -166,7 +166,10 @@ class Unwelcome(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NoRoomBeside(Cause):
-    """It must share a node with others, and no node that can be bought holds more than `held` such pods."""
+    """It must share a node with others, and no node that can be bought holds more than `held` such pods.
+
+    0 where none can have even one of them beside it.
+    """
 
     selector: Requirements
     namespaces: tuple[Name, ...]

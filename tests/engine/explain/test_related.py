@@ -142,6 +142,16 @@ def test_a_pod_that_has_no_place_either_keeps_no_other_off() -> None:
         assert each.hint.startswith(f"it must be away from {placed} (before it in the queue): a further zone")
 
 
+def test_where_two_can_never_share_a_node_no_room_is_blamed() -> None:
+    """The pod that it must be with is in another zone."""
+    away = a_pod("db", labels={"app": "db"}, selector={ZONE: A})
+    seeker = a_pod("web", selector={ZONE: B}, pod_affinity=near(HOSTNAME, "db"))
+    found = refused(away, seeker, pool=a_pool_in(A, B))
+
+    assert "a pod with app In [db] in namespace default, and no node that can be bought can have both" in found.reason
+    assert found.hint.startswith("both must agree on zone, labels, volumes and neighbours, and Kerf found no change")
+
+
 def test_a_further_node_is_a_higher_limit() -> None:
     """Replicas that are apart by node need as many nodes as the limit must allow."""
     pool = a_pool_in(A, limits=Resources.parse({"nodes": 1}))

@@ -82,9 +82,17 @@ def _why_idle(fits: IdleNodeFits) -> str:
 
 
 def needs(load: Load, shapes: Sequence[Shape]) -> str:
-    """What the pods of a load need: `8 pods need 1000 MiB of a GPU, 1 pod needs 2 GPUs`."""
+    """What the pods of a load need: `8 pods need 1000 MiB of a GPU, 1 pod needs 2 GPUs`.
+
+    Pods that ask the same amounts are counted together, however else they differ.
+    """
     family = load.offered.target.family
-    return ", ".join(_need(shapes[number], count, family) for number, count in load.held)
+    alike: dict[str, tuple[Shape, int]] = {}
+    for number, count in load.held:
+        one = _need(shapes[number], 1, family)
+        first, before = alike.get(one, (shapes[number], 0))
+        alike[one] = first, before + count
+    return ", ".join(_need(shape, count, family) for shape, count in alike.values())
 
 
 def _need(shape: Shape, count: int, family: Family) -> str:

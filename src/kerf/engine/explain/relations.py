@@ -71,11 +71,10 @@ def _(cause: NeverMet) -> str:
 
 @reason.register
 def _(cause: NoRoomBeside) -> str:
-    meant = _meant(cause.selector, cause.namespaces)
-    return (
-        f"pod affinity: it must be on one node with a pod with {meant}, and no node that can be bought has room beside "
-        f"{_pods(cause.held)} of its kind"
-    )
+    beside = f"pod affinity: it must be on one node with a pod with {_meant(cause.selector, cause.namespaces)}"
+    if not cause.held:
+        return f"{beside}, and no node that can be bought can have both"
+    return f"{beside}, and no node that can be bought has room beside {_pods(cause.held)} of its kind"
 
 
 @reason.register

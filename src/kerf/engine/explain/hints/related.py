@@ -105,6 +105,8 @@ def _what_is_missing(cause: Cause, question: Question) -> str:
             return f"{kept}a further {noun} is what is missing{in_vain.format('brings one')}"
         case NotNear() if unmet_terms(question):
             return "no pod matches, neither one that runs nor one that waits: it comes when there is one"
+        case NoRoomBeside(held=0):
+            return f"both must agree on zone, labels, volumes and neighbours{in_vain.format('makes them')}"
         case NotNear() | NoRoomBeside():
             return f"where such pods are there is no room for it{in_vain.format('makes any')}"
         case NoTopologyLabel(key=key):
