@@ -132,4 +132,4 @@ def test_a_pod_of_the_chart_runs_in_it(release: InImage) -> None:
     replica = release.start("kerf-0")
 
     assert replica.ready()[0]
-    assert "dry run" in replica.program.log.read_text(encoding="utf-8")
+    assert "dry_run=true" in replica.program.log.read_text(encoding="utf-8")
