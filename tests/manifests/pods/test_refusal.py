@@ -94,7 +94,7 @@ TEXT = "text that is a label value (at most 63 letters, digits, -, _ and .)"
     ("selector", "why"),
     [
         ({"zone": LONG}, f"nodeSelector.zone must be {TEXT}, got '{LONG}'"),
-        ({"a b": "x"}, "nodeSelector must be of keys such as example.com/name, got 'a b'"),
+        ({"a b": "x"}, "nodeSelector: a key must be a label key such as example.com/name, got 'a b'"),
         ({"zone": ""}, ""),
     ],
 )

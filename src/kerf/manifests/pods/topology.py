@@ -149,7 +149,7 @@ def refused_labels(labels: Mapping[str, str], at: Path) -> Iterator[str]:
     """Why the API server would refuse a mapping of labels (apimachinery, ValidateLabels)."""
     for key, value in labels.items():
         if not LABEL_KEY.accepts(key):
-            yield _not(at, f"of keys such as {LABEL_KEY.expected.removeprefix('a label key such as ')}", key)
+            yield f"{path_text(at)}: a key must be {LABEL_KEY.expected}, got {brief(key)}"
         if not LABEL_VALUE.accepts(value):
             yield _not((*at, key), LABEL_VALUE.expected, value)
 
