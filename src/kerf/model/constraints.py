@@ -258,10 +258,13 @@ class Requirements(Mapping[str, Requirement]):
 
     def undefined(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> Requirement | None:
         """The first requirement, by key, on a label that a new node will not have; None when there is none."""
-        mine = self._by_key
-        lacking = (key for key in mine.keys() - defined._by_key.keys() - well_known if not mine[key].allows_absence)
-        key = min(lacking, default=None)
-        return None if key is None else mine[key]
+        theirs = defined._by_key
+        lacking = [
+            key
+            for key, asked in self._by_key.items()
+            if key not in theirs and key not in well_known and not asked.allows_absence
+        ]
+        return self._by_key[min(lacking)] if lacking else None
 
     def decided(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> "Requirements":
         """The same without what is said of labels that a new node will not have, which every such node satisfies.

@@ -338,7 +338,7 @@ class PodDemand:
     @property
     def is_empty(self) -> bool:
         """Whether no container asks for any GPU."""
-        return not self.asking
+        return all(container.request is None for container in self.containers)
 
     @property
     def asking(self) -> tuple[ContainerDemand, ...]:

@@ -98,7 +98,7 @@ def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...]) -> Famil
 def demand_of(pod: Pod, family: Family) -> PodDemand | Refused:
     """What a pod asks of a family, worked out once for each value of both: snapshots ask it of every pod."""
     known, demand = pod.demands.get(family.name, (None, None))
-    if known != family or not isinstance(demand, PodDemand | Refused):
+    if (known is not family and known != family) or not isinstance(demand, PodDemand | Refused):
         demand = family.demand(pod)
         pod.demands[family.name] = (family, demand)
     return demand

@@ -59,6 +59,7 @@ class Line:
     """Pods of one shape, and the nodes that take one, in the order in which the real scheduler prefers them.
 
     Without `has_preferences` that is the order of the nodes, so a node is looked at once those before it are full.
+    `taken` takes nodes off the end of a list until one takes a pod, and says which; None once the list is empty.
     Cost: the nodes that are looked at, and for each pod the checks of the cells that have opened since the last one.
     """
 
@@ -67,7 +68,7 @@ class Line:
         nodes: TrialNodes,
         shape: Shape,
         candidates: Sequence[int],
-        taken: Callable[[int], Placed | None],
+        taken: Callable[[list[int]], tuple[int, Placed] | None],
         *,
         has_preferences: bool,
     ) -> None:
@@ -191,8 +192,8 @@ class Line:
                 return order, index
 
     def _ask(self, cell: _Cell) -> None:
-        index = cell.unasked.pop()
-        result = self._taken(index)
-        if result is not None:
+        found = self._taken(cell.unasked)
+        if found is not None:
+            index, result = found
             self._results[index] = result
             heapq.heappush(cell.choices, (result.order, index))

@@ -5,7 +5,7 @@ or what is left of countable resources, or the cards. A thousand nodes with full
 on them.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import fields
 from operator import attrgetter
 
@@ -45,6 +45,19 @@ class NodeKinds:
             numbers = map(self._number, (_admission(target, room), _resources(target, room), _cards(target, room)))
             held = self._held[index] = room, (next(numbers), next(numbers), next(numbers))
         return held[1]
+
+    def next_unlike(self, refusing: Set[int], unasked: list[int], rooms: Sequence[Room]) -> int | None:
+        """Take nodes off the end of `unasked` until one has no number that is `refusing`; None where all have one.
+
+        `rooms` are those of all nodes. Each shape that nothing takes looks at all nodes here, so a look must be short.
+        """
+        while unasked:
+            index = unasked.pop()
+            held, room = self._held[index], rooms[index]
+            first, second, third = held[1] if held is not None and held[0] is room else self.of(index, room)
+            if first not in refusing and second not in refusing and third not in refusing:
+                return index
+        return None
 
     def _number(self, part: Hashable) -> int:
         return self._known.setdefault(part, len(self._known))

@@ -309,17 +309,16 @@ class Trial:
         """Pods of the shape and the nodes with room. Of nodes that refuse one for the same thing only one is asked."""
         refusing: set[int] = set()
 
-        def taken(index: int) -> Placed | None:
-            spot, room = self.spots[index], self.rooms[index]
-            if refusing and not refusing.isdisjoint(self._kinds.of(index, room)):
-                return None
-            if spot.cluster_node.name == closed or (among is not None and not among(spot)):
-                return None
-            result = fit(spot.target, room, shape)
-            if isinstance(result, Placed):
-                return result
-            if _is_common(spot.target, shape, result.stage):
-                refusing.add(deciding(self._kinds.of(index, room), result.stage))
+        def taken(unasked: list[int]) -> tuple[int, Placed] | None:
+            while (index := self._kinds.next_unlike(refusing, unasked, self.rooms)) is not None:
+                spot, room = self.spots[index], self.rooms[index]
+                if spot.cluster_node.name == closed or (among is not None and not among(spot)):
+                    continue
+                result = fit(spot.target, room, shape)
+                if isinstance(result, Placed):
+                    return index, result
+                if _is_common(spot.target, shape, result.stage):
+                    refusing.add(deciding(self._kinds.of(index, room), result.stage))
             return None
 
         return Line(self, shape, self.roomy(shape.requests), taken, has_preferences=self.has_preferences(shape))
