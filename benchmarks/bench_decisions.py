@@ -16,6 +16,7 @@ from functools import cache
 from benchmarks import clusters, diverse, judging
 from kerf.catalog import aws
 from kerf.catalog.select import AWS, load_market
+from kerf.cli.collector import collect_seldom
 from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
@@ -304,5 +305,7 @@ SETS: dict[str, Callable[..., Figures]] = {
 }
 
 if __name__ == "__main__":
+    # As in a command.
+    collect_seldom()
     for name, value in SETS[sys.argv[1]](*map(int, sys.argv[2:])):
         print(json.dumps({name: value}), flush=True)

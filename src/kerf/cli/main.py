@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from kerf import __version__
 from kerf.cli import exits
+from kerf.cli.collector import collect_seldom
 from kerf.cli.echo import echo
 from kerf.errors import InputError, KerfError
 
@@ -127,5 +128,6 @@ def _exit(message: str, code: int, context: click.Context | None = None) -> int:
 
 def entry() -> None:
     """The console script."""
+    collect_seldom()
     called = os.path.basename(sys.argv[0])
     sys.exit(run(sys.argv[1:], "kubectl kerf" if called.startswith("kubectl-") else "kerf"))

@@ -73,7 +73,7 @@ class Assigned:
     are_bound: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Option:
     """A cell for pods of one shape: the number of its stand-in, the shape that it makes of them, what one costs."""
 

@@ -84,6 +84,14 @@ class _Classes:
         # The labels are kept beside what is read of them: an identity is free again once its object is gone.
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
         self._known: dict[tuple[object, ...], int] = {}
+        self._placed: dict[int, tuple[Pod, int]] = {}
+
+    def remembered(self, pod: Pod) -> int:
+        """The number of the class of a pod that is asked for again and again, as each is that is being placed."""
+        held = self._placed.get(id(pod))
+        if held is None:
+            held = self._placed[id(pod)] = pod, self.of(pod)
+        return held[1]
 
     def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """Those of the pod's labels that are read, sorted."""
@@ -336,7 +344,7 @@ class TopologyLedger:
             self._apply(change, 1)
 
     def _number(self, pod: Pod) -> int:
-        number = self._classes.of(pod)
+        number = self._classes.remembered(pod)
         if number >= len(self._members):
             self._learn_classes()
         return number
