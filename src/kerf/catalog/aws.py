@@ -22,6 +22,14 @@ NOTES = {
 }
 
 
+class UnknownRegion(InputError):
+    """A region that the catalogue lacks."""
+
+    def __init__(self, region: str) -> None:
+        super().__init__(f"AWS region {region!r}: expected one of {', '.join(regions())}")
+        self.region = region
+
+
 class _File(msgspec.Struct, frozen=True):
     regions: tuple[str, ...]
     zone_sets: tuple[tuple[str, ...], ...]
@@ -45,10 +53,10 @@ def regions() -> tuple[str, ...]:
 
 @cache
 def load(region: str = DEFAULT_REGION) -> Market:
-    """What AWS sells in a region. Raises InputError for a region that the catalogue lacks."""
+    """What AWS sells in a region. Raises UnknownRegion."""
     file = _file()
     if region not in file.regions:
-        raise InputError(f"AWS region {region!r}: expected one of {', '.join(file.regions)}")
+        raise UnknownRegion(region)
     index = file.regions.index(region)
     types = (instance_type(spec, spec.sold[index], region) for spec in file.types)
     sold = sorted((kind for kind in types if kind.offerings), key=lambda kind: kind.name)
@@ -57,23 +65,27 @@ def load(region: str = DEFAULT_REGION) -> Market:
 
 def instance_type(spec: AwsRow, sold: Sold | None = None, region: str = DEFAULT_REGION) -> InstanceType:
     """The type as Karpenter's provider would publish it; without `sold` it has no offerings, zones or region."""
-    pods = max_pods(spec)
-    requirements = labels(spec)
     offered: tuple[Offering, ...] = ()
     if sold is not None and sold.price_micro is not None:
-        zones = _file().zone_sets[sold.zone_set]
-        offered = _offerings(zones, sold.price_micro, sold.spot_saving)
-        kinds = (ON_DEMAND,) if sold.spot_saving is None else (ON_DEMAND, SPOT)
+        offered = _offerings(_file().zone_sets[sold.zone_set], sold.price_micro, sold.spot_saving)
+    return offered_type(spec, offered, region, _notes(spec, sold))
+
+
+def offered_type(spec: AwsRow, offered: tuple[Offering, ...], region: str, notes: tuple[str, ...]) -> InstanceType:
+    """The type with such offerings, for the defaults of an EC2NodeClass; without any it has no zones and no region."""
+    requirements = labels(spec)
+    if offered:
+        zones, kinds = (dict.fromkeys(each) for each in zip(*((o.zone, o.capacity_type) for o in offered), strict=True))
         requirements += [one_of(ZONE, *zones), one_of(REGION, region), one_of(CAPACITY_TYPE, *kinds)]
     return InstanceType(
         spec.name,
         Requirements(requirements),
         capacity(spec),
-        overhead(spec.vcpu, pods),
+        overhead(spec.vcpu, max_pods(spec)),
         offered,
         devices(spec.gpus),
         spec.family,
-        _notes(spec, sold),
+        notes,
     )
 
 
@@ -92,9 +104,14 @@ def _notes(spec: AwsRow, sold: Sold | None) -> tuple[str, ...]:
         notes.append(f"spot is an estimate: on-demand less {sold.spot_saving} % (AWS Spot Advisor, 2025-06-28)")
     elif sold is not None:
         notes.append("no spot: no saving is known for it")
+    return (*notes, *notes_on(spec))
+
+
+def notes_on(spec: AwsRow) -> tuple[str, ...]:
+    """What there is to know of a type wherever it is sold."""
     if any(gpu.eighths < 8 for gpu in spec.gpus):
-        notes.append(f"sold with {spec.gpus[0].eighths}/8 of a card, which Karpenter counts as no GPU")
-    return tuple(notes)
+        return (f"sold with {spec.gpus[0].eighths}/8 of a card, which Karpenter counts as no GPU",)
+    return ()
 
 
 def why_not_sold(region: str, name: str) -> str | None:

@@ -19,10 +19,11 @@ import msgspec
 import yaml
 
 from kerf import __version__
-from kerf.catalog import load_market, provider_of
+from kerf.catalog import provider_of
 from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
+from kerf.cli.inputs.catalogue import is_live, read_market
 from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces, progress, source_options
 from kerf.cli.inputs.leader import LeaderFlags, NoLeader, ask_leader, leader_options
 from kerf.cli.inputs.live import read_cluster
@@ -161,13 +162,15 @@ def _with_catalogue(header: ClusterDump, source: Source, pools: tuple[NodePool, 
         echo(f"note: without {line}", err=True)
         header, catalogue = replace(header, missing=(*header.missing, line)), CatalogueSource()
     spec, region = source.catalog or catalogue.name or None, source.region or catalogue.region or None
-    market = load_market(spec, provider_of(pools) if spec is None else "", region)
+    market = read_market(spec, provider_of(pools) if spec is None else "", region)
     return replace(header, catalogue=_catalogue(spec, region, market))
 
 
 def _catalogue(spec: str | None, region: str | None, market: Market) -> CatalogueSource:
     text = ""
-    if spec is not None and Path(spec).is_file():
+    if is_live(spec):
+        echo(f"note: the prices of {spec} are not in the dump: kerf plan --replay needs a --catalog", err=True)
+    elif spec is not None and Path(spec).is_file():
         text = Path(spec).read_text(encoding="utf-8")
         if len(text) > _MOST_CATALOGUE:
             echo(f"note: {spec} is too large for a dump: give it with --catalog to kerf plan", err=True)

@@ -19,9 +19,10 @@ from typing import Any
 
 import click
 
-from kerf.catalog import load_market, provider_of, why_not_sold
+from kerf.catalog import provider_of, why_not_sold
 from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
+from kerf.cli.inputs.catalogue import read_market
 from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.proposals import a_file
@@ -77,7 +78,7 @@ _FILES = (
         "--catalog",
         metavar="CATALOG",
         shell_complete=a_file,
-        help="aws[:REGION], alibaba[:REGION], kwok, or a file.",
+        help="aws[:REGION], aws:live[:REGION], alibaba[:REGION], kwok, or a file.",
     ),
     click.option("--region", metavar="REGION", help="Region of the catalogue."),
     click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
@@ -403,7 +404,7 @@ def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | Non
         market = replayed_market(dump, pools, at_s, source.catalog, source.region)
     else:
         provider = provider_of(pools) if source.catalog is None else ""
-        market = load_market(source.catalog, provider, source.region)
+        market = read_market(source.catalog, provider, source.region)
     not_sold = {}
     for pool in pools:
         for name in _unknown_types(pool, market):

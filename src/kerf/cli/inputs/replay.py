@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from kerf import __version__
-from kerf.catalog import load_market, provider_of
+from kerf.catalog import provider_of
 from kerf.catalog.kwok import decode as decode_catalogue
+from kerf.catalog.select import AWS
 from kerf.cli.echo import echo
+from kerf.cli.inputs.catalogue import LIVE, is_live, read_market
 from kerf.cli.render import counted
 from kerf.errors import DecodeErrors, InputError, cut
 from kerf.manifests.read import Documents, read_documents
@@ -62,9 +64,12 @@ def replayed_market(
     known = dump.catalogue
     if known.text and catalog is None:
         market = decode_catalogue(known.text, known.name)
+    elif catalog is None and is_live(known.name):
+        lacking = f"it was taken with {cut(known.name, _MOST_QUOTED)}, whose prices it does not have"
+        raise InputError(f"--replay: {lacking} (hint: --catalog {AWS}, or --catalog {LIVE} for those of now)")
     else:
         named = catalog or known.name or None
-        market = load_market(named, "" if named else provider_of(pools), region or known.region or None)
+        market = read_market(named, "" if named else provider_of(pools), region or known.region or None)
     if known.digest and catalog is None and region is None and known.digest != digest_of(market):
         taken = cut(", ".join(known.notes) or f"kerf {dump.version}", _MOST_QUOTED)
         echo(f"warning: the prices are not those of the dump ({taken}): the plan may differ", err=True)

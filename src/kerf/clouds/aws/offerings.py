@@ -1,6 +1,6 @@
 """The offerings of an instance type for one EC2NodeClass: where its subnets are, and which reservations it selects."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kerf.clouds.aws.nodeclass.status import EXPIRING, Resolved
 from kerf.clouds.aws.prices import PriceList
@@ -15,12 +15,16 @@ def offerings_of(name: str, resolved: Resolved, prices: PriceList, running: Mapp
     """
     zones = sorted({subnet.zone for subnet in resolved.subnets} & set(prices.zones.get(name, ())))
     group = resolved.placement_group.id if resolved.placement_group is not None else ""
+    return (*_reserved(name, resolved, running, group), *sold_in(name, zones, prices, group))
+
+
+def sold_in(name: str, zones: Sequence[str], prices: PriceList, group: str = "") -> tuple[Offering, ...]:
+    """On-demand and spot, each by zone; nothing for a type without an on-demand price."""
     price = prices.on_demand.get(name)
-    found = list(_reserved(name, resolved, running, group))
-    if price is not None:
-        found += [Offering(zone, ON_DEMAND, price, placement_group=group) for zone in zones]
-        found += _spot(name, zones, prices, group)
-    return tuple(found)
+    if price is None:
+        return ()
+    on_demand = (Offering(zone, ON_DEMAND, price, placement_group=group) for zone in zones)
+    return (*on_demand, *_spot(name, zones, prices, group))
 
 
 def _spot(name: str, zones: Iterable[str], prices: PriceList, group: str) -> Iterator[Offering]:

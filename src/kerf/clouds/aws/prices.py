@@ -63,15 +63,27 @@ def packaged(region: str) -> PriceList:
     )
 
 
-class Prices:
-    """The price list of a region, as of now; `current` is one object until something has changed."""
+def _logged(what: str, why: str, instead: str) -> None:
+    logger("aws").warning(f"{what} are not live", why=why, instead=instead)
 
-    def __init__(self, api: Api, clock: Clock, region: str) -> None:
-        self._api, self._clock, self._region = api, clock, region
+
+class Prices:
+    """The price list of a region, as of now; `current` is one object until something has changed.
+
+    `tell` is called with what is not live, why, and what counts instead; once until the reason changes.
+    """
+
+    def __init__(self, api: Api, clock: Clock, region: str, tell: Callable[[str, str, str], None] = _logged) -> None:
+        self._api, self._clock, self._region, self._tell = api, clock, region, tell
         self._is_packaged = region in aws.regions()
         self._problems = dict.fromkeys((_TYPES, _ZONES, _ON_DEMAND, _SPOT), "not asked for yet")
         self._slow_due_s = 0.0
         self.current = self._noted(packaged(region))
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether AWS has answered nothing so far."""
+        return all(self._problems.values())
 
     async def refresh(self) -> News:
         """Ask AWS; spot prices each time, the others twice a day. Raises Throttled, with what was learnt kept."""
@@ -92,7 +104,7 @@ class Prices:
         except CloudError as error:
             reason = f"{error.operation}: {error.code}" if isinstance(error, ApiFailed) else str(error)
             if self._problems[what] != reason:
-                logger("aws").warning(f"{what} are not live", why=reason, instead=self._instead(what))
+                self._tell(what, reason, self._instead(what))
             self._problems[what] = reason
             return before
         self._problems[what] = ""
