@@ -14,10 +14,11 @@ from kerf.model.nodeclaim import (
     PREDICTED_DEVICES,
     REGISTERED,
     REGISTERED_LESS,
+    NodeClaim,
 )
 from kerf.model.pods import RUNNING
 from kerf.model.promises import Promises, devices_text, written
-from kerf.model.snapshot import ConfigMap, Deleted, ResourceQuota, Synced, Upserted, Watched
+from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Synced, Upserted, Watched
 from kerf.sharing.family import Unreadable
 from kerf.sharing.hami.records import ALLOCATED, HANDSHAKE, NODE, REGISTER
 from kerf.sharing.registry import configured
@@ -378,3 +379,44 @@ def test_a_cluster_policy_counts_while_it_is_there() -> None:
     assert "whole" == state.family_of(a_node("n"), None).name
     state.apply(Deleted(policy))
     assert "time-slicing" == state.family_of(a_node("n"), None).name
+
+
+def claim_of(state: ClusterState) -> NodeClaim:
+    """The claim of these tests."""
+    claim = state.claim("c")
+    assert claim is not None
+    return claim
+
+
+def test_a_watch_that_lags_behind_our_write_does_not_take_it_back() -> None:
+    """The reply of a write is newer than what the watch still has to show; from its own form on the watch counts."""
+    state, created = ClusterState(), a_claim("c", uid="u", resource_version="5")
+    state.apply(Upserted(created))
+    state.note(replace(created, provider_id="i-1", resource_version="9"))
+
+    state.apply(Upserted(replace(created, resource_version="7")))
+    assert "i-1" == claim_of(state).provider_id
+
+    state.apply(Upserted(replace(created, provider_id="i-1", resource_version="9")))
+    state.apply(Upserted(replace(created, provider_id="i-2", resource_version="10")))
+    assert "i-2" == claim_of(state).provider_id
+
+
+@pytest.mark.parametrize(
+    ("event", "found"),
+    [
+        (Deleted(a_claim("c", uid="u", resource_version="7")), None),
+        (Upserted(a_claim("c", uid="another", resource_version="7", provider_id="i-3")), "i-3"),
+        (Upserted(a_claim("c", uid="u", resource_version="opaque", provider_id="i-4")), "i-4"),
+    ],
+    ids=["gone", "made again", "a version that is no number"],
+)
+def test_what_the_watch_alone_can_know_counts_at_once(event: Event, found: str | None) -> None:
+    """An end, another object of that name, and what cannot be compared."""
+    state, created = ClusterState(), a_claim("c", uid="u", resource_version="5")
+    state.apply(Upserted(created))
+    state.note(replace(created, provider_id="i-1", resource_version="9"))
+    state.apply(event)
+
+    claim = state.claim("c")
+    assert found == (None if claim is None else claim.provider_id)

@@ -29,6 +29,7 @@ from kerf.model.snapshot import (
     ClusterSnapshot,
     ConfigMap,
     DaemonSet,
+    Deleted,
     Event,
     ResourceQuota,
     Synced,
@@ -59,6 +60,8 @@ class ClusterState(Objects):
         self._plugin_namespaces = frozenset(plugin_namespaces)
         self.is_synced = False
         self.version = 0
+        self._noted: dict[tuple[str, str], tuple[str, int]] = {}
+        """By kind and key the uid and version of what our own write has given back and the watch has not shown yet."""
         self.assumes_node_classes = assume_node_classes
         self._gathered = Gathered(plugin_namespaces)
         self._families, self._evidence = judged((), self._gathered)
@@ -83,6 +86,8 @@ class ClusterState(Objects):
             self.is_synced = True
             return
         kind, key = key_of(event.value)
+        if self._noted and self._is_overtaken(event, (kind, key)):
+            return
         after = event.value if isinstance(event, Upserted) else None
         if isinstance(event.value, ConfigMap):
             if event.value.namespace in self._plugin_namespaces:
@@ -136,8 +141,27 @@ class ClusterState(Objects):
         if held is None or held.uid != value.uid:
             return
         versions = (held.resource_version, value.resource_version)
-        if not all(map(str.isdecimal, versions)) or int(versions[0]) <= int(versions[1]):
+        if not all(map(str.isdecimal, versions)):
             self.apply(Upserted(value))
+        elif int(versions[0]) <= int(versions[1]):
+            self.apply(Upserted(value))
+            self._noted[key_of(value)] = value.uid, int(versions[1])
+
+    def _is_overtaken(self, event: Upserted | Deleted, named: tuple[str, str]) -> bool:
+        """Whether the watch shows a form that was there before one of our own writes, which the state has already.
+
+        A watch lags behind replies, under load by seconds. Until it has caught up with the write, each form that it
+        shows would take back what the write has done: a claim would lose its instance for a while.
+        """
+        if named not in self._noted:
+            return False
+        uid, version = self._noted[named]
+        value: Any = event.value
+        is_of_it = isinstance(event, Upserted) and value.uid == uid and value.resource_version.isdecimal()
+        if is_of_it and int(value.resource_version) < version:
+            return True
+        del self._noted[named]
+        return False
 
     def _index(self, key: str, before: Any, after: Any) -> None:
         """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
