@@ -5,9 +5,10 @@ there in queue order. What does not hold is tried again a few times with what th
 domain had for the pods, and which pods came in each other's way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.engine.buy.cells import Place
 from kerf.engine.buy.company import rest, shared_nodes
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought, Coming
@@ -56,6 +57,8 @@ class _Attempt:
     notes: tuple[Cause, ...] = ()
     short: dict[int, int] = field(default_factory=dict)
     """By number in the plan's shapes how many pods got no node."""
+    lonely: dict[int, int] = field(default_factory=dict)
+    """By number in the plan's shapes how many pods found no room beside those that they must be with."""
     proof: Proof | None = None
 
     @property
@@ -122,6 +125,7 @@ def _relaxed(order: _Order) -> _Attempt:
 def _bought(order: _Order) -> _Attempt:
     """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned."""
     known, wrong = Known(), dict[str, Unassigned]()
+    elsewhere: dict[tuple[int, Place], int] = {}
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
         found = _attempt(order, known)
@@ -131,11 +135,14 @@ def _bought(order: _Order) -> _Attempt:
         proof = found.proof = proven(found.bought, order.ledger, len(order.made.launches))
         if best is None or found.rank < best.rank:
             best = found
-        ceilings = _ceilings(found)
-        if not proof.wrong and not ceilings:
+        ceilings = _ceilings(found, found.short)
+        if not proof.wrong and not ceilings and not found.lonely:
             break
         wrong |= proof.wrong
-        known = Known(frozenset(wrong), {**known.ceilings, **ceilings}, proof.sites)
+        # Pods without room beside others come first in the next attempt, and get another domain in the one after it.
+        ceilings = {**known.ceilings, **ceilings, **elsewhere}
+        lonely = known.lonely.union(found.plan.origins[number][0] for number in found.lonely)
+        known, elsewhere = Known(frozenset(wrong), ceilings, proof.sites, lonely), _ceilings(found, found.lonely)
     assert best is not None
     return _in_rounds(_without_wrong(best))
 
@@ -147,9 +154,11 @@ def _attempt(order: _Order, known: Known) -> _Attempt:
     numbers: tuple[int, ...] = tuple(range(len(plan.shapes)))
     others = plan.shapes
     if plan.companies:
-        shared = shared_nodes(plan.companies, plan.shapes, order.offered_types, limits, made.world.holding)
+        urgent = _numbered(plan, known.lonely)
+        shared = shared_nodes(plan.companies, plan.shapes, order.offered_types, limits, made.world.holding, urgent)
         _launch(order, found, shared.purchase, plan.shapes)
-        found.kept += tuple(shared.kept)
+        found.kept += tuple(shared.kept.values())
+        found.lonely = {number: len(kept.pods) for number, kept in shared.kept.items()}
         numbers, taken = rest(plan.shapes, shared.purchase)
         left, pods = shared.purchase.left, {n: plan.shapes[n].pods[int(taken[n]) :] for n in numbers}
         others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
@@ -168,11 +177,19 @@ def _launch(order: _Order, found: _Attempt, purchase: Purchase, shapes: Sequence
     found.launches, found.bought = (*found.launches, *more), (*found.bought, *nodes)
 
 
-def _ceilings(found: _Attempt) -> dict[tuple[int, tuple[str | None, ...]], int]:
-    """How many pods got a node in each domain that had too few; none for shapes that go by no others."""
+def _numbered(plan: Assigned, shapes: frozenset[int]) -> frozenset[int] | None:
+    """The numbers that such shapes have in the plan; None where there are none."""
+    return frozenset(n for n, origin in plan.origins.items() if origin[0] in shapes) if shapes else None
+
+
+def _ceilings(found: _Attempt, short: Mapping[int, int]) -> dict[tuple[int, Place], int]:
+    """How many pods got a node in each domain that had too few; none for shapes that go by no others.
+
+    `short` are by number the pods that got none.
+    """
     origins = found.plan.origins
-    short = ((number, left) for number, left in found.short.items() if number in origins)
-    return {origins[number]: len(found.plan.shapes[number]) - left for number, left in short}
+    missing = ((number, left) for number, left in short.items() if number in origins)
+    return {origins[number]: len(found.plan.shapes[number]) - left for number, left in missing}
 
 
 def _in_rounds(found: _Attempt) -> _Attempt:
