@@ -13,8 +13,8 @@ from kerf.model.pods import Pod
 from kerf.model.quantities import CPU
 from kerf.model.topology import NotNear, PodAffinity, PodAffinityTerm
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
-from tests.engine.buy.test_bought_in_order import Spot, unbound
-from tests.engine.worlds import only_unplaced, planned, refused
+from tests.engine.buy.test_bought_in_order import Spot, checked, unbound
+from tests.engine.worlds import only_unplaced, per_hour, planned, refused
 
 ZONES = ("za", "zb")
 PRICES = {2: 96, 4: 192, 8: 384}
@@ -61,7 +61,7 @@ def test_a_pod_follows_one_that_waits_for_a_third(ages: Sequence[float]) -> None
     assert 1 == len({launch.offering.zone for launch in plan.launches})
 
 
-def test_two_terms_that_no_one_pod_meets_let_no_pod_in() -> None:
+def test_two_terms_that_two_pods_meet_let_no_pod_in() -> None:
     """With one pod for each term kube-scheduler refuses it on every node, so no node is bought for it."""
     plan = made(
         seeking("mid", "y", near=[(ZONE, "o")]),
@@ -132,6 +132,59 @@ def test_one_that_has_no_room_in_its_zone_is_sought_another() -> None:
     assert [["a", "second"], ["b", "first"]] == together(plan)
 
 
+def two_groups(**given: object) -> list[Pod]:
+    """Two pairs of pods that must share a node each, of three and of five cores; `given` is for one of the second."""
+    return [
+        seeking("a", "x", cpu=1),
+        seeking("b", near=[(HOSTNAME, "x")], cpu=2),
+        seeking("c", "y", cpu=1),
+        seeking("d", near=[(HOSTNAME, "y")], cpu=4, **given),  # type: ignore[arg-type]
+    ]
+
+
+def test_two_groups_share_a_node_where_that_costs_less() -> None:
+    """Three cores and five are one node of eight: as much as the second group pays alone."""
+    plan = made(*two_groups())
+
+    assert ([["a", "b", "c", "d"]], 384_000) == (together(plan), per_hour(plan))
+
+
+def test_two_groups_that_keep_off_each_other_share_none() -> None:
+    """One of the second may not be where the first is."""
+    plan = made(*two_groups(away=[(HOSTNAME, "x")]))
+
+    assert [["a", "b"], ["c", "d"]] == together(plan)
+
+
+def test_two_groups_share_none_where_that_costs_as_much() -> None:
+    """Two nodes of four cores cost what one of eight does."""
+    plan = made(*two_groups()[:2], seeking("c", "y"), seeking("d", near=[(HOSTNAME, "y")], cpu=2))
+
+    assert [["a", "b"], ["c", "d"]] == together(plan)
+
+
+def test_a_group_shares_a_node_with_other_pods_where_that_costs_less() -> None:
+    """A pod of five cores has no room beside the group on the node that is cheapest for the group."""
+    plan = made(*two_groups()[:2], seeking("other", cpu=5))
+
+    assert [["a", "b", "other"]] == together(plan)
+
+
+def test_groups_share_nodes_of_pools_that_take_them_within_the_limits() -> None:
+    """Of three groups two are of pool b: these share one, and the third has its own."""
+    groups = [
+        (
+            seeking(f"{name}1", label, selector=pool),
+            seeking(f"{name}2", near=[(HOSTNAME, label)], cpu=cpu, selector=pool),
+        )
+        for name, label, cpu, pool in (("a", "x", 2, IN_A), ("b", "y", 2, IN_B), ("c", "o", 4, IN_B))
+    ]
+
+    plan = planned([pod for group in groups for pod in group], [a_pool("a"), a_pool("b", limits={"cpu": 12})], TYPES)
+
+    assert [["a1", "a2"], ["b1", "b2", "c1", "c2"]] == together(plan)
+
+
 # Against a search of every plan.
 
 
@@ -189,9 +242,17 @@ def spots(pods: Sequence[Pod], nodes: Sequence[int]) -> Iterator[tuple[Mapping[s
 
 
 def test_no_pod_is_left_where_some_plan_has_a_place_for_all() -> None:
-    """Of 100 clusters those where all pods can be bound: each pod of these has a place."""
+    """Of 100 clusters those where all pods can be bound: each pod of these has a place, for no less than the least."""
     clusters = [random_pods(seed) for seed in range(100)]
-    solvable = [pods for pods in clusters if least_price(pods) is not None]
+    solvable = [(made(*pods), least) for pods in clusters if (least := least_price(pods)) is not None]
 
     assert len(solvable) > 40
-    assert [] == [sorted(pod.key for pod in pods) for pods in solvable if refused(made(*pods))]
+    assert [] == [key for plan, _ in solvable for key in refused(plan)]
+    assert all(least * 1000 <= per_hour(plan) for plan, least in solvable)
+
+
+def test_what_is_bought_can_be_bound_in_queue_order() -> None:
+    """Of 100 clusters, also where pods are left, and where nodes were put together."""
+    clusters = [random_pods(seed) for seed in range(100)]
+
+    assert [] == [key for pods in clusters for key in checked(made(*pods), pods, (), ())]
