@@ -61,6 +61,25 @@ def test_a_pod_follows_one_that_waits_for_a_third(ages: Sequence[float]) -> None
     assert 1 == len({launch.offering.zone for launch in plan.launches})
 
 
+def test_older_pods_follow_the_youngest_to_its_new_node() -> None:
+    """Each must be with the next one, which came after it; the node is of the pool that the last of them asks for."""
+    names = "dcba"
+    pods = [
+        seeking(name, name, near=[(HOSTNAME, after)] if after else [], at=at, selector={} if after else IN_B)
+        for at, (name, after) in enumerate(zip(names, [*names[1:], ""], strict=True))
+    ]
+
+    plan = made(*pods, seeking("other"))
+
+    assert [["a", "b", "c", "d"], ["other"]] == together(plan)
+    assert {"a": 0, "b": 1, "c": 2, "d": 3} == {
+        placed.pod.removeprefix("default/"): placed.round
+        for launch in plan.launches
+        for placed in launch.pods
+        if placed.pod != "default/other"
+    }
+
+
 def test_two_terms_that_two_pods_meet_let_no_pod_in() -> None:
     """With one pod for each term kube-scheduler refuses it on every node, so no node is bought for it."""
     plan = made(
