@@ -5,15 +5,18 @@ there in queue order. What does not hold is tried again a few times with what th
 domain had for the pods, and which pods came in each other's way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.engine.buy.cells import Place
 from kerf.engine.buy.company import rest, shared_nodes
-from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.filling import Filler, Load, Purchase
+from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.following import Bought, Coming
 from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger as Limits
-from kerf.engine.buy.options import Options
+from kerf.engine.buy.merging import merged
+from kerf.engine.buy.options import COST, Options
 from kerf.engine.buy.proving import Proof, proven
 from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
@@ -56,6 +59,10 @@ class _Attempt:
     notes: tuple[Cause, ...] = ()
     short: dict[int, int] = field(default_factory=dict)
     """By number in the plan's shapes how many pods got no node."""
+    lonely: dict[int, int] = field(default_factory=dict)
+    """By number in the plan's shapes how many pods found no room beside those that they must be with."""
+    loads: list[Load] = field(default_factory=list)
+    """The nodes by the plan's shapes; none where no node must be shared."""
     proof: Proof | None = None
 
     @property
@@ -122,6 +129,7 @@ def _relaxed(order: _Order) -> _Attempt:
 def _bought(order: _Order) -> _Attempt:
     """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned."""
     known, wrong = Known(), dict[str, Unassigned]()
+    elsewhere: dict[tuple[int, Place], int] = {}
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
         found = _attempt(order, known)
@@ -131,13 +139,16 @@ def _bought(order: _Order) -> _Attempt:
         proof = found.proof = proven(found.bought, order.ledger, len(order.made.launches))
         if best is None or found.rank < best.rank:
             best = found
-        ceilings = _ceilings(found)
-        if not proof.wrong and not ceilings:
+        ceilings = _ceilings(found, found.short)
+        if not proof.wrong and not ceilings and not found.lonely:
             break
         wrong |= proof.wrong
-        known = Known(frozenset(wrong), {**known.ceilings, **ceilings}, proof.sites)
+        # Pods without room beside others come first in the next attempt, and get another domain in the one after it.
+        ceilings = {**known.ceilings, **ceilings, **elsewhere}
+        lonely = known.lonely.union(found.plan.origins[number][0] for number in found.lonely)
+        known, elsewhere = Known(frozenset(wrong), ceilings, proof.sites, lonely), _ceilings(found, found.lonely)
     assert best is not None
-    return _in_rounds(_without_wrong(best))
+    return _in_rounds(_without_wrong(_put_together(order, best)))
 
 
 def _attempt(order: _Order, known: Known) -> _Attempt:
@@ -147,14 +158,20 @@ def _attempt(order: _Order, known: Known) -> _Attempt:
     numbers: tuple[int, ...] = tuple(range(len(plan.shapes)))
     others = plan.shapes
     if plan.companies:
-        shared = shared_nodes(plan.companies, plan.shapes, order.offered_types, limits, made.world.holding)
+        urgent = _numbered(plan, known.lonely)
+        shared = shared_nodes(plan.companies, plan.shapes, order.offered_types, limits, made.world.holding, urgent)
         _launch(order, found, shared.purchase, plan.shapes)
-        found.kept += tuple(shared.kept)
+        found.loads = [load for load, _ in shared.purchase.loads]
+        found.kept += tuple(shared.kept.values())
+        found.lonely = {number: len(kept.pods) for number, kept in shared.kept.items()}
         numbers, taken = rest(plan.shapes, shared.purchase)
         left, pods = shared.purchase.left, {n: plan.shapes[n].pods[int(taken[n]) :] for n in numbers}
         others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
     purchase = made.buy(others, order.offered_types, limits)
     _launch(order, found, purchase, others)
+    if found.loads:
+        more = ((_renumbered(load, numbers, len(plan.shapes)), times) for load, times in purchase.loads)
+        found.loads += [load for load, times in more for _ in range(times)]
     found.short = {number: left for number, left in zip(numbers, purchase.left, strict=True) if left}
     unserved = [each.pods for each in plan.kept if each.cause is None]
     found.shapes = (*others, *map(Shape, unserved))
@@ -168,11 +185,44 @@ def _launch(order: _Order, found: _Attempt, purchase: Purchase, shapes: Sequence
     found.launches, found.bought = (*found.launches, *more), (*found.bought, *nodes)
 
 
-def _ceilings(found: _Attempt) -> dict[tuple[int, tuple[str | None, ...]], int]:
-    """How many pods got a node in each domain that had too few; none for shapes that go by no others."""
+def _numbered(plan: Assigned, shapes: frozenset[int]) -> frozenset[int] | None:
+    """The numbers that such shapes have in the plan; None where there are none."""
+    return frozenset(n for n, origin in plan.origins.items() if origin[0] in shapes) if shapes else None
+
+
+def _ceilings(found: _Attempt, short: Mapping[int, int]) -> dict[tuple[int, Place], int]:
+    """How many pods got a node in each domain that had too few; none for shapes that go by no others.
+
+    `short` are by number the pods that got none.
+    """
     origins = found.plan.origins
-    short = ((number, left) for number, left in found.short.items() if number in origins)
-    return {origins[number]: len(found.plan.shapes[number]) - left for number, left in short}
+    missing = ((number, left) for number, left in short.items() if number in origins)
+    return {origins[number]: len(found.plan.shapes[number]) - left for number, left in missing}
+
+
+def _renumbered(load: Load, numbers: Sequence[int], shapes: int) -> Load:
+    """The load by other numbers of its shapes, of so many."""
+    held, order = (tuple((numbers[n], count) for n, count in pairs) for pairs in (load.held, load.order))
+    slices = {numbers[n]: each for n, each in load.slices.items()}
+    return replace(load, shapes=shapes, held=held, slices=slices, order=order)
+
+
+def _put_together(order: _Order, found: _Attempt) -> _Attempt:
+    """The same with fewer nodes where some must be shared, others cost less as one, and all pods can still be bound."""
+    if not found.loads or found.proof is None or found.proof.wrong or order.options.strategy != COST:
+        return found
+    shapes, types = found.plan.shapes, order.offered_types
+    loads = merged(found.loads, Filler(shapes, order.made.world.holding, keeps_choice=any(map(asks, types))), types)
+    if loads is None:
+        return found
+    made = replace(found, limits=order.made.ledger.copy(), launches=(), bought=())
+    for load in loads:
+        if made.limits.room_for(load.offered, load.charge) == 0:
+            return found
+        made.limits.charge(load.offered.pool.name, load.charge)
+    _launch(order, made, Purchase([(load, 1) for load in loads]), shapes)
+    made.proof = proven(made.bought, order.ledger, len(order.made.launches))
+    return made if made.rank < found.rank else found
 
 
 def _in_rounds(found: _Attempt) -> _Attempt:

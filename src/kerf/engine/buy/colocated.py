@@ -28,7 +28,7 @@ class Colocation:
 
 @dataclass(frozen=True, eq=False)
 class Colocated:
-    """Shapes by number that are linked by companies, in queue order."""
+    """Shapes by number that are linked by companies, in the order in which the first pod of each comes."""
 
     members: tuple[int, ...]
     companies: tuple[Colocation, ...]
@@ -42,6 +42,16 @@ class Colocated:
     def counted(self) -> Mapping[int, tuple[int, ...]]:
         """By number of a shape the companies that its pods are sought for."""
         return _by_member((each.sought for each in self.companies), self.members)
+
+    @cached_property
+    def opening(self) -> Mapping[int, int]:
+        """By company the shape whose first pod comes before all others of it; none of one that is never empty."""
+        found: dict[int, int] = {}
+        for number in self.members:
+            for company in self.counted.get(number, ()):
+                if self.companies[company].is_open:
+                    found.setdefault(company, number)
+        return found
 
     def following(self, first: Sequence[int], left: Sequence[int]) -> dict[int, int]:
         """Those that can be on a node which begins with the `first`, by number with the turn in which they come.
@@ -73,8 +83,11 @@ def _by_member(sets: Iterable[Sequence[int]], members: Iterable[int]) -> dict[in
     return {number: tuple(found[number]) for number in members if number in found}
 
 
-def colocated(companies: Iterable[Colocation]) -> tuple[Colocated, ...]:
-    """The groups, in the order of their first companies. Cost: linear in the links."""
+def colocated(companies: Iterable[Colocation], turns: Mapping[int, int]) -> tuple[Colocated, ...]:
+    """The groups, in the order of their first companies; `turns` are by number when its first pod comes.
+
+    Cost: linear in the links, and the members are sorted.
+    """
     links = _Links()
     known = list(companies)
     for each in known:
@@ -84,7 +97,10 @@ def colocated(companies: Iterable[Colocation]) -> tuple[Colocated, ...]:
     for each in known:
         groups.setdefault(links.first(each.seekers[0]), []).append(each)
     return tuple(
-        Colocated(tuple(sorted({n for each in group for n in (*each.seekers, *each.sought)})), tuple(group))
+        Colocated(
+            tuple(sorted({n for each in group for n in (*each.seekers, *each.sought)}, key=turns.__getitem__)),
+            tuple(group),
+        )
         for group in groups.values()
     )
 

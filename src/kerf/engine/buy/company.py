@@ -27,10 +27,13 @@ from kerf.model.topology import NoRoomBeside, NotNear
 
 @dataclass
 class Shared:
-    """The nodes, what is left of the shapes for others to buy for, and the pods that found no room beside others."""
+    """The nodes, what is left of the shapes for others to buy for, and the pods that found no room beside others.
+
+    These are by the number of their shape.
+    """
 
     purchase: Purchase
-    kept: list[Unassigned] = field(default_factory=list)
+    kept: dict[int, Unassigned] = field(default_factory=dict)
 
 
 def shared_nodes(
@@ -39,13 +42,19 @@ def shared_nodes(
     offered_types: Sequence[OfferedType],
     ledger: Ledger,
     holding: Holding,
+    urgent: frozenset[int] | None = None,
 ) -> Shared:
-    """Nodes for pods that must share them; charges `ledger`. Cost: nodes times types."""
+    """Nodes for pods that must share them; charges `ledger`. Cost: nodes times types.
+
+    Which pod comes first to a node, and so who can follow it there, is chosen so that few nodes are bought. That can
+    leave some without room. With `urgent`, which are numbers of such, a pod that may come without company begins a node
+    of its own in its turn, and the urgent ones follow before others.
+    """
     found = Shared(Purchase(left=[len(shape) for shape in shapes]))
     filler = Filler(shapes, holding, keeps_choice=any(map(asks, offered_types)))
     apart = {number for group in groups for number in group.members}
     for group in groups:
-        sharing = _Sharing(group, filler, offered_types, found.purchase.left, ledger)
+        sharing = _Sharing(group, filler, offered_types, found.purchase.left, ledger, urgent)
         for load in sharing.loads():
             others = np.array([0 if n in apart else left for n, left in enumerate(found.purchase.left)])
             load = _filled_up(filler, load, others)
@@ -54,7 +63,7 @@ def shared_nodes(
             for number, count in load.held:
                 found.purchase.left[number] -= count
         for number, kept in sharing.kept():
-            found.kept.append(kept)
+            found.kept[number] = kept
             found.purchase.left[number] = 0
     return found
 
@@ -78,7 +87,9 @@ class _Sharing:
         offered_types: Sequence[OfferedType],
         left: Sequence[int],
         ledger: Ledger,
+        urgent: frozenset[int] | None,
     ) -> None:
+        self._urgent, self._begins_apart = urgent or frozenset[int](), urgent is not None
         self._group, self._filler, self._offered_types = group, filler, offered_types
         self._left, self._ledger = left, ledger
         self._bought: dict[int, int] = {}
@@ -91,6 +102,8 @@ class _Sharing:
         for number in self._group.members:
             if not self._group.seeking.get(number):
                 yield from self._around(number)
+            elif self._begins_apart and self._comes_first(number):
+                yield from self._noted(self._best([number], self._left))
         alike: dict[tuple[int, ...], list[int]] = {}
         for number, sought in self._group.seeking.items():
             alike.setdefault(sought, []).append(number)
@@ -135,12 +148,16 @@ class _Sharing:
             yield load
 
     def _may_begin(self, number: int) -> bool:
-        """Whether a pod of the shape may come without company: it is its own, and no other is there."""
-        counted = self._group.counted.get(number, ())
-        return all(
-            self._group.companies[sought].is_open and sought in counted and sought not in self._there
-            for sought in self._group.seeking[number]
-        )
+        """Whether a pod of the shape may come without company: it is its own, and no other is there or comes before."""
+        counted, sought = self._group.counted.get(number, ()), self._group.seeking[number]
+        is_own = all(self._group.companies[each].is_open and each in counted for each in sought)
+        return is_own and (self._there.isdisjoint(sought) or self._comes_first(number))
+
+    def _comes_first(self, number: int) -> bool:
+        """Whether a pod of the shape that has no node comes before all others of the companies that it seeks."""
+        if self._bought.get(number):
+            return False
+        return all(self._group.opening.get(each) == number for each in self._group.seeking[number])
 
     def _best(self, first: Sequence[int], left: Sequence[int]) -> Load | None:
         """The node that holds most of the pods, then that of the heaviest pool, then a reserved one, then the cheapest.
@@ -150,17 +167,18 @@ class _Sharing:
         turns = self._group.following(first, left)
         asked, order = np.zeros(len(left), dtype=np.int64), np.zeros(len(left), dtype=np.int64)
         for number, turn in turns.items():
-            asked[number], order[number] = left[number], turn
+            asked[number], order[number] = left[number], 2 * turn + (number not in self._urgent)
         if all(number not in self._group.seeking for number in turns):
             return None
-        best: tuple[tuple[int, int, bool, int, str, str], Load] | None = None
+        best: tuple[tuple[int, int, int, bool, int, str, str], Load] | None = None
         for offered in self._offered_types:
             load = self._together(offered, asked, order, first) if self._ledger.room_for(offered) != 0 else None
             if load is None or self._ledger.room_for(offered, load.charge) == 0:
                 continue
             held = self._seekers(load.counts)
             names = offered.pool.name, offered.kind.name
-            key = (-held, -offered.pool.weight, not offered.reservation, load.offering.price_micro, *names)
+            urgent = sum(count for number, count in load.held if number in self._urgent)
+            key = (-urgent, -held, -offered.pool.weight, not offered.reservation, load.offering.price_micro, *names)
             if held and (best is None or key < best[0]):
                 best = key, load
         return None if best is None else best[1]

@@ -43,11 +43,13 @@ class Known:
 
     `out` are keys of pods that are not to be bought for. `ceilings` say how many pods of a shape, by its number, a
     place takes at most: nodes could be bought for so many there. `there` are the places of all nodes that were bought.
+    `lonely` are numbers of shapes that found no room beside those that they must be with.
     """
 
     out: frozenset[str] = frozenset()
     ceilings: Mapping[tuple[int, Place], int] = field(default_factory=dict)
     there: tuple[Site, ...] = ()
+    lonely: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class _Option:
     ceiling: int | None
     follow: int = 0
     pods: list[Pod] = field(default_factory=list)
+    turn: int = 0
+    """How many pods had a cell before the first of these."""
 
     @property
     def is_full(self) -> bool:
@@ -322,6 +326,7 @@ class _Assignment:
         self._before, self._shapes, self._options = before, before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
         self._known: dict[int, tuple[int, _Asked]] = {}
+        self._given = 0
         first = len(before.ledger.domains.sites)
         self._ledger = before.ledger.extended([cell.site(before.keys, at) for at, cell in enumerate(held)])
         self._closed = {first + at for at in range(len(held))} - used
@@ -388,6 +393,9 @@ class _Assignment:
         if option.site in self._closed:
             self._closed.discard(option.site)
             self._ledger.reopen(option.site)
+        if not option.pods:
+            option.turn = self._given
+        self._given += 1
         option.pods.append(pod)
         self._ledger.come(option.site, pod)
 
@@ -396,6 +404,7 @@ class _Assignment:
         shapes: list[Shape] = []
         origins: dict[int, tuple[int, Place]] = {}
         numbers: dict[int, list[int]] = {}
+        turns: dict[int, int] = {}
         crowding = self._crowdings
         for number, shape in enumerate(self._shapes):
             if not self._options[number] and number not in self._kept_off:
@@ -403,7 +412,7 @@ class _Assignment:
                 shapes.append(shape if crowding[number] is UNCROWDED else replace(shape, crowding=crowding[number]))
             for option in self._options[number]:
                 if option.pods:
-                    origins[len(shapes)] = number, option.place
+                    origins[len(shapes)], turns[len(shapes)] = (number, option.place), option.turn
                     numbers.setdefault(number, []).append(len(shapes))
                     pods = tuple(sorted(option.pods, key=queue_order))
                     shapes.append(Shape(pods, option.shape.asked, crowding[number]))
@@ -412,10 +421,10 @@ class _Assignment:
             left.setdefault(number, []).append(pod)
         kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
         kept += tuple(self._kept_off.values())
-        return Assigned(tuple(shapes), kept, origins, self._companies(numbers), are_bound=True)
+        return Assigned(tuple(shapes), kept, origins, self._companies(numbers, turns), are_bound=True)
 
-    def _companies(self, numbers: Mapping[int, Sequence[int]]) -> tuple[Colocated, ...]:
-        """Pods that must share nodes, in queue order of the first that ask for it."""
+    def _companies(self, numbers: Mapping[int, Sequence[int]], turns: Mapping[int, int]) -> tuple[Colocated, ...]:
+        """Pods that must share nodes, in queue order of the first that ask for it; `turns` say who comes first."""
         found: dict[int, tuple[Together, list[int]]] = {}
         for number in numbers:
             for check in self._ledger.checks(self._shapes[number]):
@@ -425,7 +434,7 @@ class _Assignment:
         for number in numbers:
             for tally in self._ledger.counting(self._shapes[number]):
                 counted.setdefault(id(tally), []).append(number)
-        return colocated(
+        companies = [
             Colocation(
                 tuple(made for number in seekers for made in numbers[number]),
                 tuple(made for number in counted.get(id(check.tally), ()) for made in numbers[number]),
@@ -433,7 +442,8 @@ class _Assignment:
                 not self._before.has_company(seekers[0], check),
             )
             for check, seekers in found.values()
-        )
+        ]
+        return colocated(companies, turns)
 
     def _kept(self, number: int, pods: tuple[Pod, ...]) -> Unassigned:
         """Why no cell takes the pods: what the nearest lacks."""
