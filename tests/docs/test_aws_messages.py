@@ -427,6 +427,21 @@ def row_of(text: str) -> str:
 
 
 @pytest.fixture
+def serve() -> Iterator[Callable[[Answer], str]]:
+    """Where an answer is given, until the test ends."""
+    made = []
+
+    def begin(answer: Answer) -> str:
+        made.append(Endpoint(answer))
+        return made[-1].url
+
+    yield begin
+    for each in made:
+        each.shutdown()
+        each.server_close()
+
+
+@pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An environment in which boto3 finds no credentials."""
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
@@ -438,13 +453,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_every_line_of_the_start_is_one_that_kerf_writes(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_line_of_the_start_is_one_that_kerf_writes(
+    bare: pytest.MonkeyPatch, serve: Callable[[Answer], str], tmp_path: Path
+) -> None:
     """Each refusal has one row, and each row a refusal."""
     seen = []
     nowhere = "http://127.0.0.1:9"
     seen.append(row_of(line(nowhere)))
 
-    bare.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", Endpoint((400, "", "no association")).url)
+    bare.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", serve((400, "", "no association")))
     seen.append(row_of(line(nowhere)))
     bare.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
 
@@ -452,14 +469,14 @@ def test_every_line_of_the_start_is_one_that_kerf_writes(bare: pytest.MonkeyPatc
     bare.setenv("AWS_ROLE_ARN", "arn:aws:iam::111122223333:role/Kerf-prod")
     bare.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
     for code, message in (("AccessDenied", TRUST), ("InvalidIdentityToken", NO_PROVIDER)):
-        bare.setenv("AWS_ENDPOINT_URL_STS", Endpoint(sts(code, message)).url)
+        bare.setenv("AWS_ENDPOINT_URL_STS", serve(sts(code, message)))
         seen.append(row_of(line(nowhere)))
     bare.delenv("AWS_WEB_IDENTITY_TOKEN_FILE")
 
     for name, value in KEYS.items():
         bare.setenv(name, value)
     seen.append(row_of(line(nowhere)))
-    seen += [row_of(line(Endpoint(answer).url)) for answer in REFUSALS.values()]
+    seen += [row_of(line(serve(answer))) for answer in REFUSALS.values()]
 
     assert sorted(row[0] for row in START_ROWS) == sorted(seen)
 
