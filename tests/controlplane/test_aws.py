@@ -1,6 +1,7 @@
 """Kerf with the cloud aws on a real control plane: an instance joins by its user data, runs a pod, and leaves nothing.
 
-AWS is moto behind the fault proxy; the machine room makes a Node of an instance only if its user data is right.
+The objects are those of docs/guides/eks.md. AWS is moto behind the fault proxy; the machine room makes a Node of an
+instance only if its user data is right.
 """
 
 import os
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
 from kerf.clouds.kwok.records import KwokLatencies
 from kerf.kube.crds import crds
@@ -16,8 +18,8 @@ from kerf.kube.rbac import roles
 from kerf.testing.faultproxy.server import FaultProxy, SteppedClock
 from kerf.testing.faultproxy.services import CloudCluster
 from tests.awscloud import REGION, AwsCloud
-from tests.clouds.aws.eks import ROLE, ZONES
-from tests.clouds.aws.nodeclass.objects import an_object
+from tests.cli.program import ROOT
+from tests.clouds.aws.eks import ZONES
 from tools.controlplane.installation import NAMESPACE, Installation
 from tools.controlplane.machineroom.ec2 import Ec2View
 from tools.controlplane.machineroom.nodes import JoinableCluster
@@ -26,6 +28,8 @@ from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOption
 from tools.playground import FAST
 
 SOON_S = 120
+EXAMPLES = ROOT / "examples" / "eks"
+ROLE = "KerfNode-prod"
 Json = dict[str, Any]
 
 
@@ -54,14 +58,12 @@ class Eks:
         proxy.images.release_al2023("1.34", "v20261101", variant="nvidia")
         proxy.images.release_al2023("1.34", "v20261101")
         in_zones = [{"Name": "availability-zone", "Values": list(ZONES)}]
-        subnets = [{"id": each["SubnetId"]} for each in ec2.describe_subnets(Filters=in_zones)["Subnets"]]
+        subnets = [each["SubnetId"] for each in ec2.describe_subnets(Filters=in_zones)["Subnets"]]
         self.group = ec2.create_security_group(GroupName="nodes", Description="nodes")["GroupId"]
+        ec2.create_tags(Resources=[*subnets, self.group], Tags=[{"Key": "karpenter.sh/discovery", "Value": "prod"}])
         self.iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument="{}")
         cloud.client("sqs").create_queue(QueueName="interruptions")
         proxy.queue, self.ec2 = "interruptions", ec2
-        named: Json = {"role": ROLE, "subnetSelectorTerms": subnets, "securityGroupSelectorTerms": [{"id": self.group}]}
-        self.node_class = an_object(**named)
-        del self.node_class["metadata"]["uid"], self.node_class["metadata"]["generation"]
 
     def room(self) -> RunningRoom:
         """The machines of the cloud."""
@@ -78,25 +80,16 @@ class Eks:
         return len(self.cloud.proxy.instances.living()), len(templates), len(profiles)
 
 
-def _pool() -> Json:
-    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-    sold = {"node.kubernetes.io/instance-type": ["g5.xlarge"], "karpenter.sh/capacity-type": ["on-demand"]}
-    wanted = [{"key": key, "operator": "In", "values": values} for key, values in sold.items()]
-    spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": wanted}}}
-    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": spec}
-
-
-def _pod() -> Json:
-    limits = {"limits": {"nvidia.com/gpu": "1"}}
-    spec = {"containers": [{"name": "c", "image": "none", "resources": limits}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+def _of_the_guide(name: str) -> Json:
+    found: Json = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))
+    return found
 
 
 def test_a_pod_gets_an_instance_that_joins_and_nothing_is_left_of_it(plane: ControlPlane, cloud: AwsCloud) -> None:
     """From no node to a bound pod, and back: no instance, launch template or profile remains."""
     eks, installation = Eks(plane, cloud), Installation(plane)
     installation.prepare(crds("aws"), roles(NAMESPACE, "kerf", "aws"), {})
-    plane.apply([eks.node_class, _pool(), _pod()])
+    plane.apply([_of_the_guide(name) for name in ("nodeclass", "nodepool", "pod")])
     keys = {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
     environment = {"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **keys}
     flags = ("--cloud=aws", "--cluster-name=prod", f"--region={REGION}", f"--aws-endpoint={cloud.proxy.url}")
@@ -108,19 +101,19 @@ def test_a_pod_gets_an_instance_that_joins_and_nothing_is_left_of_it(plane: Cont
         assert claim["status"]["providerID"].endswith(instance.id)
         assert {} == room.refusals
         assert [] == [c for c in claim["status"]["conditions"] if c["type"] == "Drifted"]
-        held = plane.get("EC2NodeClass", "default")
+        held = plane.get("EC2NodeClass", "gpu")
         assert held is not None
         assert ["karpenter.k8s.aws/termination"] == held["metadata"]["finalizers"]
         assert {"True"} == {c["status"] for c in held["status"]["conditions"]}
 
-        plane.delete("Pod", "p", "default")
+        plane.delete("Pod", "first-gpu", "default")
         plane.delete("NodePool", "gpu")
-        plane.delete("EC2NodeClass", "default")
+        plane.delete("EC2NodeClass", "gpu")
         plane.wait_until(lambda: eks.left == (0, 0, 0), SOON_S, "nothing is left in AWS")
-        plane.wait_until(lambda: plane.get("EC2NodeClass", "default") is None, SOON_S, "the EC2NodeClass is gone")
+        plane.wait_until(lambda: plane.get("EC2NodeClass", "gpu") is None, SOON_S, "the EC2NodeClass is gone")
         kerf.program.terminate(10)
 
 
 def _phase(plane: ControlPlane) -> str:
-    pod = plane.get("Pod", "p", "default") or {}
+    pod = plane.get("Pod", "first-gpu", "default") or {}
     return str(pod.get("status", {}).get("phase", ""))

@@ -166,6 +166,7 @@ def test_a_refusal_has_its_code(endpoint: Endpoint) -> None:
         ("ExpiredToken", "the credentials have expired"),
         ("AuthFailure", "AWS does not know these credentials"),
         ("RequestExpired", "the clock of this machine is wrong"),
+        ("InvalidSignatureException", "the secret key is wrong, or the clock of this machine is"),
     ],
 )
 def test_what_is_wrong_with_credentials_is_said(endpoint: Endpoint, code: str, hint: str) -> None:

@@ -34,6 +34,7 @@ _HINTS = {
     "RequestTimeTooSkewed": "the clock of this machine is wrong",
     "AuthFailure": "AWS does not know these credentials, or the region is not enabled for the account",
     "InvalidClientTokenId": "AWS does not know these credentials",
+    "InvalidSignatureException": "the secret key is wrong, or the clock of this machine is",
     "UnrecognizedClientException": "AWS does not know these credentials",
     "SignatureDoesNotMatch": "the secret key is wrong, or the clock of this machine is",
     "OptInRequired": "the account is not subscribed to this service",
