@@ -1,5 +1,7 @@
 """New pods are planned within the ResourceQuotas of their namespace, as the API server admits them."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +13,23 @@ from kerf.model.plan import Plan, Stage
 from kerf.model.pods import RUNNING, Container, Pod
 from kerf.model.quantities import Resources
 from kerf.model.resourcequotas import QuotaScope
-from kerf.model.snapshot import ResourceQuota
+from kerf.model.runtimeclasses import RuntimeClass
+from kerf.model.snapshot import ResourceQuota, Upserted, Watched
 from kerf.model.topology import PodAffinity, PodAffinityTerm
-from kerf.testing.builders import a_container, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
+from kerf.model.volumecauses import ClaimOverQuota
+from kerf.model.volumes import ClaimTemplate, PersistentVolumeClaim, StorageClass
+from kerf.state import ClusterState
+from kerf.testing.builders import (
+    NOON_S,
+    a_container,
+    a_market,
+    a_node,
+    a_pod,
+    a_pool,
+    a_snapshot,
+    an_instance_type,
+    resources,
+)
 from tests.engine.worlds import some
 
 MARKET = a_market(an_instance_type("m5.xlarge"))
@@ -201,3 +217,160 @@ def test_all_scopes_must_select_a_pod() -> None:
     scopes = QuotaScope("Terminating"), QuotaScope("PriorityClass", "In", ("batch",))
 
     assert ["both"] == refused(made(pods, quota({"pods": 0}, *scopes)))
+
+
+def claim(name: str, gib: int = 10, **given: Any) -> PersistentVolumeClaim:
+    """A claim of `fast` that is there, or with `is_new` one of a manifest."""
+    given.setdefault("storage_class", "fast")
+    return PersistentVolumeClaim("default", name, requested_bytes=gib * GIB, **given)
+
+
+def stored(pods: list[Pod], *quotas: ResourceQuota, claims: Sequence[PersistentVolumeClaim] = (), **given: Any) -> Plan:
+    """The plan where class `fast`, the default, makes volumes where their pod runs."""
+    classes = {each.name: each for each in (StorageClass("fast", "ebs.csi.aws.com", waits=True, is_default=True),)}
+    there = {each.key: each for each in claims}
+    return made(pods, *quotas, storage_classes=classes, volume_claims=there, **given)
+
+
+def of_set(count: int, template: ClaimTemplate, **given: Any) -> list[Pod]:
+    """The new pods of a StatefulSet with this template."""
+    return some(count, "db", cpu="100m", claim_templates=(template,), **given)
+
+
+DATA = ClaimTemplate("data", "fast", requested_bytes=10 * GIB)
+SCRATCH = ClaimTemplate("scratch", "fast", is_ephemeral=True, requested_bytes=10 * GIB)
+
+
+@pytest.mark.parametrize("template", [DATA, SCRATCH])
+@pytest.mark.parametrize(
+    ("hard", "left"),
+    [
+        ({"persistentvolumeclaims": 1}, 1),
+        ({"count/persistentvolumeclaims": 2}, 2),
+        ({"requests.storage": 25 * GIB}, 2),
+        ({"fast.storageclass.storage.k8s.io/requests.storage": 10 * GIB}, 1),
+        ({"fast.storageclass.storage.k8s.io/persistentvolumeclaims": 2}, 2),
+        ({"slow.storageclass.storage.k8s.io/requests.storage": 0, "requests.ephemeral-storage": 0}, 3),
+    ],
+)
+def test_claims_of_templates_beyond_a_quota_are_not_made(
+    template: ClaimTemplate, hard: dict[str, int], left: int
+) -> None:
+    """Three of 10Gi: the first ones are, by class too; a template without a class has the default one."""
+    for each in (template, replace(template, storage_class=None)):
+        assert ["db-0", "db-1", "db-2"][left:] == refused(stored(of_set(3, each), quota(hard)))
+
+
+def test_the_pod_of_a_stateful_set_is_not_made_without_its_claim() -> None:
+    """So it takes nothing of a quota on pods, and is held with the figures of the claim's quota."""
+    hard = {"requests.storage": 10 * GIB, "pods": 2}
+
+    plan = stored([*of_set(3, DATA), a_pod("web", cpu="100m")], quota(hard))
+
+    over = OverResourceQuota(Name("default"), Name("team"), Name("requests.storage"), 10 * GIB, 10 * GIB, 10 * GIB)
+    assert ["db-1", "db-2"] == refused(plan)
+    assert (ClaimOverQuota(Name("data-db-1"), over), Stage.HELD) == (plan.unplaced[0].cause, plan.unplaced[0].stage)
+    assert (
+        'persistentvolumeclaim "data-db-1" is not created: ResourceQuota default/team: requests.storage 10Gi, '
+        "10Gi used or planned, 10Gi more needed" == plan.unplaced[0].reason
+    )
+
+
+def test_a_claim_is_made_before_its_pod_is_refused() -> None:
+    """The StatefulSet makes claims first: that of a pod over a quota on pods counts, and the next has none left."""
+    plan = stored(of_set(3, DATA), quota({"pods": 1, "persistentvolumeclaims": 2}))
+
+    assert [OverResourceQuota, ClaimOverQuota] == [type(each.cause) for each in plan.unplaced]
+
+
+def test_a_pod_whose_ephemeral_volume_has_no_claim_waits() -> None:
+    """It is there, and counts, also where it is gated."""
+    pods = [*of_set(2, SCRATCH, scheduling_gates=("wait",)), *some(2, "web", cpu="100m", claim_templates=(SCRATCH,))]
+
+    plan = stored(pods, quota({"persistentvolumeclaims": 3, "pods": 3}))
+
+    causes = {each.pod: (type(each.cause), each.stage) for each in plan.unplaced}
+    assert (OverResourceQuota, Stage.HELD) == causes["default/web-1"]
+    assert "default/web-0" not in causes
+    plan = stored(pods[2:], quota({"persistentvolumeclaims": 1, "pods": 2}))
+    assert [("default/web-1", Stage.VOLUMES)] == [(each.pod, each.stage) for each in plan.unplaced]
+
+
+def test_a_live_pod_whose_ephemeral_claim_is_still_to_come_waits_for_it() -> None:
+    """The pod has passed admission, its claim has not."""
+    pods = some(2, "web", cpu="100m", claim_templates=(SCRATCH,), uid="1")
+
+    assert ["web-1"] == refused(stored(pods, quota({"persistentvolumeclaims": 1})))
+
+
+def test_a_claim_of_a_manifest_over_the_quota_does_not_exist() -> None:
+    """All pods that use it wait for it; claims come before pods, by name."""
+    pods = [a_pod("a", cpu="100m", claims=("one",)), *(a_pod(name, cpu="100m", claims=("two",)) for name in "bc")]
+    claims = [claim("two", is_new=True), claim("one", is_new=True)]
+
+    plan = stored([*pods, *of_set(1, DATA)], quota({"requests.storage": 15 * GIB}), claims=claims)
+
+    assert ["b", "c", "db-0"] == refused(plan)
+    assert [Stage.VOLUMES, Stage.VOLUMES, Stage.HELD] == [each.stage for each in plan.unplaced]
+
+
+def test_claims_that_are_there_count_and_are_not_made_again() -> None:
+    """In any state, those of a StatefulSet among them."""
+    claims = [claim("data-db-0"), claim("old", is_deleting=True)]
+
+    plan = stored(of_set(3, DATA), quota({"persistentvolumeclaims": 3}), claims=claims)
+
+    assert ["db-2"] == refused(plan)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (QuotaScope("VolumeAttributesClass", "In", ("gold",)), ["db-0"]),
+        (QuotaScope("VolumeAttributesClass"), ["db-0"]),
+        (QuotaScope("VolumeAttributesClass", "DoesNotExist"), ["db-1"]),
+        (QuotaScope("VolumeAttributesClass", "NotIn", ("gold",)), ["db-1"]),
+        (QuotaScope("NotTerminating"), []),
+    ],
+)
+def test_of_scopes_that_of_volume_attributes_classes_selects_claims(scope: QuotaScope, expected: list[str]) -> None:
+    """Which ones may not be."""
+    gold = of_set(1, replace(DATA, attributes_class="gold"))[0]
+    plain = replace(of_set(2, DATA)[1])
+
+    assert expected == refused(stored([gold, plain], quota({"persistentvolumeclaims": 0}, scope)))
+
+
+def test_what_the_pod_states_as_a_whole_counts() -> None:
+    """KEP-2837: its limits stand in place of the sums of its containers, and they need not state theirs."""
+    whole = a_pod("whole", containers=(Container("main"),), pod_limits=resources(cpu=2), pod_requests=resources(cpu=1))
+
+    asked = {
+        name: getattr(each.cause, "more", 0)
+        for name in ("requests.cpu", "limits.cpu")
+        for each in made([whole], quota({name: 500})).unplaced
+    }
+    assert {"requests.cpu": 1000, "limits.cpu": 2000} == asked
+    limited = a_pod("limited", containers=(Container("main"),), pod_limits=resources(memory="1Gi"))
+    assert [] == refused(made([limited], quota({"limits.cpu": 1000}))), "the server asks no container of such a pod"
+    assert [] == refused(made([limited], quota({"pods": 0}, QuotaScope("BestEffort"))))
+
+
+def test_a_pod_whose_runtime_class_is_missing_uses_nothing() -> None:
+    """The server refuses it, whatever the quota."""
+    classes = {"other": RuntimeClass("other")}
+    lost = a_pod("a", cpu=1, runtime_class="gvisor", created_s=1.0)
+
+    assert ["a"] == refused(made([lost, a_pod("b", cpu=1, created_s=2.0)], quota(CPU_ONE), runtime_classes=classes))
+
+
+def test_ended_pods_count_as_objects_alone() -> None:
+    """`count/pods` counts what is stored, `pods` what has not ended."""
+    for hard, expected in (({"count/pods": 2}, ["new-1"]), ({"pods": 2}, [])):
+        state = ClusterState(assume_node_classes=True)
+        ended = a_pod("done", phase="Failed", uid="1", node_name="n")
+        values: list[Watched] = [a_pool(), quota(hard), ended, *some(2, "new", cpu=1)]
+        for value in values:
+            state.apply(Upserted(value))
+
+        assert expected == refused(plan(state.snapshot(NOON_S), MARKET))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kerf.engine.admitting import admitted
+from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
@@ -105,10 +105,11 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     trial = Trial(snapshot, world.market, volumes=world.volumes)
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
+    quotas = not_admitted(waiting.pods, snapshot, world.volumes)
     rejected, pods = heeded(waiting.pods, snapshot)
-    unmounted, pods = mounted(pods, world.volumes, snapshot.leaving)
+    unmounted, pods = mounted(pods, world.volumes, snapshot.leaving, quotas.claims)
     early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
-    unadmitted, shapes = admitted(shapes, snapshot)
+    unadmitted, shapes = admitted(shapes, quotas)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     circular, shapes = never_first(shapes, trial.ledger, snapshot.pending)
     forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)
@@ -121,7 +122,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     def bought(places: Places, changed: Relabelling) -> Outcome:
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}
         settled = replace(places, found=found, left=changed.left)
-        made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised)
+        made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised, quotas)
         made.planned_for = shapes
         made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
@@ -158,10 +159,11 @@ def _most_cards(world: World, family: Family) -> int:
 
 def _idle(world: World, made: Outcome) -> tuple[Refusal, ...]:
     """Places for opportunistic pods on what is left; why others of them have none."""
-    unmounted, pods = mounted(made.waiting.opportunistic, world.volumes)
+    unmounted, pods = mounted(made.waiting.opportunistic, world.volumes, missing=made.quotas.claims)
     shapes = group(pods, Readings.of(world.snapshot))
     refused, shapes = refused_early(shapes, world.supply.families)
-    return (*unmounted, *refused, *place_idle(made.trial, shapes, made.places))
+    unadmitted, shapes = admitted(shapes, made.quotas)
+    return (*unmounted, *refused, *unadmitted, *place_idle(made.trial, shapes, made.places))
 
 
 def _admissions(made: Outcome, now: Pacing, snapshot: ClusterSnapshot) -> tuple[Admission, ...]:

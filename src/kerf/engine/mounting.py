@@ -1,31 +1,56 @@
 """Pods with what their volumes and RuntimeClasses ask of nodes; those that no node would help are refused."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
+from types import MappingProxyType
 
 from kerf.engine.decision import Refusal
-from kerf.engine.place.volumes import Volumes
+from kerf.engine.place.volumes import Volumes, claims_of
 from kerf.model.causes import Cause
+from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod
 from kerf.model.runtimeclasses import RuntimeClassMissing
+from kerf.model.volumecauses import ClaimOverQuota
+
+_NONE: Mapping[str, ClaimOverQuota] = MappingProxyType({})
 
 
 def mounted(
-    pods: Iterable[Pod], volumes: Volumes, leaving: Container[str] = ()
+    pods: Iterable[Pod],
+    volumes: Volumes,
+    leaving: Container[str] = (),
+    missing: Mapping[str, ClaimOverQuota] = _NONE,
 ) -> tuple[tuple[Refusal, ...], list[Pod]]:
     """Refusals, one for each cause, and the pods to plan for with what they ask. Linear in the pods.
 
-    `leaving` are keys of those that run now, and whose volumes will be free when they are made again.
+    `leaving` are keys of those that run now, and whose volumes will be free when they are made again. `missing` are
+    claims that do not come to be, by `namespace/name`.
     """
-    refused: dict[Cause, list[Pod]] = {}
+    refused: dict[tuple[Stage, Cause], list[Pod]] = {}
     planned: list[Pod] = []
     for pod in pods:
+        without = _without_claim(pod, missing) if missing else None
+        if without is not None:
+            refused.setdefault(without, []).append(pod)
+            continue
         found = volumes.followed(pod, is_moved=pod.key in leaving)
         if isinstance(found, Cause):
-            refused.setdefault(found, []).append(pod)
+            refused.setdefault((_stage(found), found), []).append(pod)
         else:
             planned.append(found)
-    return tuple(Refusal(tuple(each), _stage(cause), cause) for cause, each in refused.items()), planned
+    return tuple(Refusal(tuple(each), stage, cause) for (stage, cause), each in refused.items()), planned
+
+
+def _without_claim(pod: Pod, missing: Mapping[str, ClaimOverQuota]) -> tuple[Stage, Cause] | None:
+    """Its first claim that is missing: the pod of a StatefulSet is not made, any other one waits for its claim."""
+    if is_virtual(pod.key):
+        # Room is kept for a pod that is to come, and its claims may come with it.
+        return None
+    for name, template in claims_of(pod, pod.spec):
+        cause = missing.get(f"{pod.namespace}/{name}")
+        if cause is not None:
+            return Stage.VOLUMES if template is None or template.is_ephemeral else Stage.HELD, cause
+    return None
 
 
 def _stage(cause: Cause) -> Stage:

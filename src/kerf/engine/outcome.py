@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.engine.admitting import NotAdmitted
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
@@ -35,6 +36,7 @@ class Outcome:
     ledger: Ledger
     places: Places
     promised: Mapping[str, tuple[DeviceState, ...]]
+    quotas: NotAdmitted = field(default_factory=NotAdmitted)
     planned_for: tuple[Shape, ...] = ()
     turned_away: tuple[Refusal, ...] = ()
     relabels: tuple[Repartition, ...] = ()

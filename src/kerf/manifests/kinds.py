@@ -191,17 +191,19 @@ _CONTAINERS = ListOf(
         ("name",),
     )
 )
+_CLAIM_SPEC = Record(
+    {
+        "storageClassName": TEXT,
+        "resources": Record({"requests": QUANTITIES}, is_open=True),
+        "volumeAttributesClassName": TEXT,
+    },
+    is_open=True,
+)
 _VOLUME = Record(
     {
         "name": TEXT,
         "persistentVolumeClaim": Record({"claimName": FILLED, "readOnly": BOOLEAN}, ("claimName",)),
-        "ephemeral": Record(
-            {
-                "volumeClaimTemplate": Record(
-                    {"metadata": ANYTHING, "spec": Record({"storageClassName": TEXT}, is_open=True)}
-                )
-            }
-        ),
+        "ephemeral": Record({"volumeClaimTemplate": Record({"metadata": ANYTHING, "spec": _CLAIM_SPEC})}),
         **known(
             "hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs rbd"
             " flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume quobyte azureDisk"
@@ -264,7 +266,6 @@ POD_STATUS = Record(
 # The spec of a Pod is checked where equal specs are decoded once.
 POD = object_of(ANYTHING, POD_STATUS)
 
-_CLAIM_SPEC = Record({"storageClassName": TEXT}, is_open=True)
 _TEMPLATE = Record({"metadata": TEMPLATE_METADATA, "spec": ANYTHING}, ("spec",))
 _JOB_SPEC = Record(
     {

@@ -54,7 +54,7 @@ class Report:
     """What a walk has found so far. `newest_s` is the latest instant seen.
 
     `is_live`: the object comes from a server, which has taken it: mistakes that the server takes are none here.
-    `doubts` are values that were left out because they cannot be true; the rest of the object counts.
+    `doubts` are values that were left out because they cannot be true, or for which the object was left out.
     """
 
     problems: list[Problem] = field(default_factory=list)

@@ -71,7 +71,8 @@ class PodSpec:
     preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names what a pod is refused for
     because Kerf does not plan it: resource claims. `claims` are names of PersistentVolumeClaims. `active_deadline_s`
     None: it may run for ever.
-    `pod_requests` are those of the pod as a whole (`spec.resources`), which count in place of its containers' sums.
+    `pod_requests` and `pod_limits` are those of the pod as a whole (`spec.resources`), which count in place of its
+    containers' sums.
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.
     `claim_templates` are claims that are made for each of its pods. `mounts` is what all its volumes ask of a node; it
     is empty until a decision has looked them up, which takes the place of `claims` and `claim_templates`.
@@ -95,6 +96,7 @@ class PodSpec:
     termination_grace_s: int = 30
     active_deadline_s: int | None = None
     pod_requests: Resources = NOTHING
+    pod_limits: Resources = NOTHING
     workload_ref: str = ""
     claim_templates: tuple[ClaimTemplate, ...] = ()
     runtime_class: str = ""
@@ -116,8 +118,8 @@ class PodSpec:
 
     @cached_property
     def limits(self) -> Resources:
-        """What its containers are limited to, summed up as `requests` are, each with overhead (as PodLimits does)."""
-        counted = self._most_at_once(lambda container: container.limits)
+        """What it is limited to, summed up as `requests` are, each that is not 0 with overhead (as PodLimits does)."""
+        counted = self._most_at_once(lambda container: container.limits).replaced(self.pod_limits)
         return counted + {name: self.overhead.get(name, 0) for name, amount in counted.items() if amount}
 
     def _most_at_once(self, amounts: Callable[[Container], Resources]) -> Resources:

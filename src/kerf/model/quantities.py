@@ -14,6 +14,8 @@ CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
+STORAGE = "storage"
+"""What a claim asks for."""
 NODES = "nodes"
 """Pseudo-resource of NodePool limits: every node counts one."""
 
@@ -97,7 +99,7 @@ def quantity_text(resource: str, amount: int) -> str:
         return money_text(amount)
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+    if resource in (MEMORY, EPHEMERAL_STORAGE, STORAGE) or resource.startswith("hugepages-"):
         for suffix in ("Gi", "Mi", "Ki"):
             if amount and amount % _BINARY[suffix] == 0:
                 return f"{amount // _BINARY[suffix]}{suffix}"

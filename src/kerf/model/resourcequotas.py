@@ -1,17 +1,22 @@
-"""What pods count against a ResourceQuota, and which pods one with scopes counts.
+"""What pods and claims count against a ResourceQuota, and which of them one with scopes counts.
 
 The rules are those of the API server (kubernetes 1.36, pkg/quota/v1/evaluator/core/pods.go): requests by their name and
-by `requests.NAME`, limits by `limits.NAME`, extended resources by `requests.NAME` alone, and the pod itself.
+by `requests.NAME`, limits by `limits.NAME`, extended resources by `requests.NAME` alone, and the pod itself. A claim
+counts itself and what it requests, and both once more for its StorageClass (persistent_volume_claims.go).
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from kerf.model.pods import Container, PodSpec
-from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
+from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, STORAGE, Resources
 
-COUNTS = ("pods", "count/pods")
+OBJECTS = "count/pods"
+"""Pods that have ended count, too, as long as they are there."""
+COUNTS = ("pods", OBJECTS)
 """Of each a pod is one."""
+CLAIMS = "persistentvolumeclaims"
+_OF_CLASS = ".storageclass.storage.k8s.io/"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _STATED = (CPU, MEMORY)
 """Where a quota limits one of these, each container must state it."""
@@ -19,7 +24,10 @@ _STATED = (CPU, MEMORY)
 
 @dataclass(frozen=True, slots=True)
 class QuotaScope:
-    """One scope of a quota: it counts only pods that it selects. `operator` and `values` are of a PriorityClass."""
+    """One scope of a quota: it counts only what it selects.
+
+    `operator` and `values` are of a PriorityClass, or of a VolumeAttributesClass.
+    """
 
     name: str
     operator: str = "Exists"
@@ -37,6 +45,11 @@ class QuotaScope:
             case "PriorityClass":
                 return self._selects_class(spec.priority_class)
         return False
+
+    def selects_claim(self, attributes_classes: Collection[str]) -> bool:
+        """Whether a claim counts that names, has or is to get these VolumeAttributesClasses."""
+        is_of_claims = self.name == "VolumeAttributesClass"
+        return is_of_claims and any(self._selects_class(name) for name in attributes_classes or ("",))
 
     def _selects_class(self, name: str) -> bool:
         match self.operator:
@@ -61,12 +74,27 @@ def counted(spec: PodSpec) -> Resources:
     return Resources(found)
 
 
+def counted_claim(storage_class: str, requested_bytes: int) -> Resources:
+    """What one claim counts, by the names of a quota; `storage_class` is empty for none."""
+    found = {CLAIMS: 1}
+    if requested_bytes:
+        found[f"requests.{STORAGE}"] = requested_bytes
+    if storage_class:
+        found |= {f"{storage_class}{_OF_CLASS}{name}": amount for name, amount in found.items()}
+    return Resources({**found, f"count/{CLAIMS}": 1})
+
+
+def is_of_claims(name: str) -> bool:
+    """Whether claims count by this name of a quota."""
+    return resource_of(name) in (STORAGE, CLAIMS) or name == f"count/{CLAIMS}"
+
+
 def unstated(spec: PodSpec, limited: Collection[str]) -> tuple[str, ...]:
     """Those of a quota's names that some container does not state, for which the API server refuses the pod; sorted.
 
     Init containers count. A pod that asks as a whole (`spec.resources`) need not state them for its containers.
     """
-    if spec.pod_requests:
+    if spec.pod_requests or spec.pod_limits:
         return ()
     containers = (*spec.containers, *spec.init_containers)
     return tuple(
@@ -76,7 +104,7 @@ def unstated(spec: PodSpec, limited: Collection[str]) -> tuple[str, ...]:
 
 def resource_of(name: str) -> str:
     """The resource that a name of a quota is about."""
-    return name.removeprefix("requests.").removeprefix("limits.")
+    return name.rpartition(_OF_CLASS)[2].removeprefix("requests.").removeprefix("limits.")
 
 
 def _must_state(name: str) -> bool:
@@ -88,8 +116,8 @@ def _states(container: Container, name: str) -> bool:
 
 
 def _is_best_effort(spec: PodSpec) -> bool:
-    """Whether no container asks for cpu or memory (QOSClass BestEffort)."""
-    amounts = [spec.pod_requests]
+    """Whether neither the pod nor a container asks for cpu or memory (QOSClass BestEffort)."""
+    amounts = [spec.pod_requests, spec.pod_limits]
     for container in (*spec.containers, *spec.init_containers):
         amounts += [container.requests, container.limits]
     return not any(held.get(name, 0) > 0 for held in amounts for name in _STATED)

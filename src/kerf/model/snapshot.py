@@ -71,8 +71,8 @@ class NodeClass:
 class ResourceQuota:
     """`hard` of a ResourceQuota: what the API server counts, and keys that a sharing family enforces.
 
-    `used` is what the pods of the namespace hold of the family's keys, as it counts them; the state fills it in. With
-    `scopes` it counts only pods that all of them select.
+    `used` is what the pods of the namespace hold of the family's keys, as it counts them, and under `count/pods` how
+    many of them have ended; the state fills it in. With `scopes` it counts only pods that all of them select.
     """
 
     namespace: str

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kerf.model.causes import Cause, Name, TargetName
+from kerf.model.causes import Cause, Name, OverResourceQuota, TargetName
 from kerf.model.constraints import Requirement
 
 _NONE = Name("")
@@ -29,6 +29,17 @@ class ClaimUnusable(Cause):
     claim: Name
     problem: ClaimProblem
     other: Name = _NONE
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimOverQuota(Cause):
+    """The API server would refuse the claim: its namespace has no more of a ResourceQuota.
+
+    The pod of a StatefulSet does not come to be then; any other pod that uses the claim waits for it.
+    """
+
+    claim: Name
+    over: OverResourceQuota
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,16 +54,27 @@ def zone_key(key: str) -> str:
 class ClaimTemplate:
     """A claim that is made for each pod: of a StatefulSet's `volumeClaimTemplates`, or of an ephemeral volume.
 
-    `storage_class` None: the default one. It counts where the claim itself is not there yet.
+    `storage_class` None: the default one. It counts where the claim itself is not there yet, and so do
+    `requested_bytes` and `attributes_class`, for a ResourceQuota.
     """
 
     name: str
     storage_class: str | None = None
     is_ephemeral: bool = False
+    requested_bytes: int = 0
+    attributes_class: str = ""
 
     def claim_of(self, pod_name: str) -> str:
         """The name of the claim of one pod."""
         return f"{pod_name}-{self.name}" if self.is_ephemeral else f"{self.name}-{pod_name}"
+
+    def claim(self, namespace: str, name: str) -> "PersistentVolumeClaim":
+        """The claim as a ResourceQuota counts it."""
+        classes = (self.attributes_class,) if self.attributes_class else ()
+        asked, bytes_asked = self.storage_class, self.requested_bytes
+        return PersistentVolumeClaim(
+            namespace, name, asked, requested_bytes=bytes_asked, attributes_classes=classes, is_new=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +99,10 @@ class PersistentVolumeClaim:
 
     `storage_class` is empty for none, None for the default one. `selected_node` is where the scheduler has decided that
     its volume is made. `owner_uid` is the pod whose ephemeral volume it is; empty for every other claim.
-    `is_of_one_pod` is the access mode ReadWriteOncePod. `requested_bytes` are what a volume must have at least.
-    `form` and `selector`, of its labels, say which volume it may take; once it has one they are empty.
+    `is_of_one_pod` is the access mode ReadWriteOncePod. `requested_bytes` are what a volume must have at least; while a
+    volume grows, what it is given. `form` and `selector`, of its labels, say which volume it may take; once it has one
+    they are empty. `attributes_classes` are the VolumeAttributesClasses that it names, has or is to get. `is_new`: a
+    manifest describes it, without a volume, and no API has seen it.
     """
 
     namespace: str
@@ -105,6 +118,8 @@ class PersistentVolumeClaim:
     requested_bytes: int = 0
     form: VolumeForm = NO_FORM
     selector: Requirements = ANYTHING
+    attributes_classes: tuple[str, ...] = ()
+    is_new: bool = False
 
     @property
     def key(self) -> str:

@@ -22,6 +22,7 @@ from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
 from kerf.model.promises import moved
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest, consumed_request
 from kerf.model.quantities import Resources
+from kerf.model.resourcequotas import OBJECTS
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import (
     PLUGIN_NAMESPACES,
@@ -395,13 +396,13 @@ class ClusterState(Objects):
         return joined(Parts(None, claim, self.pool(claim.node_pool), (), ()), self.family_of(None, claim))
 
     def _used_in(self, namespace: str, without: Collection[str] = ()) -> Resources:
-        """What the pods of a namespace, save some, hold of the keys that sharing families enforce."""
+        """What the pods of a namespace, save some, hold of the keys of sharing families, and how many have ended."""
         used = self._used.get(namespace) if not without else None
         if used is None:
-            pods: list[Pod] = [
-                pod for pod in self._shelf("Pod").within(f"{namespace}/") if not pod.is_ended and pod.key not in without
-            ]
-            used = Resources()
+            there: list[Pod] = list(self._shelf("Pod").within(f"{namespace}/"))
+            pods = [pod for pod in there if not pod.is_ended and pod.key not in without]
+            ended = sum(1 for pod in there if pod.is_ended)
+            used = Resources({OBJECTS: ended} if ended else {})
             for family in self._families:
                 holding = (pod for pod in pods if pod.node_name or family.booked_node(pod))
                 used = used + family.quota_used([Occupant(pod, demand_on(pod, family)) for pod in holding])

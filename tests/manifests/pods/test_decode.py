@@ -343,3 +343,10 @@ def test_what_a_pod_asks_as_a_whole_counts_in_place_of_its_containers(whole: str
 def test_what_no_pod_may_ask_as_a_whole_makes_it_invalid(whole: str, why: str) -> None:
     """As the API server refuses it."""
     assert why == pod(f"containers: [{{name: a}}]\nresources: {{{whole}}}").invalid
+
+
+def test_limits_of_the_pod_as_a_whole_are_read() -> None:
+    """KEP-2837: cpu, memory and hugepages."""
+    read = pod("containers: [{name: a}]\nresources: {limits: {cpu: 2, memory: 1Gi}, requests: {cpu: 1}}")
+
+    assert {"cpu": 2000, "memory": 2**30} == dict(read.spec.limits)

@@ -13,7 +13,7 @@ from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements, To
 from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import Upserted, Watched
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeForm
+from kerf.model.volumes import ClaimTemplate, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeForm
 from kerf.state import ClusterState
 from kerf.testing.builders import resources
 from tests.manifests.texts import decoded, refusal
@@ -324,4 +324,38 @@ def test_of_a_free_volume_and_a_claim_without_one_is_read_what_they_must_agree_i
     assert isinstance(held, PersistentVolume)
     assert (True, "", agreed, (("tier", "x"), (ZONE, "a"))) == (free.is_free, free.kept_for, free.form, free.labels)
     assert (False, "t/c", agreed, ()) == (held.is_free, held.kept_for, held.form, held.labels)
-    assert PersistentVolumeClaim("t", "c", form=agreed, selector=tier) == asked
+    assert PersistentVolumeClaim("t", "c", form=agreed, selector=tier, attributes_classes=("gold",)) == asked
+
+
+def test_of_a_claim_is_read_what_a_quota_counts() -> None:
+    """What it asks or is given, the larger; new is what no API has seen and has no volume."""
+    texts = (
+        "{metadata: {name: a}, spec: {resources: {requests: {storage: 1Ki}}}}",
+        "{metadata: {name: b, uid: u}, spec: {volumeName: pv, volumeAttributesClassName: gold, resources: {requests: "
+        "{storage: 1Ki}}}, status: {allocatedResources: {storage: 2Ki}, currentVolumeAttributesClassName: plain}}",
+        "{metadata: {name: c}, spec: {volumeName: pv}}",
+    )
+    read = decoded(*(f"{{apiVersion: v1, kind: PersistentVolumeClaim, {text[1:]}" for text in texts)).volume_claims
+
+    assert [(1024, (), True), (2048, ("gold", "plain"), False), (0, (), False)] == [
+        (each.requested_bytes, each.attributes_classes, each.is_new) for each in read
+    ]
+
+
+def test_of_a_template_is_read_what_a_quota_counts() -> None:
+    """Of a StatefulSet and of an ephemeral volume."""
+    spec = "{storageClassName: fast, volumeAttributesClassName: gold, resources: {requests: {storage: 1Ki}}}"
+    ephemeral = f"volumes: [{{name: s, ephemeral: {{volumeClaimTemplate: {{spec: {spec}}}}}}}]"
+    (found,) = decoded(f"""
+        apiVersion: apps/v1
+        kind: StatefulSet
+        metadata: {{name: db}}
+        spec:
+          template: {{spec: {{containers: [{{name: a}}], {ephemeral}}}}}
+          volumeClaimTemplates: [{{metadata: {{name: d}}, spec: {spec}}}]
+        """).workloads
+
+    assert (
+        ClaimTemplate("s", "fast", is_ephemeral=True, requested_bytes=1024, attributes_class="gold"),
+        ClaimTemplate("d", "fast", requested_bytes=1024, attributes_class="gold"),
+    ) == found.template.spec.claim_templates

@@ -63,3 +63,12 @@ def test_what_is_wrong_with_a_template_is_said_at_its_place() -> None:
 
     place = "spec.replicatedJobs[1].template.spec.template.spec.containers[0].resources.limits.cpu"
     assert 1 == said.count(f"{place}: expected a quantity")
+
+
+def test_jobs_of_a_job_set_end_unless_it_says_otherwise() -> None:
+    """Its webhook gives a template without restartPolicy OnFailure; Always is refused as in any Job."""
+    always = "template: {spec: {restartPolicy: Always, containers: [{name: main}]}}"
+    text = job_set().replace("template: {spec: {containers: [{name: main}]}}", always)
+
+    why = "restartPolicy must be OnFailure or Never in the pod template of a Job, got 'Always'"
+    assert [why, "", ""] == [workload.template.invalid for workload in decoded(text).workloads]

@@ -9,6 +9,7 @@ from kerf.model.pods import Owner
 from tests.manifests.texts import decoded, pod_text, refusal
 
 TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main}]}}"
+ENDING = "template: {spec: {restartPolicy: Never, containers: [{name: main}]}}"
 VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1"}
 
 
@@ -51,7 +52,7 @@ def test_a_finished_part_of_a_job_is_not_run_again() -> None:
 
 def test_a_cron_job_has_no_pods_until_it_is_asked() -> None:
     """Its schedule is a matter of time, which a plan does not look at."""
-    template = f"schedule: 0 8 * * *, jobTemplate: {{spec: {{{TEMPLATE}}}}}"
+    template = f"schedule: 0 8 * * *, jobTemplate: {{spec: {{{ENDING}}}}}"
     read = decoded(workload("CronJob", template=template))
 
     assert ([], ["w-0", "w-1"]) == (
@@ -181,3 +182,40 @@ def test_one_run_of_a_cron_job_has_all_pods_that_it_runs_at_once() -> None:
     cron_job = decoded(text)
 
     assert [4, 8, 0] == [len(expand(with_replicas(cron_job, f"cronjob/default/x={number}"))) for number in (1, 2, 0)]
+
+
+def with_policy(policy: str) -> str:
+    """A template with this restartPolicy, or with none."""
+    stated = f"restartPolicy: {policy}, " if policy else ""
+    return f"template: {{metadata: {{labels: {{app: a}}}}, spec: {{{stated}containers: [{{name: main}}]}}}}"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job"])
+@pytest.mark.parametrize("policy", ["", "Always", "OnFailure", "Never"])
+def test_pods_of_a_workload_that_no_server_would_take_have_a_reason(kind: str, policy: str) -> None:
+    """Those of a Job must end, those of the others must not; the other objects are planned."""
+    pods = expand(decoded(workload(kind, template=with_policy(policy)), pod_text()))
+
+    is_wrong = (policy in ("OnFailure", "Never")) != (kind == "Job")
+    expected = "OnFailure or Never" if kind == "Job" else "Always"
+    got = f"'{policy}'" if policy else "none, which means Always"
+    why = f"restartPolicy must be {expected} in the pod template of a {kind}, got {got}" if is_wrong else ""
+    assert {"default/p": "", "default/w-0": why} == {pod.key: pod.invalid for pod in pods}
+    live = decoded(workload(kind, metadata="uid: u", template=with_policy(policy)))
+    assert [""] == [pod.invalid for pod in expand(live)], "a server has taken it"
+
+
+def test_a_cron_job_or_daemon_set_that_no_server_would_take_is_left_out() -> None:
+    """They have no pods that could be refused, so a warning says where and why; the others count."""
+    cron = workload("CronJob", template=f"schedule: '@daily', jobTemplate: {{spec: {{{with_policy('')}}}}}")
+    daemon = workload("DaemonSet", template=with_policy("Never"))
+    read = decoded(cron, daemon, pod_text())
+
+    assert ((), (), 1) == (read.workloads, read.daemon_sets, len(read.pods))
+    hint = "the API server refuses a {} with any other; without one it is Always"
+    assert [
+        "left out: in.yaml:4:96: spec.jobTemplate.spec.template.spec.restartPolicy: expected OnFailure or Never, "
+        f"got <nothing> (hint: {hint.format('CronJob')})",
+        "left out: in.yaml:9:71: spec.template.spec.restartPolicy: expected Always, got 'Never' "
+        f"(hint: {hint.format('DaemonSet')})",
+    ] == list(read.warnings)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 
 from kerf.engine.explain import relations, sharing
-from kerf.engine.explain.volumes import volume_text
+from kerf.engine.explain.volumes import quota_text, volume_text
 from kerf.errors import brief
 from kerf.model import causes
 from kerf.model.bounds import MIN_NODES
@@ -22,7 +22,6 @@ from kerf.model.plan import Misfit, Stage
 from kerf.model.printable import one_line
 from kerf.model.quantities import money_text, quantity_text
 from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
-from kerf.model.resourcequotas import resource_of
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import (
@@ -287,12 +286,7 @@ def _(cause: AnotherIsTried) -> str:
 
 @words.register
 def _(cause: causes.OverResourceQuota) -> str:
-    amounts = (quantity_text(resource_of(cause.resource), each) for each in (cause.hard, cause.used, cause.more))
-    hard, used, more = amounts
-    return (
-        f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {hard}, {used} used or planned, "
-        f"{more} more needed"
-    )
+    return quota_text(cause)
 
 
 @words.register

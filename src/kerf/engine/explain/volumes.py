@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from kerf.engine.place.volumes import claims_of, namespace_of
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, OverResourceQuota
 from kerf.model.constraints import HOSTNAME
 from kerf.model.pods import Pod
+from kerf.model.quantities import quantity_text
+from kerf.model.resourcequotas import resource_of
 from kerf.model.runtimeclasses import RuntimeClassMissing
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import (
     ClaimInUse,
+    ClaimOverQuota,
     ClaimProblem,
     ClaimUnusable,
     NoVolumeHere,
@@ -26,6 +29,8 @@ def volume_text(cause: Cause) -> str:
     match cause:
         case ClaimUnusable():
             return _unusable(cause)
+        case ClaimOverQuota(claim, over):
+            return f'persistentvolumeclaim "{claim}" is not created: {quota_text(over)}'
         case ClaimInUse(claim, pod):
             return f"one pod alone may use claim {claim} (ReadWriteOncePod), and pod {pod} comes before"
         case VolumesApart(claims):
@@ -42,6 +47,16 @@ def volume_text(cause: Cause) -> str:
         case RuntimeClassMissing(name):
             return f'RuntimeClass "{name}" not found'
     return ""
+
+
+def quota_text(cause: OverResourceQuota) -> str:
+    """What the quota has, and what is asked of it, in Kubernetes' quantities."""
+    amounts = (quantity_text(resource_of(cause.resource), each) for each in (cause.hard, cause.used, cause.more))
+    hard, used, more = amounts
+    return (
+        f"ResourceQuota {cause.namespace}/{cause.name}: {cause.resource} {hard}, {used} used or planned, "
+        f"{more} more needed"
+    )
 
 
 def _unusable(cause: ClaimUnusable) -> str:
@@ -75,6 +90,8 @@ def volume_hint(cause: Cause) -> str:
             return "no node would help: kubectl describe pvc says why it is not bound"
         case ClaimUnusable() | VolumesApart():
             return "no node would help: the claim must be made again"
+        case ClaimOverQuota():
+            return "no node would help: raise the quota, ask for less, or delete claims that are not used"
         case ClaimInUse(pod=pod):
             return f"it comes when pod {pod} is gone"
         case TooManyChoices():

@@ -64,7 +64,7 @@ class Volumes:
 
         `is_moved`: it runs now, and would be made again elsewhere. The same pod where it names neither.
         """
-        spec = self._admitted(pod)
+        spec = self.admitted(pod)
         if isinstance(spec, Cause):
             return spec
         if spec.claims or spec.claim_templates:
@@ -80,7 +80,7 @@ class Volumes:
             spec = self._specs[key][1]
         return pod if spec is pod.spec else replace(pod, spec=spec)
 
-    def _admitted(self, pod: Pod) -> PodSpec | Cause:
+    def admitted(self, pod: Pod) -> PodSpec | Cause:
         """The spec with what admission adds for the RuntimeClass; that of a pod that a server has seen has it."""
         spec, snapshot = pod.spec, self._snapshot
         if not spec.runtime_class or pod.uid:
@@ -199,6 +199,13 @@ class Volumes:
             return ClaimUnusable(claim, ClaimProblem.NOT_BOUND, Name(found.name))
         terms = found.topologies or (ANYTHING,)
         return _Held(terms, terms, found.driver, volume if found.driver else "")
+
+    def class_named(self, name: str | None) -> str:
+        """The StorageClass that the server gives a new claim: the one it names, else the default; empty for none."""
+        if name is not None:
+            return name
+        found = self._class_of(None)
+        return "" if found is None else found.name
 
     def _class_of(self, name: str | None) -> StorageClass | None:
         classes = self._snapshot.storage_classes

@@ -89,7 +89,11 @@ _NAMED = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_volume_anno
 _OF_NODES = _of(_METADATA_FIELDS, ownerReferences=_OWNERS, annotations=_most_annotations)
 """Of what administrators and machines write; a device plugin registers its cards under a domain of its own."""
 
-_CLAIM_TEMPLATE = _of("", metadata=_of("name"), spec=_of("storageClassName"))
+_CLAIM_TEMPLATE = _of(
+    "",
+    metadata=_of("name"),
+    spec=_of("storageClassName volumeAttributesClassName", resources=_of("requests")),
+)
 _VOLUME = _of(
     "name", persistentVolumeClaim=_of("claimName readOnly"), ephemeral=_of("", volumeClaimTemplate=_CLAIM_TEMPLATE)
 )
@@ -198,7 +202,10 @@ FORMS: Mapping[str, Form] = {
             "accessModes selector storageClassName volumeAttributesClassName volumeMode volumeName",
             resources=_of("requests"),
         ),
-        status=_PHASE,
+        status=_of(
+            "phase allocatedResources currentVolumeAttributesClassName",
+            modifyVolumeStatus=_of("targetVolumeAttributesClassName"),
+        ),
     ),
     "PersistentVolume": _object(_NAMED, spec=_VOLUME_SPEC, status=_PHASE),
     "StorageClass": _object(_NAMED, provisioner=None, volumeBindingMode=None, allowedTopologies=None),

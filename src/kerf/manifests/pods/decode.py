@@ -18,6 +18,7 @@ import msgspec
 from kerf.manifests.admission import AdmissionDefaults, Defaults
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.metadata import Meta, instant, shared_text
+from kerf.manifests.pods.claims import claim_template_of
 from kerf.manifests.pods.nodeaffinity import node_affinity_of
 from kerf.manifests.pods.refusal import is_of_pods, refusal_of
 from kerf.manifests.pods.selectors import selector_of as selector_of
@@ -173,6 +174,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         termination_grace_s=_or(raw.get("terminationGracePeriodSeconds"), 30),
         active_deadline_s=raw.get("activeDeadlineSeconds"),
         pod_requests=_pod_requests(raw),
+        pod_limits=_of_pod((raw.get("resources") or {}).get("limits") or {}),
         workload_ref=_workload_ref(raw.get("workloadRef") or {}),
         claim_templates=tuple(_claim_templates(raw)),
         runtime_class=raw.get("runtimeClassName") or "",
@@ -198,7 +200,11 @@ def _pod_requests(raw: dict[str, Any]) -> Resources:
     for name, limit in (stated.get("limits") or {}).items():
         if name not in asked:
             requests.setdefault(name, limit)
-    return Resources.parse({name: amount for name, amount in requests.items() if is_of_pods(name)})
+    return _of_pod(requests)
+
+
+def _of_pod(amounts: Mapping[str, Any]) -> Resources:
+    return Resources.parse({name: amount for name, amount in amounts.items() if is_of_pods(name)})
 
 
 def _asked(container: dict[str, Any]) -> set[str]:
@@ -262,7 +268,7 @@ def _claim_templates(raw: dict[str, Any]) -> Iterator[ClaimTemplate]:
     for volume in raw.get("volumes") or ():
         if volume.get("ephemeral") is not None and volume.get("name"):
             of_claim = (volume["ephemeral"].get("volumeClaimTemplate") or {}).get("spec") or {}
-            yield ClaimTemplate(volume["name"], of_claim.get("storageClassName"), is_ephemeral=True)
+            yield claim_template_of(volume["name"], of_claim, is_ephemeral=True)
 
 
 def _not_planned(raw: dict[str, Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kerf.model.quantities import CPU, MEMORY, quantity
 _LAST_PORT, _PROTOCOLS = 65_535, ("TCP", "UDP", "SCTP")
 _TOLERATIONS = ("Equal", "Exists", "Gt", "Lt")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_OF_JOBS, _OF_LASTING = ("OnFailure", "Never"), ("Always",)
 _Raw = Mapping[str, Any]
 
 
@@ -36,6 +37,19 @@ def refused_placement(raw: _Raw) -> Iterator[str]:
     why = refused_topology(raw)
     if why:
         yield why
+
+
+def policy_expected(kind: str, raw: _Raw) -> str:
+    """The restartPolicy that pods of an object of this kind must have, where theirs is another; else empty.
+
+    The pods of a Job must end (kubernetes 1.36, pkg/apis/batch/validation, ValidateJobSpec), those of the others must
+    not (pkg/apis/apps/validation). Without one a pod has Always.
+    """
+    allowed = _OF_JOBS if kind in ("Job", "CronJob") else _OF_LASTING
+    policy = raw.get("restartPolicy")
+    if (policy or _OF_LASTING[0]) in allowed or (policy is not None and policy not in _RESTART_POLICIES):
+        return ""
+    return " or ".join(allowed)
 
 
 def is_of_pods(name: str) -> bool:

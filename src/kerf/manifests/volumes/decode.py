@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Any
 
 from kerf.manifests.metadata import Meta, shared_text
+from kerf.manifests.pods.claims import claim_template_of, requested_of, storage_of
 from kerf.manifests.pods.selectors import expressions_of, selector_of
 from kerf.model.constraints import ALIASES, ANYTHING, REGION, ZONE, Requirement, Requirements
-from kerf.model.quantities import quantity
 from kerf.model.volumes import (
     BIND_COMPLETED,
     DEFAULT_CLASS,
@@ -46,10 +46,19 @@ def volume_claim_of(raw: Object) -> PersistentVolumeClaim:
         is_of_one_pod="ReadWriteOncePod" in (spec.get("accessModes") or ()),
         selected_node=shared_text(meta.annotations.get(SELECTED_NODE, "")),
         owner_uid=meta.owner.uid if meta.owner is not None and meta.owner.kind == "Pod" else "",
-        requested_bytes=_storage((spec.get("resources") or {}).get("requests")),
+        requested_bytes=max(requested_of(spec), storage_of(status.get("allocatedResources"))),
         form=NO_FORM if volume else _form(spec),
         selector=ANYTHING if volume or spec.get("selector") is None else selector_of(spec["selector"]),
+        attributes_classes=_attributes_classes(spec, status),
+        is_new=not (meta.uid or volume or phase),
     )
+
+
+def _attributes_classes(spec: Object, status: Object) -> tuple[str, ...]:
+    """As quota counts them (kubernetes pkg/quota/v1/evaluator/core, getReferencedVolumeAttributesClassNames)."""
+    target = (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName")
+    named = spec.get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"), target
+    return tuple(sorted({shared_text(each) for each in named if each}))
 
 
 def _form(spec: Object) -> VolumeForm:
@@ -66,11 +75,6 @@ def _class_of(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> str | 
     """The class a claim names, the old annotation first, as `GetPersistentVolumeClaimClass` of Kubernetes."""
     named = annotations.get(OLD_CLASS, spec.get("storageClassName"))
     return None if named is None else shared_text(named)
-
-
-def _storage(amounts: Mapping[str, Any] | None) -> int:
-    amount = (amounts or {}).get("storage")
-    return 0 if amount is None else quantity(amount)
 
 
 def volume_of(raw: Object) -> PersistentVolume:
@@ -91,7 +95,7 @@ def volume_of(raw: Object) -> PersistentVolume:
         shared_text(spec.get("storageClassName") or ""),
         is_local=spec.get("local") is not None or spec.get("hostPath") is not None,
         is_free=is_free,
-        capacity_bytes=_storage(spec.get("capacity")),
+        capacity_bytes=storage_of(spec.get("capacity")),
         kept_for=f"{claim.get('namespace') or 'default'}/{claim.get('name')}" if is_kept else "",
         form=_form(spec) if is_free or is_kept else NO_FORM,
         labels=_labels(meta.labels) if is_free else (),
@@ -159,4 +163,4 @@ def csi_node_of(raw: Object) -> CSINode:
 def claim_templates_of(raws: Iterable[Object]) -> tuple[ClaimTemplate, ...]:
     """Of a StatefulSet; one without a name makes no claim."""
     named = (((raw.get("metadata") or {}).get("name"), raw.get("spec") or {}) for raw in raws)
-    return tuple(ClaimTemplate(name, spec.get("storageClassName")) for name, spec in named if name)
+    return tuple(claim_template_of(name, spec) for name, spec in named if name)

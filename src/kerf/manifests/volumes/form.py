@@ -29,7 +29,16 @@ CLAIM_SPEC = Record(
         **known("dataSource dataSourceRef"),
     }
 )
-VOLUME_CLAIM = object_of(CLAIM_SPEC, Record({"phase": one_of("Pending", "Bound", "Lost")}, is_open=True))
+_CLAIM_STATUS = Record(
+    {
+        "phase": one_of("Pending", "Bound", "Lost"),
+        "allocatedResources": QUANTITIES,
+        "currentVolumeAttributesClassName": TEXT,
+        "modifyVolumeStatus": Record({"targetVolumeAttributesClassName": TEXT}, is_open=True),
+    },
+    is_open=True,
+)
+VOLUME_CLAIM = object_of(CLAIM_SPEC, _CLAIM_STATUS)
 VOLUME = object_of(
     Record(
         {

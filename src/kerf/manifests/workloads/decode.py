@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from kerf.errors import brief
 from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.decoded import Workload
 from kerf.manifests.metadata import Meta, instant
 from kerf.manifests.pods.decode import selector_of, spec_at
+from kerf.manifests.pods.refusal import policy_expected
 from kerf.manifests.schema import Path, Report
 from kerf.manifests.volumes.decode import claim_templates_of
 from kerf.model.constraints import Toleration
@@ -39,6 +41,8 @@ def _template_pod(
     selector = raw["spec"].get("selector")
     if not invalid and selector and selector_of(selector).unsatisfied_by(labels) is not None:
         invalid = f"the selector of its {raw['kind']} does not select its labels"
+    if not invalid and not meta.uid and isinstance(template["spec"], dict):
+        invalid = _refused_policy(raw["kind"], template["spec"])
     return Pod(
         namespace=meta.namespace,
         name=meta.name,
@@ -52,9 +56,30 @@ def _template_pod(
     )
 
 
-def daemon_set_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> DaemonSet:
-    """A DaemonSet as the pod it puts on a node, with the tolerations its controller adds."""
+def _refused_policy(kind: str, spec: dict[str, Any]) -> str:
+    expected, policy = policy_expected(kind, spec), spec.get("restartPolicy")
+    got = brief(policy) if policy else "none, which means Always"
+    return f"restartPolicy must be {expected} in the pod template of a {kind}, got {got}" if expected else ""
+
+
+def _is_left_out(raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report) -> bool:
+    """Whether a server would not take the object, which has no pods of its own that could be refused."""
+    spec = template["spec"]
+    expected = "" if Meta.of(raw).uid or not isinstance(spec, dict) else policy_expected(raw["kind"], spec)
+    if expected:
+        hint = f"the API server refuses a {raw['kind']} with any other; without one it is Always"
+        report.doubt((*path, "spec", "restartPolicy"), expected, spec.get("restartPolicy"), hint)
+    return bool(expected)
+
+
+def daemon_set_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> DaemonSet | None:
+    """A DaemonSet as the pod it puts on a node, with the tolerations its controller adds.
+
+    None, with a doubt in `report`, for a new one that a server would not take.
+    """
     pod = _template_pod(raw, raw["spec"]["template"], ("spec", "template"), report, admission, source)
+    if _is_left_out(raw, raw["spec"]["template"], ("spec", "template"), report):
+        return None
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, *_DAEMON_TOLERATIONS))
     containers = raw["spec"]["template"]["spec"].get("containers") or ()
     return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec), tuple(map(_program, containers)))
@@ -69,13 +94,18 @@ def _program(container: dict[str, Any]) -> PluginContainer:
     return PluginContainer(read_image(container.get("image")), arguments, tuple(environment))
 
 
-def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Workload:
-    """A Deployment, ReplicaSet, StatefulSet, Job or CronJob."""
+def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Workload | None:
+    """A Deployment, ReplicaSet, StatefulSet, Job or CronJob.
+
+    None, with a doubt in `report`, for a new CronJob that a server would not take.
+    """
     meta, spec, kind = Meta.of(raw, is_namespaced=True), raw["spec"], raw["kind"]
     path: Path = ("spec", "template")
     if kind == "CronJob":
         path, spec = ("spec", "jobTemplate", "spec", "template"), spec["jobTemplate"]["spec"]
     template = _template_pod(raw, spec["template"], path, report, admission, source)
+    if kind == "CronJob" and _is_left_out(raw, spec["template"], path, report):
+        return None
     if spec.get("volumeClaimTemplates"):
         template = replace(template, spec=_with_claims(template.spec, claim_templates_of(spec["volumeClaimTemplates"])))
     return Workload(

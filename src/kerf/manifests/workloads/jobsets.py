@@ -47,10 +47,15 @@ def _child(raw: Object, template: Object, name: str, marks: dict[str, str]) -> O
     if raw["metadata"].get("namespace"):
         metadata["namespace"] = raw["metadata"]["namespace"]
     marked = {**of_pods, "labels": {**(of_pods.get("labels") or {}), **marks}}
-    body = {**spec, "template": {**pods, "metadata": marked}}
+    body = {**spec, "template": {**pods, "metadata": marked, "spec": _completed(pods["spec"])}}
     if raw["spec"].get("suspend"):
         body["suspend"] = True
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+
+
+def _completed(spec: Any) -> Any:
+    """The spec of pods with the restartPolicy that JobSet's webhook gives them where they have none."""
+    return {"restartPolicy": "OnFailure", **spec} if isinstance(spec, dict) and not spec.get("restartPolicy") else spec
 
 
 def job_set_of(raw: Object, report: Report, admission: AdmissionDefaults, source: str) -> JobSet:
@@ -63,7 +68,9 @@ def job_set_of(raw: Object, report: Report, admission: AdmissionDefaults, source
     found, last = [], -1
     for number, child in child_jobs(raw):
         own = Report()
-        found.append(workload_of(child, own, admission, source))
+        job = workload_of(child, own, admission, source)
+        if job is not None:
+            found.append(job)
         if number != last:
             last = number
             _take(own, report, ("spec", "replicatedJobs", number, "template"))

@@ -1,8 +1,8 @@
 """ResourceQuotas: what the pods of a namespace ask for in sum, and who is refused because of it.
 
 A workload whose namespace is full has fewer pods than it wants, and no pod that waits: nothing for an autoscaler to do.
-As in the real one, an extended resource is counted as `requests.NAME` only, and pods that have ended do not count. Left
-out: scopes (a quota that has any counts nothing here) and objects other than pods.
+As in the real one, an extended resource is counted as `requests.NAME` only, and pods that have ended count as
+`count/pods` only. Left out: scopes (a quota that has any counts nothing here) and objects other than pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -100,7 +100,8 @@ def _used(objects: ObjectLookup, quota: Json, hard: Mapping[str, int]) -> dict[s
     pods = [pod for pod in objects.list("Pod") if pod["metadata"]["namespace"] == quota["metadata"]["namespace"]]
     used = {name: 0 for name in hard if _is_counted(name)}
     for pod in pods:
-        for name, amount in _asked(_pod(pod)).items() if not is_ended(pod) else ():
+        asked = {"count/pods": 1} if is_ended(pod) else _asked(_pod(pod))
+        for name, amount in asked.items():
             if name in used:
                 used[name] += amount
     return used
