@@ -244,7 +244,9 @@ def test_a_job_that_its_window_outlives_has_a_row(tmp_path: Path) -> None:
         activeDeadlineSeconds: 1200
         template:
           metadata: {labels: {kerf.dev/window: w}}
-          spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
+          spec:
+            restartPolicy: Never
+            containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]
 """
     report = run(scenario(tmp_path, job))
 

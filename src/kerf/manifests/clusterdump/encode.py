@@ -105,7 +105,7 @@ _CONTAINER = _of(
 _POD_SPEC = _of(
     "overhead nodeSelector affinity tolerations schedulerName priority priorityClassName schedulingGates"
     " topologySpreadConstraints resourceClaims resources hostNetwork terminationGracePeriodSeconds"
-    " activeDeadlineSeconds nodeName workloadRef runtimeClassName",
+    " activeDeadlineSeconds nodeName workloadRef runtimeClassName restartPolicy",
     containers=_CONTAINER,
     initContainers=_CONTAINER,
     volumes=_claiming,
