@@ -18,7 +18,7 @@ from kerf.manifests.dispatch import FIRST, Value, kind_of, read
 from kerf.manifests.documents import Document
 from kerf.manifests.pods.live import listed_pod
 from kerf.manifests.read import Documents
-from kerf.manifests.schema import Problem, Report, path_text
+from kerf.manifests.schema import Problem, Report, path_text, shown
 from kerf.manifests.workloads.jobsets import JobSet, with_jobs
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.evidence import ClusterPolicy
@@ -145,6 +145,12 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
     else:
         kind = kind_of(raw, document.place)
         if kind is None:
+            # A list with items is its items by now.
+            if raw["kind"] == "List" and raw["apiVersion"] == "v1":
+                if raw.get("items") is not None:
+                    place = document.place(("items",))
+                    raise DecodeError("items", "a list of objects", shown(raw["items"]), place=place)
+                return
             collected.skipped[raw["kind"]] += 1
             return
         value = read(kind, raw, report, admission, document.source)
