@@ -20,7 +20,7 @@ WORKLOAD = (ROOT / WORKLOAD_000).read_text(encoding="utf-8")
         (POOL + "\nkind: NodePool\n", "stdin:16:1: expected every key once"),
         (POOL.replace("NodePool", "Provisioner").replace("karpenter.sh/v1", "karpenter.sh/v1alpha5"), "`kerf migrate`"),
         (POOL + "\n---\n" + POOL, "metadata.name: expected one NodePool of this name"),
-        ("{apiVersion: v1, kind: List, items: x}", "stdin:1:36: items: expected a list of objects"),
+        ("{apiVersion: v1, kind: List, items: x}", "stdin:1:37: items: expected a list of objects"),
     ],
 )
 def test_a_document_that_cannot_be_read_is_two(text: str, told: str) -> None:
