@@ -10,13 +10,16 @@ _EQUALITY = re.compile(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!,]*)")
 _PRESENCE = re.compile(r"(!?)\s*([^\s=!(),]+)")
 
 
-def parse_selector(text: str) -> Requirements:
-    """The labels that are asked for; an empty text asks for nothing. Raises InputError."""
+def parse_selector(text: str, place: str = "") -> Requirements:
+    """The labels that are asked for; an empty text asks for nothing. `place` is where it stands, without it `-l`.
+
+    Raises InputError.
+    """
     parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)] if text.strip() else []
-    return Requirements(_requirement(part, text) for part in parts)
+    return Requirements(_requirement(part, place or f"-l {text}") for part in parts)
 
 
-def _requirement(part: str, text: str) -> Requirement:
+def _requirement(part: str, place: str) -> Requirement:
     if match := _SET.fullmatch(part):
         values = [value.strip() for value in match[3].split(",")]
         return Requirement.of(match[1], "In" if match[2] == "in" else "NotIn", values)
@@ -25,5 +28,5 @@ def _requirement(part: str, text: str) -> Requirement:
     if match := _PRESENCE.fullmatch(part):
         return Requirement.of(match[2], "DoesNotExist" if match[1] else "Exists")
     raise InputError(
-        f"-l {text}: expected KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, got {part!r}"
+        f"{place}: expected KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, got {part!r}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kerf.cli.render import counted, patch_command, percent_text, some, table
+from kerf.engine.explain.causes import room_text
 from kerf.model.causes import RoomLimited
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
@@ -167,7 +168,7 @@ def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
     groups: dict[tuple[str, str, str, tuple[Patch, ...]], list[Unplaced]] = {}
     for one in unplaced:
         # What keeps room begins with its own name, which the row has: many requests of a tenant are one row.
-        shared = one.reason.partition(": ")[2] if isinstance(one.cause, RoomLimited) else one.reason
+        shared = room_text(one.cause) if isinstance(one.cause, RoomLimited) else one.reason
         groups.setdefault((one.stage.value, shared, one.hint, one.patches), []).append(one)
     for (stage, shared, hint, _), pods in groups.items():
         reason = pods[0].reason if len(pods) == 1 else shared

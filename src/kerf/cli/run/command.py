@@ -17,7 +17,7 @@ import yaml
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.run.options import RunOptions
 from kerf.config import DURATION, seconds_of, settings_of, settings_table
-from kerf.errors import ConfigError, InputError
+from kerf.errors import ConfigError
 
 CLOUDS = ("aws", "kwok")
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -226,11 +226,7 @@ def _check_cloud(options: RunOptions) -> None:
 
 def _check(options: RunOptions) -> None:
     """Refuse what no flag shows alone. Raises InputError."""
-    try:
-        parse_selector(options.managed_selector)
-    except InputError as error:
-        text = str(error).removeprefix(f"-l {options.managed_selector}: ")
-        raise ConfigError(f"--managed-selector (KERF_MANAGED_SELECTOR, key managed-selector): {text}") from error
+    parse_selector(options.managed_selector, "--managed-selector (KERF_MANAGED_SELECTOR, key managed-selector)")
     _check_cloud(options)
     # The Lease counts whole seconds, and who has lost it must know before another can hold it.
     lease_s, renew_s, retry_s = options.lease_s, options.renew_s, options.retry_s

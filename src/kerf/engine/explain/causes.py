@@ -335,9 +335,13 @@ def _(cause: causes.TemplateInvalid) -> str:
 
 @words.register
 def _(cause: causes.RoomLimited) -> str:
+    return f"{_KEEPERS[cause.kept.keeper]} {cause.kept.name}: {room_text(cause)}"
+
+
+def room_text(cause: causes.RoomLimited) -> str:
+    """How much room is kept and why no more, without what keeps it."""
     room = f"{cause.granted} of {counted(cause.wanted, 'pod')}" if cause.granted else counted(cause.wanted, "pod")
-    keeper = f"{_KEEPERS[cause.kept.keeper]} {cause.kept.name}"
-    return f"{keeper}: {'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
+    return f"{'' if cause.granted else 'no '}room is kept for {room}: {cause_text(cause.why)}"
 
 
 @words.register
