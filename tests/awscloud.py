@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -59,9 +60,9 @@ def client(service: str, url: str, read_timeout: float = 300) -> Any:
     return _session().client(service, endpoint_url=url, config=config)
 
 
-@pytest.fixture(scope="session")
-def moto_url() -> Iterator[str]:
-    """A moto server in a process of its own."""
+@contextmanager
+def moto() -> Iterator[str]:
+    """The URL of a moto server in a process of its own."""
     command = [sys.executable, "-c", _MOTO]
     process = subprocess.Popen(
         command,
@@ -75,6 +76,13 @@ def moto_url() -> Iterator[str]:
     host, port = process.stdout.readline().split()
     yield f"http://{host}:{port}"
     process.communicate()
+
+
+@pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    """The moto server of the run."""
+    with moto() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

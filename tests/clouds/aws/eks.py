@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from kerf.clouds.aws.clients import BotoApi
+from kerf.clouds.aws.iam import POLICIES, STATEMENTS, Statement, filled
 from kerf.clouds.aws.provider import AwsCloud, AwsOptions
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.nodeclaim import NodeClaim
@@ -17,8 +18,27 @@ from tests.awscloud import AwsCloud as Cloud
 from tests.clouds.aws.nodeclass.objects import an_object
 
 CLUSTER, ROLE, QUEUE = "gpu", "KerfNode", "interruptions"
+ACCESS_KEY = "kerf"
+"""With which the provider signs; the proxy gives it Kerf's policies, and all other callers everything."""
 ZONES = ("us-east-1a", "us-east-1b")
 POOL = a_pool("gpu")
+_NAMES = {
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::AccountId": "123456789012",
+    "ClusterName": CLUSTER,
+    "NodeRole": ROLE,
+    "Queue": QUEUE,
+}
+
+
+def documents(statements: Iterable[Statement] = STATEMENTS) -> dict[str, Any]:
+    """The policies of Kerf's role for the cluster, of these statements alone."""
+    kept = list(statements)
+    return {
+        policy: filled({"Statement": [each.document for each in kept if each.policy == policy]}, _NAMES)
+        for policy in POLICIES
+    }
 
 
 class ProxyClock:
@@ -55,13 +75,20 @@ class Eks:
         iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": []}))
         cloud.client("sqs").create_queue(QueueName=QUEUE)
         proxy.queue = QUEUE
-        self.node_class = self.document(securityGroupSelectorTerms=[{"id": group["GroupId"]}])
+        self.group = group["GroupId"]
+        self.node_class = self.document()
+        self.may()
         self.provider = self.life()
 
     def document(self, **spec: Any) -> dict[str, Any]:
         """An EC2NodeClass that selects what is there; `spec` goes over it."""
         terms = [{"id": self.subnets[zone]} for zone in sorted(self.subnets)]
-        return an_object(**{"role": ROLE, "subnetSelectorTerms": terms, **spec})
+        groups = [{"id": self.group}]
+        return an_object(**{"role": ROLE, "subnetSelectorTerms": terms, "securityGroupSelectorTerms": groups, **spec})
+
+    def may(self, statements: Iterable[Statement] = STATEMENTS) -> None:
+        """From now on the provider may do what these statements allow."""
+        self.cloud.proxy.permissions.enforce(documents(statements), ACCESS_KEY)
 
     def life(self) -> AwsCloud:
         """A provider that knows nothing yet, with the EC2NodeClass resolved."""

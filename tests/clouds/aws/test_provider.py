@@ -1,13 +1,11 @@
-"""AWS as a provider, by boto3 on the wire: moto behind the fault proxy."""
+"""AWS as a provider, by boto3 on the wire: moto behind the fault proxy, which enforces the policies of Kerf's role."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kerf.cloudprovider import InstanceNotFound, InterruptionKind, NodeClassNotReady
-from kerf.clouds.aws.clients import BotoApi
 from kerf.clouds.aws.provider import AwsCloud, AwsOptions
 from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.errors import CloudError
@@ -17,23 +15,6 @@ from kerf.testing.faultproxy.stock import CloudReservation
 from tests.awscloud import REGION
 from tests.awscloud import AwsCloud as Cloud
 from tests.clouds.aws.eks import QUEUE, Eks
-
-
-@pytest.fixture(scope="module")
-def _api(_proxy: Any) -> Iterator[BotoApi]:
-    proxy, _ = _proxy
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ACCESS_KEY_ID", "access")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        made = BotoApi(REGION, endpoint=proxy.url)
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def eks(aws_cloud: Cloud, _api: BotoApi) -> Eks:
-    """A cluster whose EC2NodeClass is ready."""
-    return Eks(aws_cloud, _api)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -180,7 +161,7 @@ def test_prices_that_may_not_be_asked_for_are_the_packaged_ones_and_say_so(eks: 
 
     (kind,) = (each for each in before if each.name == "g5.xlarge")
     assert kind.offerings == after["g5.xlarge"].offerings
-    assert "on-demand prices are not live (GetProducts: AccessDenied)" in after["g5.xlarge"].notes
+    assert "on-demand prices are not live (GetProducts: AccessDeniedException)" in after["g5.xlarge"].notes
 
 
 def test_a_reservation_is_sold_until_it_is_full_and_a_block_until_it_ends(eks: Eks) -> None:

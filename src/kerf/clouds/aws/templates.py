@@ -5,6 +5,7 @@ hard: an EC2NodeClass leaves templates behind with every change, and a region ho
 2026-11). One that no launch has used for a while goes, and only if its tags say that Kerf made it for this cluster.
 """
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -103,6 +104,7 @@ class Templates:
         self._api, self._clock, self._cluster = api, clock, cluster
         self._allows_open = allows_open_reservations
         self._used_s: dict[str, float] = {}
+        self._making: dict[str, asyncio.Lock] = {}
 
     async def ensure(
         self, node_class: EC2NodeClass, resolved: Resolved, claim: ClaimFacts, machines: Iterable[MachineFacts]
@@ -114,9 +116,11 @@ class Templates:
         """
         planned = self.planned(node_class, resolved, claim, machines)
         for each in planned:
-            if each.name not in self._used_s:
-                await self._create(each)
-            self._used_s[each.name] = self._clock.now_s()
+            # A burst of claims asks for one template at once: the first makes it, the others wait for that.
+            async with self._making.setdefault(each.name, asyncio.Lock()):
+                if each.name not in self._used_s:
+                    await self._create(each)
+                self._used_s[each.name] = self._clock.now_s()
         return tuple(each.template for each in planned)
 
     def planned(

@@ -30,6 +30,7 @@ ROOMS = {
         "permit",
         "throttle",
     ),
+    "permissions": ("enforce", "lift", "new_account"),
     "events": ("health", "raw", "rebalance", "reservation_notice", "spot_notice", "state_change"),
 }
 """The switches that can be turned from outside: those with arguments that JSON has."""

@@ -30,9 +30,11 @@ _OF_RESERVATION = {
 class Ec2:
     """EC2 of one region."""
 
-    def __init__(self, upstream: Upstream, stock: Stock, images: ImageTable, instances: InstanceTable) -> None:
+    def __init__(
+        self, upstream: Upstream, lookups: Lookups, stock: Stock, images: ImageTable, instances: InstanceTable
+    ) -> None:
         self._upstream, self._stock, self._images, self._instances = upstream, stock, images, instances
-        self._lookups = Lookups(upstream)
+        self._lookups = lookups
         self._launches = FleetLaunches(upstream, self._lookups, stock, images, instances)
         self._tokens = Tokens()
         self._now_s = instances.now_s

@@ -1,4 +1,4 @@
-"""Switches for calls that go wrong, and the permissions of the caller.
+"""Switches for calls that go wrong, and actions that a caller may not use.
 
 A fault is asked for by the name of the action and strikes the next calls of it. Where a fault lies matters: before the
 call nothing has happened, after it the instance runs and the caller does not know.
@@ -7,15 +7,13 @@ call nothing has happened, after it the instance runs and the caller does not kn
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from kerf.testing.faultproxy.calls import ApiCall
-from kerf.testing.faultproxy.wire import EC2, CallRefused, Tree, listed
+from kerf.testing.faultproxy.wire import CallRefused
 
 BEFORE, AFTER = "before", "after"
-_DENIED = "AccessDenied"
 
 
 @dataclass
@@ -95,14 +93,10 @@ class Faults:
         """The caller may use these actions alone. A name may be a pattern of IAM, such as `ec2:Describe*`."""
         self._allowed = tuple(names)
 
-    def check_permissions(self, call: ApiCall) -> None:
-        """Raises CallRefused where the caller may not use what the call needs."""
-        for name in uses(call):
-            is_denied = any(fnmatchcase(name, pattern) for pattern in self._denied)
-            is_allowed = self._allowed is None or any(fnmatchcase(name, pattern) for pattern in self._allowed)
-            if is_denied or not is_allowed:
-                text = f"You are not authorized to perform this operation: {name}"
-                raise CallRefused("UnauthorizedOperation" if call.protocol == EC2 else _DENIED, text, 403)
+    def forbids(self, name: str) -> bool:
+        """Whether the caller may not use the action, whatever policies say."""
+        is_denied = any(fnmatchcase(name, pattern) for pattern in self._denied)
+        return is_denied or not (self._allowed is None or any(fnmatchcase(name, each) for each in self._allowed))
 
     def check_errors(self, action: str) -> None:
         """Raises CallRefused with the next error of the action."""
@@ -139,27 +133,3 @@ def _counted(counts: dict[str, int], key: str) -> bool:
         return False
     counts[key] -= 1
     return True
-
-
-def uses(call: ApiCall) -> tuple[str, ...]:
-    """Every action that the caller must be allowed to use for the call, by IAM's names.
-
-    Source: the dependent actions in AWS' "Service Authorization Reference" for Amazon EC2, and "Prerequisites for EC2
-    Fleet" of its user guide (fleets launch by RunInstances and tag by CreateTags). The role that a fleet passes is not
-    among them yet.
-    """
-    names = [call.name]
-    if call.protocol == EC2:
-        if call.action == "CreateFleet":
-            names.append("ec2:RunInstances")
-        if call.action in ("CreateFleet", "RunInstances", "CreateLaunchTemplate") and _tags(call.parameters):
-            names.append("ec2:CreateTags")
-    if call.action == "AddRoleToInstanceProfile":
-        names.append("iam:PassRole")
-    if call.action == "CreateInstanceProfile" and "Tags" in call.parameters:
-        names.append("iam:TagInstanceProfile")
-    return tuple(names)
-
-
-def _tags(parameters: Tree) -> Sequence[object]:
-    return listed(parameters, "TagSpecification") or listed(parameters, "TagSpecifications")

@@ -18,7 +18,8 @@ _LAST = float("inf")
 class FleetPool:
     """One override of a fleet with the template that it goes with, and the type, subnet and zone that follow.
 
-    `priority` is infinite where none is given. `refusal` is why it cannot be launched whatever the stock.
+    `priority` is infinite where none is given. `refusal` is why it cannot be launched whatever the stock. `data` is
+    what the template says.
     """
 
     number: int
@@ -30,6 +31,7 @@ class FleetPool:
     priority: float = _LAST
     reservation: str = ""
     refusal: tuple[str, str] | None = None
+    data: Tree = field(default_factory=dict)
 
 
 @dataclass

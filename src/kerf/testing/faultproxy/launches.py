@@ -40,7 +40,7 @@ class FleetLaunches:
             raise CallRefused("InvalidParameterValue", "the proxy knows fleets of type instant only")
         target = wanted["TargetCapacitySpecification"]
         kind, count = target.get("DefaultTargetCapacityType", ON_DEMAND), int(target["TotalTargetCapacity"])
-        candidates = await self._candidates(wanted)
+        candidates = await self._candidates(call)
         strategy, minimum = _options(wanted, kind)
         given = allocate(ranked(candidates, strategy, kind, self._stock), count, kind, self._stock)
         if sum(taken for _, taken in given.chosen) < minimum:
@@ -66,25 +66,15 @@ class FleetLaunches:
             self._instances.add(_row(item, now_s, _tags_of(call.parameters, "instance")))
         return reply
 
-    async def _candidates(self, wanted: Tree) -> list[FleetPool]:
-        made: list[FleetPool] = []
-        for config in listed(wanted, "LaunchTemplateConfigs"):
-            template = config["LaunchTemplateSpecification"]
-            data = await self._lookups.template(template)
-            refusal = await self._lookups.refusal(data)
-            for override in listed(config, "Overrides") or [{}]:
-                made.append(replace(await self._candidate(len(made), template, override, data), refusal=refusal))
-        return [replace(candidate, refusal=candidate.refusal or await self._misfit(candidate)) for candidate in made]
-
-    async def _candidate(self, number: int, template: Tree, override: Tree, data: Tree) -> FleetPool:
-        subnet = await self._lookups.subnet(_subnet(override, data), override.get("AvailabilityZone", ""))
-        kind = override.get("InstanceType") or data.get("instanceType", "")
-        full = {**override, "InstanceType": kind, "SubnetId": subnet.id}
-        specification = data.get("capacityReservationSpecification") or {}
-        target = specification.get("capacityReservationTarget") or {}
-        priority = float(override.get("Priority", "inf"))
-        reservation = target.get("capacityReservationId", "")
-        return FleetPool(number, template, full, kind, subnet.id, subnet.zone, priority, reservation)
+    async def _candidates(self, call: ApiCall) -> list[FleetPool]:
+        pools = await self._lookups.pools(call.parameters)
+        refusals: dict[str, tuple[str, str] | None] = {}
+        for pool in pools:
+            name = str(sorted(pool.template.items()))
+            if name not in refusals:
+                refusals[name] = await self._lookups.refusal(pool.data)
+        made = [replace(pool, refusal=refusals[str(sorted(pool.template.items()))]) for pool in pools]
+        return [replace(pool, refusal=pool.refusal or await self._misfit(pool) or _denied(call, pool)) for pool in made]
 
     async def _misfit(self, candidate: FleetPool) -> tuple[str, str] | None:
         """Why the override can nowhere be launched; None where it can."""
@@ -177,10 +167,10 @@ def _options(wanted: Tree, kind: str) -> tuple[str, int]:
     return {"lowestPrice": "lowest-price"}.get(strategy, strategy), int(options.get("MinTargetCapacity", "0"))
 
 
-def _subnet(override: Tree, data: Tree) -> str:
-    interfaces = listed(data, "networkInterfaceSet")
-    of_template = next((found for item in interfaces if (found := item.get("subnetId"))), "")
-    return str(override.get("SubnetId") or of_template)
+def _denied(call: ApiCall, pool: FleetPool) -> tuple[str, str] | None:
+    """Why the caller may not launch it; None where it may."""
+    refused = call.refusal(call.needs.pools[pool.number])
+    return (refused.code, refused.message) if refused is not None else None
 
 
 def _tags_of(wanted: Tree, resource: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ All of it is asked of moto once and kept; a change of a launch template or a pro
 
 from dataclasses import dataclass
 
+from kerf.testing.faultproxy.fleet import FleetPool
 from kerf.testing.faultproxy.upstream import Upstream
 from kerf.testing.faultproxy.wire import CallRefused, Tree, fields, listed
 
@@ -24,6 +25,7 @@ class Lookups:
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
         self._templates: dict[tuple[tuple[str, str], ...], Tree] = {}
+        self._tags: dict[str, tuple[str, dict[str, str]]] = {}
         self._subnets: dict[tuple[str, str], SubnetPlace] = {}
         self._groups: dict[str, str] = {}
         self._zones: dict[str, frozenset[str]] = {}
@@ -31,6 +33,7 @@ class Lookups:
     def forget_templates(self) -> None:
         """A template has changed."""
         self._templates.clear()
+        self._tags.clear()
 
     async def template(self, specification: Tree) -> Tree:
         """The data of a template's version. Raises CallRefused as EC2 does where there is none."""
@@ -46,6 +49,68 @@ class Lookups:
                 )
             self._templates[key] = versions[0]["launchTemplateData"] or {}
         return self._templates[key]
+
+    async def template_tags(self, specification: Tree) -> tuple[str, dict[str, str]]:
+        """Id and tags of a template that is named by id or name. Raises CallRefused where there is none."""
+        name = specification.get("LaunchTemplateName") or specification.get("LaunchTemplateId", "")
+        if name not in self._tags:
+            named = "LaunchTemplateName" if "LaunchTemplateName" in specification else "LaunchTemplateId"
+            (found,) = listed(
+                await self._upstream.query("ec2", "DescribeLaunchTemplates", {named: [name]}), "launchTemplates"
+            )
+            tags = {tag["key"]: tag.get("value", "") for tag in listed(found, "tagSet")}
+            self._tags[name] = found["launchTemplateId"], tags
+        return self._tags[name]
+
+    async def pools(self, wanted: Tree) -> list[FleetPool]:
+        """The overrides of a fleet, in the order of the request, each with its template, type, subnet and zone."""
+        made: list[FleetPool] = []
+        for config in listed(wanted, "LaunchTemplateConfigs"):
+            template = config["LaunchTemplateSpecification"]
+            data = await self.template(template)
+            for override in listed(config, "Overrides") or [{}]:
+                made.append(await self._pool(len(made), template, override, data))
+        return made
+
+    async def _pool(self, number: int, template: Tree, override: Tree, data: Tree) -> FleetPool:
+        subnet = await self.subnet(_subnet(override, data), override.get("AvailabilityZone", ""))
+        kind = override.get("InstanceType") or data.get("instanceType", "")
+        specification = data.get("capacityReservationSpecification") or {}
+        target = specification.get("capacityReservationTarget") or {}
+        return FleetPool(
+            number,
+            template,
+            {**override, "InstanceType": kind, "SubnetId": subnet.id},
+            kind,
+            subnet.id,
+            subnet.zone,
+            float(override.get("Priority", "inf")),
+            target.get("capacityReservationId", ""),
+            data=data,
+        )
+
+    async def profile(self, name: str) -> Tree:
+        """An instance profile; empty where there is none."""
+        try:
+            found = await self._upstream.query("iam", "GetInstanceProfile", {"InstanceProfileName": name})
+        except CallRefused:
+            return {}
+        made: Tree = found["GetInstanceProfileResult"]["InstanceProfile"]
+        return made
+
+    async def roles(self, data: Tree) -> list[str]:
+        """The ARNs of the roles that a template gives its instances."""
+        profile = data.get("iamInstanceProfile") or {}
+        name = profile.get("name") or (profile.get("arn") or "").rpartition("/")[2]
+        return [role["Arn"] for role in listed(await self.profile(name), "Roles")] if name else []
+
+    async def role(self, name: str) -> str:
+        """The ARN of a role, whether or not it exists."""
+        try:
+            found = await self._upstream.query("iam", "GetRole", {"RoleName": name})
+        except CallRefused:
+            return f"arn:aws:iam::123456789012:role/{name}"
+        return str(found["GetRoleResult"]["Role"]["Arn"])
 
     async def subnet(self, subnet: str, zone: str) -> SubnetPlace:
         """A subnet by its id, else a default one of the zone, else any default one. Raises CallRefused."""
@@ -104,3 +169,9 @@ class Lookups:
         found = await self._upstream.query("ec2", "DescribeInstances", {"InstanceId": ids})
         items = [item for group in listed(found, "reservationSet") for item in listed(group, "instancesSet")]
         return sorted(items, key=lambda item: ids.index(item["instanceId"]))
+
+
+def _subnet(override: Tree, data: Tree) -> str:
+    interfaces = listed(data, "networkInterfaceSet")
+    of_template = next((found for item in interfaces if (found := item.get("subnetId"))), "")
+    return str(override.get("SubnetId") or of_template)

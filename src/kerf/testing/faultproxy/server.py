@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -19,9 +20,12 @@ from kerf.testing.faultproxy.calls import LOST, OK, ApiCall, Recorded, read_call
 from kerf.testing.faultproxy.control import Control
 from kerf.testing.faultproxy.ec2 import Ec2
 from kerf.testing.faultproxy.events import EventSwitches
-from kerf.testing.faultproxy.faults import AFTER, BEFORE, Faults, uses
+from kerf.testing.faultproxy.faults import AFTER, BEFORE, Faults
 from kerf.testing.faultproxy.images import ImageTable
 from kerf.testing.faultproxy.instances import InstanceTable
+from kerf.testing.faultproxy.lookups import Lookups
+from kerf.testing.faultproxy.needs import Needs
+from kerf.testing.faultproxy.permissions import Permissions
 from kerf.testing.faultproxy.services import Services
 from kerf.testing.faultproxy.stock import Stock
 from kerf.testing.faultproxy.upstream import Upstream
@@ -50,8 +54,9 @@ class SteppedClock:
 class FaultProxy:
     """A cloud on loopback: `with FaultProxy(moto_url) as cloud`, then boto3 with `endpoint_url=cloud.url`.
 
-    The switches are the methods of `stock`, `images`, `instances`, `services`, `faults`, `buckets` and `events`; they
-    may be called from any thread. `calls` has every call in the order of the answers. One region, one account.
+    The switches are the methods of `stock`, `images`, `instances`, `services`, `faults`, `permissions`, `buckets` and
+    `events`; they may be called from any thread. `calls` has every call in the order of the answers. One region, one
+    account.
     """
 
     def __init__(
@@ -73,7 +78,10 @@ class FaultProxy:
         self.buckets = ApiBuckets(self._now_s)
         self.services = Services(self._upstream, self.stock, self.images)
         self.events = EventSwitches(self.instances, self._now_s, self._send)
-        self._ec2 = Ec2(self._upstream, self.stock, self.images, self.instances)
+        lookups = Lookups(self._upstream)
+        self._needs = Needs(lookups, self.stock, self.instances, self._region)
+        self.permissions = Permissions(self.faults, self._needs)
+        self._ec2 = Ec2(self._upstream, lookups, self.stock, self.images, self.instances)
         self.calls: list[Recorded] = []
 
     def __enter__(self) -> Self:
@@ -136,7 +144,11 @@ class FaultProxy:
         """The reply; None where it is lost."""
         action, faults = call.action, self.faults
         try:
-            faults.check_permissions(call)
+            call = replace(call, needs=await self._needs.of(call))
+            call = replace(call, refusals=self.permissions.check(call))
+            refused = call.refusal(call.needs.own or call.refusals)
+            if refused is not None:
+                raise refused
             if call.protocol == EC2:
                 self.buckets.take(call, _instances(call))
             faults.check_errors(action)
@@ -155,7 +167,10 @@ class FaultProxy:
         return self._record(call, OK if reply.is_good else _code(reply), reply)
 
     def _record(self, call: ApiCall, outcome: str, reply: WireReply | None) -> WireReply | None:
-        self.calls.append(Recorded(call.name, self._now_s(), outcome, call.parameters, uses(call)))
+        needs = call.needs.all
+        uses = tuple(dict.fromkeys((call.name, *(need.action for need in needs))))
+        refused, key = tuple(call.refusals), call.access_key
+        self.calls.append(Recorded(call.name, self._now_s(), outcome, call.parameters, uses, needs, refused, key))
         return reply
 
 

@@ -4,6 +4,7 @@ moto sells everything, everywhere and without end. Here an offering (type, zone,
 have a few instances left, or not be sold in a zone at all; each of these is another error to the caller.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -98,6 +99,11 @@ class Stock:
     def group(self, group: CloudPlacementGroup) -> None:
         """Add a placement group."""
         self.placement_groups[group.id] = group
+
+    def placed(self, placement: Mapping[str, str]) -> str:
+        """The name of the placement group that a launch template says; empty for none."""
+        group = self.placement_groups.get(placement.get("groupId", ""))
+        return placement.get("groupName") or (group.name if group is not None else placement.get("groupId", ""))
 
     def left(self, instance_type: str, zone: str, capacity_type: str) -> int | None:
         """How many are left of an offering; None is without limit."""
