@@ -48,7 +48,7 @@ all are packed together. Beyond it a group that finds no room is refused."""
 _LEAST_EXACT = 1
 """So many such tries may be made whatever the number of kinds. Namespaces share them evenly."""
 _GROWTH = 1.5
-"""What got in is packed anew where a group finds no room and so many times as many are in as were packed before."""
+"""What got in is packed again where a group finds no room, once so many times as many are in as were packed before."""
 _MOST_PACKED = 3
 """So many times this is also done where fewer have got in since."""
 _FEW = 8
@@ -284,7 +284,7 @@ class _Search:
     def try_rest(self, gang: Gang) -> _Short | None:
         """None where the group found room on what is left, which it then has.
 
-        Where it found none, what got in is packed anew, and the group is tried once in a whole plan. Neither is done
+        Where it found none, what got in is packed again, and the group is tried once in a whole plan. Neither is done
         for a group that would have no room without any other, so such groups take nothing from those behind them.
         """
         placed, first = self._rest.take(gang.pods, gang.needed)

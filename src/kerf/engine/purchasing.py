@@ -6,7 +6,6 @@ domain had for the pods, and which pods came in each other's way.
 """
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.buy.cells import Place
@@ -135,8 +134,7 @@ def bought_later(
 
     `topology` has the nodes that were bought before with their pods, and `limits` what these take.
     """
-    beside = copy(made)
-    beside.ledger, beside.dropped = limits, {}
+    beside = replace(made, ledger=limits, dropped={})
     found = _relaxed(_Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first))
     proof = found.proof or proven(found.bought, topology, first)
     kept = tuple(Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
