@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -86,12 +87,13 @@ def by_the_exact_rule(world: World) -> set[str]:
     for gang in found:
         tried = (*taken, gang)
         out = frozenset(pod.key for each in found if each not in tried for pod in each.pods)
-        if gang.kind in hopeless:
+        kind = gang.needed, tuple(sorted(Counter(id(pod.spec) for pod in gang.pods).items()))
+        if kind in hopeless:
             continue
         if all(each.is_whole(place_and_buy(world, OPTIONS, out)) for each in tried):
             taken.append(gang)
         else:
-            hopeless.add(gang.kind)
+            hopeless.add(kind)
     return {gang.name.name for gang in taken}
 
 

@@ -122,7 +122,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     def bought(places: Places, changed: Relabelling) -> Outcome:
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}
         settled = replace(places, found=found, left=changed.left)
-        made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised, quotas)
+        made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised, quotas, options)
         made.planned_for = shapes
         made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)

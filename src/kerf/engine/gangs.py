@@ -28,6 +28,7 @@ from kerf.model.groups import (
     GroupKind,
     GroupName,
     GroupShort,
+    GroupUntried,
     MinimumUnreadable,
     NativeWorkload,
     VolcanoGroup,
@@ -44,10 +45,18 @@ Attempt = Callable[[frozenset[str]], Outcome]
 _MOST_EXACT = 160
 """Kinds of groups times whole tries that may be made for groups which find no room one by one: their pods may fit once
 all are packed together. Beyond it a group that finds no room is refused."""
+_LEAST_EXACT = 1
+"""So many such tries may be made whatever the number of kinds. Namespaces share them evenly."""
+_GROWTH = 1.5
+"""What got in is packed again where a group finds no room, once so many times as many are in as were packed before."""
+_MOST_PACKED = 3
+"""So many times this is also done where fewer have got in since."""
 _FEW = 8
 """So many groups get a whole try each: a group may find room alone and take it, once packed, from one before it."""
 _MOST_LEFT_OUT = 3
-"""Groups that are left out one by one where all that got in are not whole together; then all from the next on are."""
+"""Groups that are left out one by one where all that got in are not whole together; the next are taken in turns."""
+_MOST_IN_TURNS = 32
+"""Whole tries for those that are taken in turns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +84,9 @@ class Gang:
         return self.ready(made) >= self.least
 
     @property
-    def kind(self) -> tuple[object, ...]:
-        """Groups of equal kind need the same room. Decode interns specs, so that identity tells equal ones."""
-        return (self.least - self.placed, tuple(sorted(Counter(id(pod.spec) for pod in self.pods).items())))
+    def needed(self) -> int:
+        """How many of its pods must find a place."""
+        return self.least - self.placed
 
     def refused(self, ready: int, first: Refusal | None) -> Refusal:
         """That `ready` members have room and not all; `first` is what stopped the first of the others."""
@@ -187,7 +196,7 @@ def whole(found: Sequence[Gang], attempt: Attempt) -> Chosen:
     made = attempt(_without(groups, waiting))
     if all(gang.is_whole(made) for gang in waiting):
         return Chosen(groups, made, invalid)
-    search = _Search(groups, attempt, made, len({gang.kind for gang in waiting}))
+    search = _Search(groups, attempt, made, waiting)
     if len(waiting) <= _FEW:
         search.take(waiting, search.try_whole)
     else:
@@ -209,10 +218,16 @@ _Short = tuple[int, Refusal | None]
 class _Search:
     """Groups taken one by one in the order of the queue, and those that were refused, with why."""
 
-    def __init__(self, groups: Sequence[Gang], attempt: Attempt, everyone: Outcome, kinds: int) -> None:
+    def __init__(self, groups: Sequence[Gang], attempt: Attempt, everyone: Outcome, waiting: Sequence[Gang]) -> None:
         self._groups, self._attempt = groups, attempt
-        self._exact_left = _MOST_EXACT // max(1, kinds)
+        self._shapes = {pod.key: n for n, shape in enumerate(everyone.planned_for) for pod in shape.pods}
+        kinds, namespaces = {self._kind(gang) for gang in waiting}, {_namespace(gang) for gang in waiting}
+        self._exact_left = max(_LEAST_EXACT, _MOST_EXACT // max(1, len(kinds)))
+        self._share = max(1, self._exact_left // max(1, len(namespaces)))
+        self._exact = Counter[str]()
         self._taken: list[Gang] = []
+        self._packs_left, self._packed, self._held = _MOST_PACKED, 0, 0
+        """How often more may be packed, how many groups had got in when that was last done, how many are in `made`."""
         self._refused: dict[int, tuple[Gang, Refusal]] = {}
         self.made = self._try(())
         self._everyone = everyone
@@ -225,22 +240,38 @@ class _Search:
     def _try(self, taken: Sequence[Gang]) -> Outcome:
         return self._attempt(_without(self._groups, taken))
 
+    def _kind(self, gang: Gang) -> tuple[object, ...]:
+        """Groups of equal kind need the same room, and others count and meet their pods alike."""
+        shapes = Counter(self._shapes[pod.key] for pod in gang.pods if pod.key in self._shapes)
+        return gang.needed, tuple(sorted(shapes.items()))
+
+    @cached_property
+    def _alone(self) -> Remainder:
+        """What is there without any group."""
+        return Remainder(self.made, self._everyone)
+
     @cached_property
     def _rest(self) -> Remainder:
         """What is left beside the groups that were let in."""
-        return Remainder(self.made, self._everyone)
+        return self._alone.after(self.made)
 
     def take(self, waiting: Sequence[Gang], let_in: Callable[[Gang], _Short | None]) -> None:
-        """Let in each group that finds room; groups of the kind of one that did not, do not either."""
-        hopeless: dict[tuple[object, ...], _Short] = {}
+        """Let in each group that finds room; groups of the kind of one that did not, do not either, unless they seek
+        the company of pods that have got in since."""
+        hopeless: dict[tuple[object, ...], tuple[_Short, int]] = {}
         for gang in waiting:
-            if gang.kind not in hopeless:
+            kind, now = self._kind(gang), len(self._taken)
+            known = hopeless.get(kind)
+            if known is None or (known[1] < now and any(pod.spec.pod_affinity.required for pod in gang.pods)):
                 answer = let_in(gang)
                 if answer is None:
                     self._taken.append(gang)
                     continue
-                hopeless[gang.kind] = answer
-            self._refused[id(gang)] = gang, gang.refused(*hopeless[gang.kind])
+                known = hopeless[kind] = answer, now
+            self._refuse(gang, known[0])
+
+    def _refuse(self, gang: Gang, short: _Short) -> None:
+        self._refused[id(gang)] = gang, gang.refused(*short)
 
     def try_whole(self, gang: Gang) -> _Short | None:
         """None where one try makes the group and all that got in whole."""
@@ -251,32 +282,81 @@ class _Search:
         return None
 
     def try_rest(self, gang: Gang) -> _Short | None:
-        """None where the group found room on what is left, which it then has."""
-        placed, first = self._rest.take(gang.pods, gang.least - gang.placed)
-        if placed >= gang.least - gang.placed:
+        """None where the group found room on what is left, which it then has.
+
+        Where it found none, what got in is packed again, and the group is tried once in a whole plan. Neither is done
+        for a group that would have no room without any other, so such groups take nothing from those behind them.
+        """
+        placed, first = self._rest.take(gang.pods, gang.needed)
+        if placed >= gang.needed:
             return None
-        if self._exact_left <= 0:
+        packs = self._may_pack
+        is_exact = self._exact_left > 0 and self._exact[_namespace(gang)] < self._share
+        if not (packs or is_exact) or not self._alone.has_room(gang.pods, gang.needed):
+            return gang.placed + placed, first
+        if packs and self._pack():
+            placed, first = self._rest.take(gang.pods, gang.needed)
+            if placed >= gang.needed:
+                return None
+        if not is_exact:
             return gang.placed + placed, first
         self._exact_left -= 1
+        self._exact[_namespace(gang)] += 1
         answer = self.try_whole(gang)
         if answer is None:
+            self._packed = self._held = len(self._taken) + 1
             self._rest = self._rest.after(self.made)
         return answer
 
+    @property
+    def _may_pack(self) -> bool:
+        there = len(self._taken)
+        return there > _GROWTH * self._packed or (there > self._packed and self._packs_left > 0)
+
+    def _pack(self) -> bool:
+        """Pack all that got in together; whether that makes them whole, and leaves what is looked at from then on."""
+        self._packs_left -= len(self._taken) <= _GROWTH * self._packed
+        self._packed = len(self._taken)
+        made = self._try(self._taken)
+        if not all(gang.is_whole(made) for gang in self._taken):
+            return False
+        self.made, self._rest, self._held = made, self._rest.after(made), len(self._taken)
+        return True
+
     def settle(self) -> None:
         """One try with all that got in. Packed together some may fall short after all: then the first group that
-        breaks those before it is left out, a few times, and after that all behind it, too."""
+        breaks those before it is left out, a few times, and after that those behind it are taken in turns."""
+        if self._held == len(self._taken):
+            return
         self.made = self._try(self._taken)
-        for left_out in range(_MOST_LEFT_OUT + 1):
+        for _ in range(_MOST_LEFT_OUT):
             if all(gang.is_whole(self.made) for gang in self._taken):
                 return
-            first = self._first_that_breaks()
-            late = self._taken[first : None if left_out == _MOST_LEFT_OUT else first + 1]
-            for gang in late:
-                answer = gang.refused(gang.ready(self.made), _first_refusal(gang, self.made))
-                self._refused[id(gang)] = gang, answer
-            self._taken = [gang for gang in self._taken if gang not in late]
+            late = self._taken.pop(self._first_that_breaks())
+            self._refuse(late, (late.ready(self.made), _first_refusal(late, self.made)))
             self.made = self._try(self._taken)
+        if not all(gang.is_whole(self.made) for gang in self._taken):
+            self._take_in_turns(self._first_that_breaks())
+
+    def _take_in_turns(self, first: int) -> None:
+        """Keep the groups before this one, and take those from it on, in turn from each namespace, as many at once as
+        are whole together. What is left once the tries are spent was not tried."""
+        self._taken, left = self._taken[:first], _in_turns(self._taken[first:])
+        self.made, at_once = self._try(self._taken), 1
+        for _ in range(_MOST_IN_TURNS):
+            if not left:
+                return
+            more, made = left[:at_once], self._try((*self._taken, *left[:at_once]))
+            if all(gang.is_whole(made) for gang in (*self._taken, *more)):
+                self._taken, left, self.made = [*self._taken, *more], left[at_once:], made
+                at_once *= 2
+            elif at_once > 1:
+                at_once //= 2
+            else:
+                self._refuse(left[0], (left[0].ready(made), _first_refusal(left[0], made)))
+                left = left[1:]
+        for gang in left:
+            self._refused[id(gang)] = gang, Refusal(gang.pods, Stage.HELD, GroupUntried(gang.name))
 
     def _first_that_breaks(self) -> int:
         """The number of groups, from the first on, that one try makes whole, by halving; fewer than all of them."""
@@ -291,3 +371,17 @@ class _Search:
 def _first_refusal(gang: Gang, made: Outcome) -> Refusal | None:
     refused = {pod.key: refusal for refusal in made.refusals for pod in refusal.pods}
     return next((refused[pod.key] for pod in gang.pods if pod.key in refused), None)
+
+
+def _namespace(gang: Gang) -> str:
+    return gang.pods[0].namespace
+
+
+def _in_turns(groups: Iterable[Gang]) -> list[Gang]:
+    """The first of each namespace, then the second of each, and so on."""
+    turns = Counter[str]()
+    ranked: list[tuple[int, int, Gang]] = []
+    for number, gang in enumerate(groups):
+        ranked.append((turns[_namespace(gang)], number, gang))
+        turns[_namespace(gang)] += 1
+    return [gang for _, _, gang in sorted(ranked, key=lambda each: each[:2])]

@@ -7,6 +7,7 @@ from kerf.engine.admitting import NotAdmitted
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.options import DEFAULT, Options
 from kerf.engine.decision import Buy, Evidence, Refusal
 from kerf.engine.headroom.windows.admission import Judged
 from kerf.engine.place.preferences import Forms
@@ -37,6 +38,7 @@ class Outcome:
     places: Places
     promised: Mapping[str, tuple[DeviceState, ...]]
     quotas: NotAdmitted = field(default_factory=NotAdmitted)
+    options: Options = DEFAULT
     planned_for: tuple[Shape, ...] = ()
     turned_away: tuple[Refusal, ...] = ()
     relabels: tuple[Repartition, ...] = ()

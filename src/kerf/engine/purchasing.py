@@ -12,7 +12,7 @@ from kerf.engine.buy.cells import Place
 from kerf.engine.buy.company import rest, shared_nodes
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
-from kerf.engine.buy.following import Bought, Coming
+from kerf.engine.buy.following import NONE_COMING, Bought, Coming
 from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
@@ -43,6 +43,8 @@ class _Order:
     options: Options
     coming: Coming
     ledger: TopologyLedger
+    first: int
+    """The number of the first node."""
 
 
 @dataclass
@@ -90,7 +92,7 @@ def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     ledger = made.trial.ledger
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
-        found = _relaxed(_Order(made, left, offered_types, options, coming, ledger))
+        found = _relaxed(_Order(made, left, offered_types, options, coming, ledger, len(made.launches)))
         made.launches, made.bought = (*made.launches, *found.launches), (*made.bought, *found.bought)
         made.ledger, made.notes = found.limits, (*made.notes, *found.notes)
         made.bought_for.update(pod.key for node in found.bought for pod in node.pods)
@@ -98,6 +100,45 @@ def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
         refusals += (Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
         ledger = found.proof.ledger if found.proof is not None else ledger
     return tuple(refusals)
+
+
+@dataclass(frozen=True)
+class Later:
+    """Nodes that were bought after others: the limits then, what pods go by there, and which pods got none.
+
+    `left` are by shape how many pods found no node, `kept` those that others stand against.
+    """
+
+    nodes: tuple[Bought, ...]
+    limits: Limits
+    topology: TopologyLedger
+    shapes: tuple[Shape, ...]
+    left: tuple[int, ...]
+    kept: tuple[Refusal, ...]
+
+    @property
+    def unserved(self) -> int:
+        """How many pods got no node."""
+        return sum(self.left) + sum(len(each.pods) for each in self.kept)
+
+
+def bought_later(
+    made: Outcome,
+    shapes: Sequence[Shape],
+    offered_types: Sequence[OfferedType],
+    limits: Limits,
+    topology: TopologyLedger,
+    first: int,
+) -> Later:
+    """Nodes for pods that come after all of a try, which stays as it is; `first` is the number of the first node.
+
+    `topology` has the nodes that were bought before with their pods, and `limits` what these take.
+    """
+    beside = replace(made, ledger=limits, dropped={})
+    found = _relaxed(_Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first))
+    proof = found.proof or proven(found.bought, topology, first)
+    kept = tuple(Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
+    return Later(found.bought, found.limits, proof.ledger, found.shapes, tuple(found.left), kept)
 
 
 def _coming(made: Outcome) -> Coming:
@@ -136,7 +177,7 @@ def _bought(order: _Order) -> _Attempt:
         if not found.plan.are_bound:
             return found
         found.kept = (*found.kept, *wrong.values())
-        proof = found.proof = proven(found.bought, order.ledger, len(order.made.launches))
+        proof = found.proof = proven(found.bought, order.ledger, order.first)
         if best is None or found.rank < best.rank:
             best = found
         ceilings = _ceilings(found, found.short)
@@ -180,7 +221,7 @@ def _attempt(order: _Order, known: Known) -> _Attempt:
 
 
 def _launch(order: _Order, found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
-    first = len(order.made.launches) + len(found.launches)
+    first = order.first + len(found.launches)
     more, nodes = launches_of(purchase, shapes, (order.made.world, found.limits), order.options, order.coming, first)
     found.launches, found.bought = (*found.launches, *more), (*found.bought, *nodes)
 
@@ -221,7 +262,7 @@ def _put_together(order: _Order, found: _Attempt) -> _Attempt:
             return found
         made.limits.charge(load.offered.pool.name, load.charge)
     _launch(order, made, Purchase([(load, 1) for load in loads]), shapes)
-    made.proof = proven(made.bought, order.ledger, len(order.made.launches))
+    made.proof = proven(made.bought, order.ledger, order.first)
     return made if made.rank < found.rank else found
 
 

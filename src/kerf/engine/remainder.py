@@ -1,16 +1,21 @@
 """What a try has left, for groups that come after it one by one: nodes there are, nodes it bought, limits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.proving import proven
 from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.target import Room
+from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.placing import find_places, unbought
+from kerf.engine.purchasing import Later, bought_later
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod
@@ -18,6 +23,17 @@ from kerf.model.quantities import CPU, MEMORY
 
 _MOST_TYPES = 20
 """Types of one pool that are tried for a shape, the cheapest a pod: a dearer one would only be chosen beside others."""
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What stood before some pods were given places: of the trial, of what pods go by, limits, nodes bought."""
+
+    mark: int
+    topology: TopologyLedger
+    topology_mark: int
+    limits: Ledger
+    new: list[tuple[OfferedType, Room]]
 
 
 class Remainder:
@@ -31,6 +47,20 @@ class Remainder:
         self._takers: dict[int, tuple[OfferedType, ...]] = {}
         self._readings = Readings.of(made.world.snapshot)
         self._requests = {each.key for each in made.world.snapshot.provisioning_requests}
+        self._first_site = len(made.trial.spots)
+        self._are_related = self._relate()
+
+    def _relate(self) -> bool:
+        """Whether some pods go by others. Then what they go by has the nodes that were bought, and their pods, too."""
+        ledger = self._trial.ledger
+        for shape in self._everyone.planned_for:
+            # Terms that keep others off are known once a shape with them was asked for.
+            ledger.checks(shape)
+        if not any(map(ledger.concerns, self._everyone.planned_for)):
+            return False
+        self._first_site = len(ledger.domains.sites)
+        self._trial.ledger = proven(self._made.bought, ledger, 0).ledger
+        return True
 
     def after(self, made: Outcome) -> "Remainder":
         """What another try has left."""
@@ -41,34 +71,109 @@ class Remainder:
     def take(self, pods: Sequence[Pod], needed: int) -> tuple[int, Refusal | None]:
         """Give the pods places that they keep where at least `needed` find one; none where fewer do.
 
-        How many found one, and what stopped the first of the others where it was too few. Pods that go by other pods
-        find places on nodes that are there, and none on nodes to be bought: in which domains these are and who is on
-        them is decided for all pods at once, so a whole try answers for them. Pods that only others go by find them
-        everywhere; what that breaks, the whole try at the end shows. Cost: one look at each node that has cpu and
-        memory enough for a shape, and at its twenty cheapest types.
+        How many found one, and what stopped the first of the others where it was too few. Where some pods go by others,
+        each is asked for on each node, also of those that were bought, and what is bought more is proven. Cost: one
+        look at each node that has cpu and memory enough for a shape, and at its twenty cheapest types; where pods go by
+        others, what these go by is counted again for each time that nodes are bought.
         """
-        mark, ledger, new = self._trial.mark(), self._ledger.copy(), list(self._new)
+        before = self._state()
+        placed, refusals = self._placed(pods)
+        if placed >= needed:
+            return placed, None
+        first = self._first(pods, refusals())
+        self._return_to(before)
+        return placed, first
+
+    def has_room(self, pods: Sequence[Pod], needed: int) -> bool:
+        """Whether so many would find a place; none is given."""
+        before = self._state()
+        placed, _ = self._placed(pods)
+        self._return_to(before)
+        return placed >= needed
+
+    def _state(self) -> _State:
+        topology = self._trial.ledger
+        return _State(self._trial.mark(), topology, topology.mark(), self._ledger.copy(), list(self._new))
+
+    def _return_to(self, state: _State) -> None:
+        self._trial.ledger = state.topology
+        self._trial.undo_to(state.mark)
+        state.topology.undo_to(state.topology_mark)
+        self._ledger, self._new = state.limits, state.new
+
+    def _placed(self, pods: Sequence[Pod]) -> tuple[int, Callable[[], list[Refusal]]]:
+        """How many pods get a place, and why the others get none, to be asked at once."""
         known = (self._usable[pod.key] for pod in pods if pod.key in self._usable)
         shapes = group(known, self._readings)
         places = find_places(self._trial, shapes, {})
-        tied = tuple(shape for shape in places.left if self._trial.ledger.concerns(shape))
-        left = self._on_new_nodes([shape for shape in places.left if shape not in tied])
-        purchase = self._buy(left)
-        purchase.left += map(len, tied)
-        left += tied
-        placed = sum(map(len, shapes)) - sum(purchase.left) - sum(map(len, places.unbought))
-        if placed >= needed:
-            return placed, None
-        first = self._first(
-            pods,
-            (
+        if self._are_related:
+            later = self._buy_related(self._beside_others(places.left))
+            left, unserved, kept = later.shapes, list(later.left), later.kept
+        else:
+            left = self._on_new_nodes(places.left)
+            unserved, kept = self._buy(left).left, ()
+        none = sum(unserved) + sum(len(each.pods) for each in kept) + sum(map(len, places.unbought))
+
+        def refusals() -> list[Refusal]:
+            return [
                 *unbought(self._trial, places.unbought, self._requests),
-                *self._made.left_over(left, purchase, self._trial, self._ledger),
-            ),
-        )
-        self._trial.undo_to(mark)
-        self._ledger, self._new = ledger, new
-        return placed, first
+                *self._made.left_over(left, Purchase(left=unserved), self._trial, self._ledger),
+                *kept,
+            ]
+
+        return sum(map(len, shapes)) - none, refusals
+
+    def _beside_others(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+        """As `_on_new_nodes`, where other pods say beside whom and in which domains these may be."""
+        waiting = [list(shape.pods) for shape in shapes]
+        # Pods of the first shapes may wait for those of the last ones.
+        for _ in range(min(2, len(shapes))):
+            for shape, left in zip(shapes, waiting, strict=True):
+                self._seat(shape, left)
+        return tuple(Shape(tuple(left)) for left in waiting if left)
+
+    def _seat(self, shape: Shape, waiting: list[Pod]) -> None:
+        """Take those of the pods that find a place on nodes bought before off the list."""
+        topology = self._trial.ledger
+        roomy = list(range(len(self._new)))
+        while waiting and roomy:
+            checks, full = topology.checks(shape), set[int]()
+            for number in roomy:
+                if not topology.allows(checks, self._first_site + number):
+                    continue
+                offered, room = self._new[number]
+                after = _added(offered, room, shape)
+                if after is None:
+                    full.add(number)
+                    continue
+                self._new[number] = offered, after
+                topology.come(self._first_site + number, waiting.pop(0))
+                break
+            else:
+                return
+            roomy = [number for number in roomy if number not in full]
+
+    def _buy_related(self, shapes: Sequence[Shape]) -> Later:
+        """Nodes for pods some of which go by others, on the types that hold them, and on all where others matter."""
+        able = [shape for shape in shapes if self._takers_of(shape)]
+        unable = tuple(shape for shape in shapes if not self._takers_of(shape))
+        takers = dict.fromkeys(offered for shape in able for offered in self._takers_of(shape))
+        later = self._bought(able, [each for each in takers if self._ledger.room_for(each) != 0])
+        if later.kept:
+            available = self._made.world.supply.available
+            if len(available) > len(takers):
+                wider = self._bought(able, [each for each in available if self._ledger.room_for(each) != 0])
+                later = wider if wider.unserved < later.unserved else later
+        self._ledger, self._trial.ledger = later.limits, later.topology
+        self._new += [(node.load.offered, node.load.room) for node in later.nodes]
+        return replace(later, shapes=(*later.shapes, *unable), left=(*later.left, *map(len, unable)))
+
+    def _bought(self, shapes: Sequence[Shape], types: Sequence[OfferedType]) -> Later:
+        topology = self._trial.ledger
+        if not shapes or not types:
+            return Later((), self._ledger, topology, tuple(shapes), tuple(map(len, shapes)), ())
+        in_order = sorted(types, key=lambda each: each.order)
+        return bought_later(self._made, shapes, in_order, self._ledger, topology, len(self._new))
 
     def _on_new_nodes(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Pods on nodes that were bought for others; the shapes of those that are left."""

@@ -94,6 +94,13 @@ class GroupBehind(Cause):
     least: int
 
 
+@dataclass(frozen=True, slots=True)
+class GroupUntried(Cause):
+    """Whether the group has room was not found out: the work for groups that do not fit together is bounded."""
+
+    group: GroupName
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class GroupKey:
     """A group of one namespace; `api` tells groups of equal names apart that different projects define."""

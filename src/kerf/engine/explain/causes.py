@@ -15,7 +15,7 @@ from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
 from kerf.model.constraints import Requirement
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
-from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, MinimumUnreadable
+from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, GroupUntried, MinimumUnreadable
 from kerf.model.market import TriedAlone
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
@@ -443,6 +443,11 @@ def _(cause: GroupShort) -> str:
 @words.register
 def _(cause: GroupBehind) -> str:
     return f"{cause.ready} of {cause.least} have room only in the place of groups that go before it"
+
+
+@words.register
+def _(_: GroupUntried) -> str:
+    return "not tried in this round, other groups come first"
 
 
 # Floors.

@@ -24,7 +24,7 @@ from kerf.engine.place.fit import nearest
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.causes import Cause, TargetKind, TargetName
-from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupKind, GroupShort
+from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupKind, GroupShort, GroupUntried
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch, Stage, Unplaced
 from kerf.model.pods import Owner, Pod
@@ -282,7 +282,7 @@ def _reason(refusal: Refusal) -> Reason:
     return Reason(refusal.stage or Stage.RESOURCES, text, refusal.misfits)
 
 
-_OF_GROUPS = (GroupInvalid, GroupIncomplete, GroupShort, GroupBehind)
+_OF_GROUPS = (GroupInvalid, GroupIncomplete, GroupShort, GroupBehind, GroupUntried)
 
 
 def _of_group(cause: Cause, first: Reason | None) -> str:
