@@ -6,6 +6,7 @@ cluster is what a pass meets every ten seconds.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
@@ -200,7 +201,7 @@ def _beside(app: str) -> PodAffinity:
     return PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels({"app": app})),))
 
 
-def _waiting(number: int, **asked: object) -> Pod:
+def _waiting(number: int, **asked: Any) -> Pod:
     return a_pod(f"refused-{number:04}", memory="1Gi", labels={"app": f"app-{number}"}, **asked)
 
 

@@ -355,7 +355,7 @@ BESIDE_GONE = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels({"ap
 
 
 def _of_two_sizes(pod: Pod) -> tuple[Trial, Shape]:
-    sizes = ({"cpu": 2 + number % 2, "memory": "8Gi", "pods": 9} for number in range(20))
+    sizes: list[dict[str, Any]] = [{"cpu": 2 + number % 2, "memory": "8Gi", "pods": 9} for number in range(20)]
     nodes = [ClusterNode(a_node(f"n{number}", allocatable=size), None) for number, size in enumerate(sizes)]
     return Trial(a_snapshot(nodes=nodes, pods=[pod]), MARKET), Shape((pod,))
 
