@@ -165,6 +165,17 @@ def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
     yield "refused_gpu_nodes_growth", growth(provision, lambda count: clusters.refused_gpu(count, shapes), nodes)
 
 
+def hints(shapes: int = 400, nodes: int = 1_000, equal: int = 2_000, lonely: int = 20) -> Figures:
+    """Plans whose words try many changes: for pods that go by others and are refused, for a limit that allows half of
+    equal pods, and for groups that another pod keeps off, on the AWS catalogue."""
+    yield f"refused_spread_{shapes}_s", seconds(provision, clusters.refused_spread(nodes, shapes))
+    yield f"refused_apart_{shapes}_s", seconds(provision, clusters.refused_apart(nodes, shapes))
+    yield f"refused_alone_{shapes}_s", seconds(provision, clusters.refused_alone(nodes, shapes))
+    yield f"half_limited_{equal}_s", seconds(provision, clusters.half_limited(equal))
+    yield "half_limited_growth", growth(provision, clusters.half_limited, equal // 2)
+    yield f"kept_off_{lonely}_catalogue_words_s", words_s(clusters.kept_off(lonely))
+
+
 def spread(nodes: int = 5_000, pods: int = 10_000, shapes: int = 200) -> Figures:
     """Waiting pods with zonal spread put on nodes there are, beside twenty running pods a node: the trial alone."""
 
@@ -295,6 +306,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "catalogue": catalogue,
     "refused": refused,
     "refused-gpu": refused_gpu,
+    "hints": hints,
     "spread": spread,
     "zonal": zonal,
     "different": different,

@@ -6,6 +6,7 @@ cluster is what a pass meets every ten seconds.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
@@ -171,6 +172,57 @@ def refused_gpu(nodes: int, shapes: int) -> ClusterSnapshot:
     held = [_gpu_node(number) for number in range(nodes)]
     pools = [a_pool(_pool(number), labels=_HAMI) for number in range(_POOLS)]
     return a_snapshot(pools=pools, nodes=held, pods=pods)
+
+
+def refused_spread(nodes: int, shapes: int) -> ClusterSnapshot:
+    """One pod of each shape waits that is too large for all, and spreads over zones with others of its own label."""
+
+    def even(number: int) -> TopologySpreadConstraint:
+        return TopologySpreadConstraint(ZONE, 1, Requirements.of_labels({"app": f"app-{number}"}))
+
+    return _cluster(nodes, waiting=[_waiting(n, cpu=f"{64_000 + n}m", spread=(even(n),)) for n in range(shapes)])
+
+
+def refused_apart(nodes: int, shapes: int) -> ClusterSnapshot:
+    """The same, each away from others of its label in place of the spread."""
+    return _cluster(
+        nodes, waiting=[_waiting(n, cpu=f"{64_000 + n}m", pod_anti_affinity=_beside(f"app-{n}")) for n in range(shapes)]
+    )
+
+
+def refused_alone(nodes: int, shapes: int) -> ClusterSnapshot:
+    """One small pod of each shape waits, each for a node with a pod that nobody has."""
+    return _cluster(
+        nodes, waiting=[_waiting(n, cpu=f"{100 + n}m", pod_affinity=_beside(f"gone-{n}")) for n in range(shapes)]
+    )
+
+
+def _beside(app: str) -> PodAffinity:
+    return PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels({"app": app})),))
+
+
+def _waiting(number: int, **asked: Any) -> Pod:
+    return a_pod(f"refused-{number:04}", memory="1Gi", labels={"app": f"app-{number}"}, **asked)
+
+
+def half_limited(pods: int) -> ClusterSnapshot:
+    """Equal pods, one on each node, of which the limit of the pool allows half."""
+    held = [a_pod(f"pod-{number:05}", cpu=3, memory="1Gi") for number in range(pods)]
+    return a_snapshot(pools=[a_pool(types=(_TYPE,), limits={"cpu": 2 * pods})], pods=held)
+
+
+def kept_off(count: int) -> ClusterSnapshot:
+    """A pod that must be without any other on its node, and so many groups of one pod that is too large for all.
+
+    The pool allows two types in one zone, so that each hint tries what the whole catalogue sells.
+    """
+    away = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements()),))
+    pods = [a_pod("alone", cpu=1, memory="1Gi", pod_anti_affinity=away, created_s=1.0)]
+    for number in range(count):
+        labels = {POD_GROUP: f"group-{number:03}", POD_GROUP_MIN: "1"}
+        pods.append(a_pod(f"pod-{number:03}", cpu=1_000 + number, memory="1Gi", labels=labels, created_s=2.0))
+    only = Requirements([Requirement.of(ZONE, "In", _ZONES[:1])])
+    return a_snapshot(pools=[a_pool(types=("m5.xlarge", "m5.2xlarge"), requirements=only)], pods=pods)
 
 
 def groups(count: int, *, equal: bool = False, gpu: int = 0) -> ClusterSnapshot:

@@ -137,6 +137,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "groups-catalogue": partial(apart, "bench_decisions", "catalogue", 300),
         "refused": partial(apart, "bench_decisions", "refused", 300),
         "refused-gpu": partial(apart, "bench_decisions", "refused-gpu", 300),
+        "hints": partial(apart, "bench_decisions", "hints", 300),
         "spread": partial(apart, "bench_decisions", "spread", 300),
         "zonal": partial(apart, "bench_decisions", "zonal", 120),
         "different": partial(apart, "bench_decisions", "different", 300),

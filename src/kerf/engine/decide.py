@@ -51,7 +51,8 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     if options.default_spread:
         world = replace(world, snapshot=with_default_spread(world.snapshot, options.default_spread))
     groups = gangs(world.snapshot)
-    chosen = whole(groups, partial(_tried, world, options))
+    work: list[int] = []
+    chosen = whole(groups, partial(_counted, world, options, work))
     made = chosen.outcome
     floors, unmet = floor_launches(world.snapshot, world.supply, made.ledger, made.launches)
     now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
@@ -72,9 +73,17 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         notes=made.notes,
         dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
         pending=tuple(pod for pod in made.waiting.pods if not is_virtual(pod.key)),
+        work=sum(work),
     )
     decision = _priced(decision, made)
     return bounded(decision) if options.with_bound else decision
+
+
+def _counted(world: World, options: Options, work: list[int], out: frozenset[str]) -> Outcome:
+    """A try; what it cost is added to `work`."""
+    made = _tried(world, options, out)
+    work.append(made.work)
+    return made
 
 
 def _tried(world: World, options: Options, out: frozenset[str]) -> Outcome:

@@ -91,7 +91,8 @@ class Decision(Large):
     The pods of a relabelled node are among the placements. `bought` are the loads of the launches for pods, which come
     first, in their order. `unmet_floors` are pools that keep fewer nodes than they should. `everyone` is what was
     refused before any group was left out; empty where none was. `notes` say what an operator should know beside it.
-    `dropped` are preferences that pods have their places without, by their keys.
+    `dropped` are preferences that pods have their places without, by their keys. `work` is what all its tries cost, in
+    looks at a pod (`Outcome.work`).
     """
 
     world: World
@@ -110,6 +111,7 @@ class Decision(Large):
     pending: tuple[Pod, ...] = ()
     notes: tuple[Cause, ...] = ()
     dropped: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
+    work: int = 0
 
     @property
     def is_paced(self) -> bool:

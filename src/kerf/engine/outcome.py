@@ -20,6 +20,10 @@ from kerf.model.gpu import DeviceState
 from kerf.model.plan import Launch, Repartition
 from kerf.model.preferences import Preference
 
+_LOOKS_OF_A_SHAPE, _NODES_OF_A_LOOK, _TYPES_OF_A_LOOK = 4, 5, 8
+"""Looks at a pod in the time that a shape costs beside its pods; nodes that are made ready, and types that are asked,
+in the time of one."""
+
 
 @dataclass
 class Outcome:
@@ -59,6 +63,14 @@ class Outcome:
         """Sort key, the best first: pods that are left, price of what is bought, nodes."""
         unserved = sum(len(each.pods) for each in self.refusals)
         return unserved, sum(launch.price_micro for launch in self.launches), len(self.launches)
+
+    @property
+    def work(self) -> int:
+        """What the try cost, in looks at a pod: pods that wait, nodes, and shapes, each of which is asked of all types
+        that are sold. The same on every machine."""
+        nodes = len(self.world.snapshot.nodes) // _NODES_OF_A_LOOK
+        types = len(self.world.supply.available) // _TYPES_OF_A_LOOK
+        return len(self.waiting.pods) + nodes + (_LOOKS_OF_A_SHAPE + types) * len(self.planned_for)
 
     @property
     def are_preferring(self) -> bool:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.place.shapes import group
+from kerf.engine.place import trial
+from kerf.engine.place.fit import fit
+from kerf.engine.place.shapes import Shape, group
 from kerf.engine.place.trial import Trial, is_usable
 from kerf.model.causes import Quoted
-from kerf.model.constraints import Taint
+from kerf.model.constraints import HOSTNAME, Requirements, Taint
 from kerf.model.market import Market
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
@@ -28,6 +30,7 @@ from kerf.model.pods import RUNNING, Owner, Pod
 from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, Upserted, Watched
+from kerf.model.topology import PodAffinity, PodAffinityTerm
 from kerf.sharing.family import Unreadable
 from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
@@ -346,3 +349,42 @@ def test_a_booking_on_a_node_that_is_gone_counts_for_nothing() -> None:
     booked = a_pod("booked", gpu=1, gpumem=20000, annotations=booking(20000, "gone"))
 
     assert {"booked": "node"} == where(hami_card(booked))
+
+
+BESIDE_GONE = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels({"app": "gone"})),))
+
+
+def _of_two_sizes(pod: Pod) -> tuple[Trial, Shape]:
+    sizes: list[dict[str, Any]] = [{"cpu": 2 + number % 2, "memory": "8Gi", "pods": 9} for number in range(20)]
+    nodes = [ClusterNode(a_node(f"n{number}", allocatable=size), None) for number, size in enumerate(sizes)]
+    return Trial(a_snapshot(nodes=nodes, pods=[pod]), MARKET), Shape((pod,))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The nodes that are asked, in order."""
+    names: list[str] = []
+
+    def counted(target: Any, *given: Any) -> Any:
+        names.append(target.name.name)
+        return fit(target, *given)
+
+    monkeypatch.setattr(trial, "fit", counted)
+    return names
+
+
+def test_no_node_is_asked_for_pods_that_must_be_with_one_that_is_nowhere(asked: list[str]) -> None:
+    """Where no such pod is, no node can let them in."""
+    nodes, shape = _of_two_sizes(a_pod("p", cpu=1, pod_affinity=BESIDE_GONE))
+
+    assert ({}, shape.pods) == nodes.place(shape)
+    assert not asked
+
+
+def test_of_equal_nodes_without_room_one_is_asked_for_pods_that_go_by_others(asked: list[str]) -> None:
+    """It is the first by name, and the nearest of all."""
+    nodes, shape = _of_two_sizes(a_pod("p", cpu=9, pod_affinity=BESIDE_GONE))
+    found = nodes.nearest(shape)
+
+    assert 2 >= len(asked)
+    assert min(nodes.misfits(shape), key=lambda misfit: misfit.order) == found

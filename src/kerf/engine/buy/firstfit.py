@@ -7,6 +7,7 @@ with the largest type that is left at opening, and `nodes` not at all inside a b
 pkg/controllers/provisioning/scheduling, v1.14).
 """
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -33,7 +34,6 @@ class _Open:
 
     options: list[_Option]
     members: list[int] = field(default_factory=list)
-    closed_to: set[int] = field(default_factory=set)
     crowds: dict[tuple[str, ...], Headcount] = field(default_factory=dict)
     """By the DaemonSets of a type who is on the node, should it become one of that type."""
 
@@ -70,7 +70,10 @@ def first_fit(
     )
     pools = _Pools(_by_pool(offered_types), among(shapes), relaxes)
     for number in order:
-        while left[number] and _place(number, shapes[number], opened, pools, ledger):
+        # A node that has refused one pod of a shape has no place for the others, so it leaves the queue.
+        open_to = [(len(node.members), at) for at, node in enumerate(opened)]
+        heapq.heapify(open_to)
+        while left[number] and _place(number, shapes[number], opened, open_to, pools, ledger):
             left[number] -= 1
     return Purchase([(_settled(node, len(shapes)), 1) for node in opened], left)
 
@@ -94,14 +97,25 @@ def _by_pool(offered_types: Sequence[OfferedType]) -> list[list[OfferedType]]:
     return list(pools.values())
 
 
-def _place(number: int, shape: Shape, opened: list[_Open], pools: _Pools, ledger: Ledger) -> bool:
-    for node in sorted((n for n in opened if number not in n.closed_to), key=lambda n: len(n.members)):
+def _place(
+    number: int,
+    shape: Shape,
+    opened: list[_Open],
+    open_to: list[tuple[int, int]],
+    pools: _Pools,
+    ledger: Ledger,
+) -> bool:
+    """One pod on a node; `open_to` is a heap of the nodes to ask: how many pods each has, and its number."""
+    while open_to:
+        pods, at = open_to[0]
+        node = opened[at]
         options = _narrow(node.beside(shape), shape)
         if options and not (_lacks(options) and not _lacks(node.options)):
             node.options = options
             node.take(number, shape)
+            heapq.heapreplace(open_to, (pods + 1, at))
             return True
-        node.closed_to.add(number)
+        heapq.heappop(open_to)
     for pool in pools.sold:
         node = _Open([(c, c.room, ()) for c in pool if _within_limits(c, ledger)])
         node.crowds = {_daemons_of(c): starting(c, pools.related) for c, _, _ in node.options}
@@ -110,6 +124,7 @@ def _place(number: int, shape: Shape, opened: list[_Open], pools: _Pools, ledger
             node.options = options
             opened.append(node)
             node.take(number, shape)
+            heapq.heappush(open_to, (1, len(opened) - 1))
             _charge([offered for offered, _, _ in options], ledger)
             return True
     return False

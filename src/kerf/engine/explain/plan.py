@@ -95,7 +95,8 @@ def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
         unbounded = replace(decision.options, with_bound=False)
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
         again = partial(_again, world, unbounded)
-        found = list(with_limits_for_all(found, everyone, pools, again, tries, len(world.snapshot.pending)))
+        expected = max(len(world.snapshot.pending), decision.work)
+        found = list(with_limits_for_all(found, everyone, pools, again, tries, expected))
     return tuple(sorted(found, key=lambda entry: entry.pod))
 
 

@@ -13,9 +13,9 @@ from kerf.engine.explain.causes import cause_text, lost_text, misfit_sentence, m
 from kerf.engine.explain.hints import Advice, Situation, hint_of
 from kerf.engine.explain.hints.again import Again, Question, losers
 from kerf.engine.explain.hints.alike import Alike
-from kerf.engine.explain.hints.corrections import decided_again, pods_decided
+from kerf.engine.explain.hints.corrections import decided_again, work_expected
 from kerf.engine.explain.hints.related import RELATED, beside_others, missing, partly
-from kerf.engine.explain.hints.search import NOTHING, joined, smallest
+from kerf.engine.explain.hints.search import ALONE, NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.misses import lacks_cards, nearest_in
@@ -207,6 +207,8 @@ class Telling:
             return advice
         found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
         alone = replace(advice, hint=advice.hint.partition("; that places ")[0])
+        if found is None and not question.can_be_tried:
+            return Advice(alone.hint)
         if found is not None and found.served == len(refusal.pods) and not found.lost:
             return partly(alone, found, question)
         other, again = beside_others(refusal.cause, question)
@@ -225,7 +227,7 @@ class Telling:
         refused = () if found is None else found.made.refusals
         left = next(filter(None, (_of(each, question.pods) for each in refused)), None)
         if left is None or hint.endswith(NOTHING):
-            return hint.removesuffix(NOTHING) + NOTHING
+            return hint.removesuffix(NOTHING) + (NOTHING if question.can_be_tried else ALONE)
         return f"{hint}, which alone does not help: then {self.reason(left).text}"
 
     def _both(self, advice: Advice, found: Again, question: Question) -> tuple[Advice, int]:
@@ -251,9 +253,11 @@ class Telling:
         pods = refusal.pods
         if self._decision is None or pods[0].kept_for is not None:
             return words
-        if not self._tries.take_decision(pods_decided(pods, self._decision)):
+        expected = work_expected(pods, self._decision)
+        if not self._tries.take_decision(expected):
             return words
         made, left = decided_again(pods, fixed.change, self._decision)
+        self._tries.cost(made.work, expected)
         lost = lost_text(losers(made, self._decision, frozenset(pod.key for pod in pods)))
         advice = replace(fixed, patch=pod_patch(pods[0], fixed.change, self._cron_jobs), effect=lost)
         if left is None:

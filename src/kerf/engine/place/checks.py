@@ -44,6 +44,11 @@ class Check(ABC):
     def allows(self, node: int, site: Site) -> bool:
         """Whether one more pod of the shape may come to the node."""
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether no node at all is allowed, as far as one look can tell."""
+        return False
+
     @abstractmethod
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """Why not, and how far it is from that; only where it does not allow it."""
@@ -119,6 +124,13 @@ class Together(Check):
             elif (key, value) not in self.tally.counts:
                 is_there = False
         return is_there or (self.is_own and not self.tally.counts)
+
+    @property
+    def is_shut(self) -> bool:
+        """See Check. Without any such pod only a node allows it whose domain is not known yet. Linear in nodes."""
+        if self.is_own or self.tally.counts:
+            return False
+        return any(None not in values for values in self.tally.values)
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """See Check."""

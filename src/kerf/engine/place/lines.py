@@ -108,6 +108,8 @@ class Line:
     def take(self) -> tuple[int, Placed] | None:
         """The best node for one more pod, and the pod there; None where no node takes it. The caller places it."""
         self._catch_up()
+        if any(check.is_shut for check in self._checks):
+            return None
         while self._heads:
             place, number = self._heads[0]
             cell = self._cells[number]

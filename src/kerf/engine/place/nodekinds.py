@@ -46,6 +46,11 @@ class NodeKinds:
             held = self._held[index] = room, (next(numbers), next(numbers), next(numbers))
         return held[1]
 
+    def numbers(self, rooms: Sequence[Room]) -> list[int]:
+        """By node, a number that is equal for nodes of one kind. Linear in the nodes."""
+        numbers: dict[Kind, int] = {}
+        return [numbers.setdefault(self.of(index, room), len(numbers)) for index, room in enumerate(rooms)]
+
     def next_unlike(self, refusing: Set[int], unasked: list[int], rooms: Sequence[Room]) -> int | None:
         """Take nodes off the end of `unasked` until one has no number that is `refusing`; None where all have one.
 

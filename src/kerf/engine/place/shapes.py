@@ -212,3 +212,12 @@ def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ..
         members.setdefault(kinds.of(pod), []).append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
+
+
+def as_bought(shape: Shape, pod: Pod) -> Shape:
+    """The shape for a node that was bought for the pod: its volumes ask no more of it than they did then."""
+    mounts = shape.spec.mounts
+    if mounts.there == mounts.new:
+        return shape
+    both = tuple(dict.fromkeys((*mounts.new, *mounts.there)))
+    return Shape((replace(pod, spec=replace(shape.spec, mounts=replace(mounts, there=both))),))

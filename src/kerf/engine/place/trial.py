@@ -26,9 +26,9 @@ from kerf.engine.place.devices import (
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.lines import Line
-from kerf.engine.place.nodekinds import Kind, NodeKinds, deciding
+from kerf.engine.place.nodekinds import NodeKinds, deciding
 from kerf.engine.place.queueing import Destined, come_in_order, destined
-from kerf.engine.place.shapes import Shape, queue_order
+from kerf.engine.place.shapes import Shape, as_bought, queue_order
 from kerf.engine.place.target import Room, Target
 from kerf.engine.place.topology import Around, TopologyLedger
 from kerf.engine.place.volumes import Volumes
@@ -94,9 +94,10 @@ class Trial:
         self.ledger = _ledger(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
-        self._first_of_kind: npt.NDArray[np.int64] | None = None
+        self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
         by_name = sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name))
         self._ranks = {index: rank for rank, index in enumerate(by_name)}
+        self._by_rank = np.array(by_name, dtype=np.int64)
         self._samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())
         self._families = tuple(target.family for target in self._samples)
 
@@ -142,7 +143,7 @@ class Trial:
         return result if isinstance(result, Placed) else None
 
     def _set(self, index: int, room: Room) -> None:
-        self._first_of_kind = None
+        self._of_kind = None
         self.rooms[index] = room
         self._free[index] = _measured(room.free)
 
@@ -246,7 +247,7 @@ class Trial:
         spot, room = self.spots[index], self.rooms[index]
         narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
         # Its volumes ask no more than they did when the node was bought: a local one may name another node.
-        result = fit(spot.target, narrowed, _as_bought(shape, pod))
+        result = fit(spot.target, narrowed, as_bought(shape, pod))
         if isinstance(result, Misfit):
             return None
         self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
@@ -338,7 +339,7 @@ class Trial:
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
-        other._kinds, other._first_of_kind = self._kinds.copy(), None
+        other._kinds, other._of_kind, other._by_rank = self._kinds.copy(), None, self._by_rank
         other._ranks, other._families, other._samples = self._ranks, self._families, self._samples
         other._daemons, other.ledger = self._daemons, self.ledger.copy()
         return other
@@ -353,18 +354,21 @@ class Trial:
 
         One node of equal ones is asked, those first that lack least of cpu and memory, and no more once none can come
         nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide; all nodes for
-        pods that ask for a node by its name, tell equal cards apart, or go by where other pods are.
+        pods that ask for a node by its name or tell equal cards apart, all with room for those that go by other pods.
         """
         best: Misfit | None = None
         seen: dict[int, int] = {}
-        is_choosy = self._is_choosy(shape) or self.ledger.concerns(shape)
-        asked = np.arange(len(self.spots)) if is_choosy else self._first_of_kinds()
+        firsts, kinds = self._kind_numbers()
+        is_choosy, settled = self._is_choosy(shape), set[int]()
+        asked = self._by_rank if is_choosy or self.ledger.concerns(shape) else firsts
         shares = self._lacking(shape.requests)[asked]
         for at in np.argsort(shares, kind="stable").tolist():
+            index = int(asked[at])
+            if kinds[index] in settled:
+                continue
             # A node that lacks cpu or memory comes no further than this.
             if best is not None and shares[at] > 0 and _is_nearer(best, shares[at]):
                 break
-            index = int(asked[at])
             spot, room, rank = self.spots[index], self.rooms[index], self._ranks[index]
             if seen and any(seen.get(number, rank) < rank for number in self._kinds.of(index, room)):
                 continue
@@ -373,6 +377,9 @@ class Trial:
                 continue
             if best is None or found.order < best.order:
                 best = found
+            if found.stage == Stage.RESOURCES and not is_choosy:
+                # Looked at before other pods are; of equal nodes the first by name came first.
+                settled.add(kinds[index])
             if _speaks_for_equals(spot.target, shape, found):
                 number = deciding(self._kinds.of(index, room), found.stage)
                 seen[number] = min(rank, seen.get(number, rank))
@@ -382,14 +389,14 @@ class Trial:
         """Whether nodes that differ in nothing but names and ids of cards may answer pods of the shape differently."""
         return _asks_hostname(shape) or any(distinguishes_cards(shape, family) for family in self._families)
 
-    def _first_of_kinds(self) -> npt.NDArray[np.int64]:
-        """Of nodes that differ in nothing but names and ids of cards, the first by name. Linear in the nodes, once."""
-        if self._first_of_kind is None:
-            first: dict[Kind, int] = {}
-            for index in self._ranks:
-                first.setdefault(self._kinds.of(index, self.rooms[index]), index)
-            self._first_of_kind = np.array(sorted(first.values()), dtype=np.int64)
-        return self._first_of_kind
+    def _kind_numbers(self) -> tuple[npt.NDArray[np.int64], list[int]]:
+        """Of nodes that differ in nothing but names and ids of cards, the first by name; and by node a number that is
+        equal for all of these. Linear in the nodes, once."""
+        if self._of_kind is None:
+            numbers = np.array(self._kinds.numbers(self.rooms), dtype=np.int64)
+            firsts = np.unique(numbers[self._by_rank], return_index=True)[1]
+            self._of_kind = np.sort(self._by_rank[firsts]), numbers.tolist()
+        return self._of_kind
 
     def _lacking(self, requests: Resources) -> npt.NDArray[np.int64]:
         """By node, what it lacks of cpu and memory in thousandths of what is asked: the least that `fit` would say."""
@@ -399,15 +406,6 @@ class Trial:
                 lack = np.maximum(0, asked - np.maximum(self._free[:, column], -asked))
                 lacking += lack * 1000 // asked
         return lacking
-
-
-def _as_bought(shape: Shape, pod: Pod) -> Shape:
-    """The shape for a node that was bought for the pod: its volumes ask no more of it than they did then."""
-    mounts = shape.spec.mounts
-    if mounts.there == mounts.new:
-        return shape
-    both = tuple(dict.fromkeys((*mounts.new, *mounts.there)))
-    return Shape((replace(pod, spec=replace(shape.spec, mounts=replace(mounts, there=both))),))
 
 
 def _is_nearer(best: Misfit, share: int) -> bool:

@@ -163,9 +163,12 @@ class Question:
 
     def _decided(self, world: World) -> Again | None:
         pending = len(world.snapshot.pending)
-        if pending > _MOST_DECIDED or not self.tries.take_decision(pending):
+        expected = max(pending, self.decision.work)
+        if pending > _MOST_DECIDED or not self.tries.take_decision(expected):
             return None
-        return self._again(decide(world, replace(self.decision.options, with_bound=False)))
+        made = decide(world, replace(self.decision.options, with_bound=False))
+        self.tries.cost(made.work, expected)
+        return self._again(made)
 
     def _again(self, made: Decision) -> Again:
         lost = losers(made, self.decision if self.first is None else self.first, self._keys)

@@ -23,7 +23,7 @@ def corrected_selectors(question: Question) -> Iterator[Idea]:
     pods = everyone(question)
     first = question.pods[0]
     for number, term in enumerate(question.spec.pod_affinity.required):
-        if term.selector.is_never or any(_means(term, first, pod, question) for pod in pods):
+        if term.selector.is_never or _is_met(term, first, pods, question):
             continue
         for hint, written in list(_near_misses(term, first, pods, question))[:_MOST_TRIED]:
             found = question.with_spec(lambda spec, at=number, to=written: _with_term(spec, at, to))  # type: ignore[misc]
@@ -36,13 +36,19 @@ def unmet_terms(question: Question) -> list[PodAffinityTerm]:
     """The affinity terms that no pod meets: neither one that runs nor one that waits, the pod itself included."""
     pods, first = everyone(question), question.pods[0]
     terms = question.spec.pod_affinity.required
-    return [term for term in terms if not any(_means(term, first, pod, question) for pod in pods)]
+    return [term for term in terms if not _is_met(term, first, pods, question)]
 
 
 def everyone(question: Question) -> list[Pod]:
     """Pods that run or wait, in the order of nodes; none that has ended."""
     running = (pod for node in question.snapshot.nodes for pod in node.pods)
     return [pod for pod in (*running, *question.snapshot.pending) if not pod.is_ended]
+
+
+def _is_met(term: PodAffinityTerm, owner: Pod, pods: Iterable[Pod], question: Question) -> bool:
+    """Whether some pod is what the term means. Linear in pods."""
+    reach, namespaces = Reach.of(term, owner.namespace, owner.labels, is_of_new=True), question.snapshot.namespaces
+    return any(reach.means(_likeness(pod), namespaces) for pod in pods)
 
 
 def _means(term: PodAffinityTerm, owner: Pod, pod: Pod, question: Question) -> bool:

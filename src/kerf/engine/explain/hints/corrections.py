@@ -14,10 +14,10 @@ _MOST_DECIDED_AGAIN = 2_000
 """Pending pods that are decided for again beside the corrected ones; where more wait, these are decided for alone."""
 
 
-def pods_decided(pods: Sequence[Pod], decision: Decision) -> int:
-    """How many pods `decided_again` decides for."""
+def work_expected(pods: Sequence[Pod], decision: Decision) -> int:
+    """What `decided_again` is likely to cost, as `Decision.work`."""
     waiting = len(decision.world.snapshot.pending)
-    return len(pods) if waiting > _MOST_DECIDED_AGAIN else waiting
+    return len(pods) if waiting > _MOST_DECIDED_AGAIN else max(waiting, decision.work)
 
 
 def decided_again(pods: Iterable[Pod], change: Change, decision: Decision) -> tuple[Decision, Refusal | None]:

@@ -23,12 +23,12 @@ def with_limits_for_all(
     pools: Mapping[str, NodePool],
     again: Again,
     tries: Tries,
-    waiting: int,
+    expected: int,
 ) -> tuple[Unplaced, ...]:
     """The same with hints on limits that hold; `everyone` is what was refused before any group was left out.
 
-    `waiting` is how many pods a decision is made for. Cost: a decision, which is a try, for each pool whose limit is in
-    the way.
+    `expected` is what a decision is likely to cost, as its `work`. Cost: a decision, which is a try, for each pool
+    whose limit is in the way.
     """
     advised = {each.patch.name: each for each in everyone if each.patch is not None and _limits(each.patch)}
     served: dict[str, frozenset[str]] = {}
@@ -42,7 +42,11 @@ def with_limits_for_all(
         if best.patch.name not in served:
             limits = (pool.limits or Resources()).replaced(raised)
             raised_pool = replace(pool, limits=limits)
-            served[best.patch.name] = _served(again(raised_pool)) if tries.take_decision(waiting) else frozenset()
+            served[best.patch.name] = frozenset()
+            if tries.take_decision(expected):
+                made = again(raised_pool)
+                tries.cost(made.work, expected)
+                served[best.patch.name] = _served(made)
         if each.pod in served[best.patch.name]:
             return replace(each, hint=best.hint, patch=best.patch)
         return replace(each, hint=f"raise limit {', '.join(sorted(raised))} of NodePool {pool.name}", patch=None)

@@ -1,11 +1,12 @@
 """The smallest limits of a NodePool under which pods have a place."""
 
+import math
 from dataclasses import replace
 
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool
 from kerf.model.nodepool import NodePool
-from kerf.model.quantities import Resources, quantity_text
+from kerf.model.quantities import COST_PER_HOUR, Resources, quantity_text
 
 _MOST_SEARCHED, _MOST_SHAPES = 2_000, 30
 """Pods, and shapes of them, for which the smallest limit is searched; beyond it what the plan would use is named."""
@@ -39,7 +40,8 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
     """The limits of the pool that must rise for as many pods as without limits, each to the least that does it.
 
     Also how many pods are left even so, because of something else, and whether each is the least: where there is too
-    much to search, or no try is left, they rise to what the pods then use.
+    much to search, or no try is left, they rise to what the pods then use. Cost: two purchases where that is the least
+    already, else as many as halve the steps between the limit and it.
     """
     limits = pool.limits or Resources()
     if not situation.tries.take():
@@ -49,13 +51,28 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
     if not is_searched(situation):
         return rising, least, False
     for name in sorted(rising):
-        low, high = limits[name] + 1, rising[name]
+        used, step = situation.before.used(pool.name).get(name, 0), _step(pool, name, situation)
+        # In steps above what is used: the limits between two of them allow the same nodes.
+        low, high = max(0, -((used - limits[name] - 1) // step)), (rising[name] - used) // step
+        middle = high - 1  # Mostly what they use without limits is the least, and then one purchase shows it.
         while low < high and situation.tries.take():
+            tried = limits.replaced({**rising, name: used + middle * step})
+            left, needed = _bought_with(pool, tried, situation)
+            if left <= least:
+                high = min(middle, max(low, (needed.get(name, 0) - used) // step))
+            else:
+                low = middle + 1
             middle = (low + high) // 2
-            enough = _bought_with(pool, limits.replaced({**rising, name: middle}), situation)[0] <= least
-            low, high = (low, middle) if enough else (middle + 1, high)
-        rising[name] = high
+        rising[name] = used + high * step
     return rising, least, not situation.tries.are_over
+
+
+def _step(pool: NodePool, name: str, situation: Situation) -> int:
+    """What divides all that nodes of the pool count of a resource; 1 where nodes of one type can count differently."""
+    if name == COST_PER_HOUR:
+        return 1
+    offered = (each for each in situation.supply.available if each.pool.name == pool.name)
+    return max(1, math.gcd(*(each.capacity.get(name, 0) for each in offered)))
 
 
 def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation) -> tuple[int, Resources]:

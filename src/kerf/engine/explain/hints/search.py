@@ -30,7 +30,8 @@ from kerf.model.quantities import Resources
 _BREADTHS = (4, 2, 2)
 """How many changes are tried first, beside each of these that does not do, and beside both."""
 _BY_NAME = {"containers": "name", "initContainers": "name", "topologySpreadConstraints": "topologyKey"}
-NOTHING = ", which alone does not help; Kerf found no change that does"
+ALONE = ", which alone does not help"
+NOTHING = f"{ALONE}; Kerf found no change that does"
 
 
 @dataclass(frozen=True, eq=False)

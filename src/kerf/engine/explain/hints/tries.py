@@ -5,9 +5,9 @@ from collections.abc import Callable
 MOST = 1_000
 """Tries for one explanation. What is left then gets its reason and a hint that was not tried, without a patch."""
 MOST_DECIDED = 10_000
-"""Pods that are decided for again for one explanation, all its decisions together."""
+"""Looks at a pod that may go into deciding again for one explanation, all its decisions together (`Decision.work`)."""
 LEAST_DECIDED = 50
-"""Pods that each decision counts for at least, so one explanation decides at most 200 times."""
+"""Looks that each decision counts for at least, so one explanation decides at most 200 times."""
 MOST_LOOKED_AT = 1_000_000
 """Pods that are looked at for one explanation, to find out which of them keep others from their place."""
 
@@ -20,7 +20,8 @@ class Tries:
     """Counts the tries of one explanation, all of its refusals together.
 
     They end when they are used up, or for good when `is_wanted` says that there is something better to do. A decision
-    costs by its pods, so `decided` bounds how many pods all of them are made for.
+    costs by its work, so `decided` bounds that of all of them. The first is made whatever it costs: the decision that
+    is explained cost as much.
     """
 
     def __init__(
@@ -44,10 +45,10 @@ class Tries:
         self._left -= 1
         return True
 
-    def take_decision(self, pods: int) -> bool:
-        """Whether one more decision may be made, for so many pods."""
-        cost = max(pods, LEAST_DECIDED)
-        if self._decided < cost:
+    def take_decision(self, work: int) -> bool:
+        """Whether one more decision may be made, which is likely to cost so much; `cost` says what it did."""
+        cost = max(work, LEAST_DECIDED)
+        if self._decided < cost and self.decisions:
             self._is_refused = True
             return False
         if not self.take():
@@ -55,6 +56,10 @@ class Tries:
         self._decided -= cost
         self.decisions += 1
         return True
+
+    def cost(self, work: int, expected: int) -> None:
+        """A decision that was taken for `expected` cost so much."""
+        self._decided -= max(0, work - max(expected, LEAST_DECIDED))
 
     def take_look(self, pods: int) -> bool:
         """Whether so many pods may be looked at once more. The first look is allowed, however many there are."""
