@@ -120,7 +120,7 @@ class Telling:
             patches = self._patches(pods[0], advice, is_group=is_group)
             for pod in pods:
                 first, *more = [_for_pod(patch, pod.name) for patch in patches] or [None]
-                words = reason.text, advice.hint + advice.effect, first, misfits
+                words = reason.text, advice.text, first, misfits
                 cause = refusal.cause, refusal.innermost.cause
                 found.append(Unplaced(pod.key, reason.stage, *words, *cause, tuple(filter(None, more))))
         return found
@@ -185,7 +185,7 @@ class Telling:
         advice, found = self._by_kind.get(kind, (None, None))
         if advice is not None and advice.patch is None:
             return missing(cause, question) if question.may_look() else Advice()
-        is_of_pool = advice is not None and advice.spec is None and "; that places " not in advice.hint
+        is_of_pool = advice is not None and advice.spec is None and not advice.is_partial
         if advice is None or not is_of_pool or found is None or not found.serves(question.pods):
             advice, _ = self._by_kind[kind] = beside_others(cause, question)
         return advice
@@ -206,15 +206,14 @@ class Telling:
         if not moves_others and not evidence.trial.ledger.concerns(Shape(refusal.pods)):
             return advice
         found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
-        alone = replace(advice, hint=advice.hint.partition("; that places ")[0])
         if found is None and not question.can_be_tried:
-            return Advice(alone.hint)
+            return Advice(advice.hint)
         if found is not None and found.served == len(refusal.pods) and not found.lost:
-            return partly(alone, found, question)
+            return partly(advice, found, question)
         other, again = beside_others(refusal.cause, question)
         served = 0 if again is None else again.served
         if found is not None and found.served == len(refusal.pods) and (again is None or again.rank <= found.rank):
-            return partly(alone, found, question)
+            return partly(advice, found, question)
         if served < len(refusal.pods) and found is not None:
             both, together = self._both(advice, found, question)
             if together > served:
@@ -223,12 +222,11 @@ class Telling:
 
     def _in_vain(self, advice: Advice, found: Again | None, question: Question) -> str:
         """That the change does not help, and what is in the way then."""
-        hint = advice.hint.partition("; that places ")[0]
         refused = () if found is None else found.made.refusals
         left = next(filter(None, (_of(each, question.pods) for each in refused)), None)
-        if left is None or hint.endswith(NOTHING):
-            return hint.removesuffix(NOTHING) + (NOTHING if question.can_be_tried else ALONE)
-        return f"{hint}, which alone does not help: then {self.reason(left).text}"
+        if left is None:
+            return advice.hint + (NOTHING if question.can_be_tried else ALONE)
+        return f"{advice.hint}, which alone does not help: then {self.reason(left).text}"
 
     def _both(self, advice: Advice, found: Again, question: Question) -> tuple[Advice, int]:
         """The change with another one for what then stands in the way, and how many of the pods both place."""
@@ -243,9 +241,7 @@ class Telling:
         )
         if last is None or last.served <= found.served:
             return advice, 0
-        first = replace(advice, hint=advice.hint.partition("; that places ")[0])
-        both = joined(first, replace(beside, hint=beside.hint.partition("; that places ")[0]))
-        return partly(both, last, question), last.served
+        return partly(joined(advice, beside), last, question), last.served
 
     def _corrected(self, refusal: Refusal, fixed: Advice) -> Advice:
         """The change that the cause names, with what is needed beside it; without a patch where nothing helps."""
@@ -268,7 +264,7 @@ class Telling:
         beside = telling._advised(left)
         if beside.patch is not None or beside.can_be_tried:
             return joined(advice, beside)
-        more = f"; {beside.hint}" if beside.hint else ""
+        more = f"; {beside.hint}{beside.extent}" if beside.hint else ""
         return Advice(f"{words.hint}, which alone does not help: then {telling.reason(left).text}{more}")
 
 

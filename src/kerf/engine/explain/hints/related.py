@@ -38,7 +38,7 @@ def beside_others(cause: Cause, question: Question) -> tuple[Advice, Again | Non
     best: Idea | None = None
     for advice, found in _ideas(cause, question):
         if found.served == len(question.pods) and not found.lost:
-            return replace(advice, hint=advice.hint + found.pace), found
+            return replace(advice, extent=found.pace), found
         if best is None or found.rank > best[1].rank:
             best = advice, found
     if best is None:
@@ -56,7 +56,7 @@ def partly(advice: Advice, found: Again, question: Question) -> Advice:
     """The same with how many of the pods it places where it is not all, and who loses a place."""
     is_all = found.served == len(question.pods)
     places = "" if is_all else f"; that places {found.served} of these {most(question.pods)}"
-    return replace(advice, hint=f"{advice.hint}{places}{found.pace}", effect=lost_text(found.lost))
+    return replace(advice, extent=f"{places}{found.pace}", effect=lost_text(found.lost), is_partial=not is_all)
 
 
 def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:

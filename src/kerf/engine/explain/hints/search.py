@@ -80,7 +80,7 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
         if best.served == len(shape):
             break
         level = following[:breadth]
-    return _said(best, shape) if best.served else Advice(first.hint + NOTHING)
+    return _said(best, shape) if best.served else Advice(first.hint, extent=NOTHING)
 
 
 def _further(refused: Iterable[Misfit], held: _Tried) -> Iterator[Advice]:
@@ -108,7 +108,9 @@ def _otherwise(first: Advice, worst: Misfit, start: _Tried) -> Advice:
 def _said(best: _Tried, shape: Shape) -> Advice:
     """How many of the pods it places where it is not all, and who loses a place."""
     places = "" if best.served == len(shape) else f"; that places {best.served} of these {len(shape)} pods"
-    return replace(best.advice, hint=f"{best.advice.hint}{places}{best.pace}", effect=lost_text(best.lost))
+    return replace(
+        best.advice, extent=f"{places}{best.pace}", effect=lost_text(best.lost), is_partial=best.served < len(shape)
+    )
 
 
 def _rank(tried: _Tried) -> tuple[int, int]:
@@ -232,7 +234,10 @@ def _used(situation: Situation, world: World) -> dict[str, Resources]:
 
 
 def joined(one: Advice, other: Advice) -> Advice:
-    """Both changes as one; the patch of what makes the pod comes first, then those of pools."""
+    """Both changes as one, which helps as far as the other does.
+
+    The patch of what makes the pod comes first, then those of pools.
+    """
     if not one.hint:
         return other
     patches: dict[tuple[str, str], Patch] = {}
@@ -243,7 +248,16 @@ def joined(one: Advice, other: Advice) -> Advice:
     ordered = tuple(sorted(patches.values(), key=lambda patch: patch.kind == "NodePool"))
     hint, change = f"{one.hint}; and {other.hint}", merged(one.change, other.change)
     first = ordered[0] if ordered else None
-    return Advice(hint, first, change, other.pool or one.pool, other.spec or one.spec, ordered[1:])
+    return replace(
+        other,
+        hint=hint,
+        patch=first,
+        change=change,
+        pool=other.pool or one.pool,
+        spec=other.spec or one.spec,
+        more=ordered[1:],
+        effect="",
+    )
 
 
 def merged(one: Change, other: Change) -> Change:

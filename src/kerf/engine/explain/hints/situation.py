@@ -39,7 +39,8 @@ class Advice:
 
     `patch` is for the pool, or for what makes the pod; None with words alone. `change` is the pod's own change where
     the pod changes: equal pods of another workload need it there. `more` are patches of pools that are needed beside.
-    `effect` is what the change does to other pods, as it follows the hint.
+    `extent` says how far the change helps and how soon, where not all pods are placed at once; `is_partial` that it
+    does not place all of them. `effect` is what it does to other pods. Both follow the hint, in this order.
     """
 
     hint: str = ""
@@ -48,7 +49,14 @@ class Advice:
     pool: NodePool | None = None
     spec: PodSpec | None = None
     more: tuple[Patch, ...] = ()
+    extent: str = ""
     effect: str = ""
+    is_partial: bool = False
+
+    @property
+    def text(self) -> str:
+        """All of its words."""
+        return self.hint + self.extent + self.effect
 
     @property
     def can_be_tried(self) -> bool:
