@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from kerf.cli.run.clouds import SystemClock
+from kerf.cli.clock import SystemClock
 from kerf.cloudprovider import Instance, InstanceNotFound
 from kerf.clouds.kwok.cloud import KwokCloud, KwokLatencies
 from kerf.kube.client import ClusterTarget, KubeClient

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kerf.cli.run.clouds import SystemClock
+from kerf.cli.clock import SystemClock
 from kerf.clouds.kwok.records import KwokLatencies
 from kerf.kube.client import ClusterTarget, KubeClient
 from kerf.kube.objects import KubeObjects

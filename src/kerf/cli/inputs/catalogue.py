@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import time
-from collections.abc import Callable
 from functools import cache
 
 from kerf.catalog import load_market
 from kerf.catalog.aws import UnknownRegion
 from kerf.catalog.select import AWS
+from kerf.cli.clock import SystemClock
 from kerf.cli.echo import echo
 from kerf.cli.exits import ClusterUnreachable
 from kerf.errors import CloudError, InputError
@@ -50,7 +49,7 @@ def _asked(region: str) -> Market:
 
     api = BotoApi(region)
     try:
-        market = asyncio.run(live_market(api, _Now(), region))
+        market = asyncio.run(live_market(api, SystemClock(), region))
         for note in market.notes:
             echo(f"note: {note}", err=True)
         return market
@@ -58,15 +57,3 @@ def _asked(region: str) -> Market:
         raise ClusterUnreachable(f"--catalog {LIVE}:{region}: {error}") from error
     finally:
         api.close()
-
-
-class _Now:
-    """`kerf.ports.Clock` for a question that is asked once."""
-
-    def now_s(self) -> float:
-        """Seconds since the epoch."""
-        return time.time()
-
-    def call_at(self, when_s: float, callback: Callable[[], None]) -> None:
-        """Run it in the loop that asks."""
-        asyncio.get_running_loop().call_later(max(0.0, when_s - self.now_s()), callback)

@@ -1,10 +1,9 @@
 """The cloud of a replica, by `--cloud`: put together, and asked once whether it is there before anything starts."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from kerf.cli.clock import SystemClock
 from kerf.cli.exits import ClusterUnreachable
 from kerf.cli.run.options import RunOptions
 from kerf.cloudprovider import CloudProvider
@@ -14,20 +13,6 @@ from kerf.kube.client import KubeClient
 from kerf.kube.election import Leadership
 from kerf.kube.objects import KubeObjects
 from kerf.telemetry import logger
-
-
-class SystemClock:
-    """`kerf.ports.Clock` on the running loop; `now_s` tells the seconds since the epoch.
-
-    Timers run on the monotonic clock: a clock that is set does not fire them.
-    """
-
-    def __init__(self, now_s: Callable[[], float] = time.time) -> None:
-        self.now_s = now_s
-
-    def call_at(self, when_s: float, callback: Callable[[], None]) -> None:
-        """Run `callback` at that time, or at once when it has passed."""
-        asyncio.get_running_loop().call_later(max(0.0, when_s - self.now_s()), callback)
 
 
 @asynccontextmanager

@@ -18,9 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from kerf.cli.clock import SystemClock
 from kerf.cli.exits import DONE, ClusterUnreachable
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.run.clouds import SystemClock, the_cloud
+from kerf.cli.run.clouds import the_cloud
 from kerf.cli.run.decisions import Decisions, answer
 from kerf.cli.run.gauges import measure_gpus
 from kerf.cli.run.options import RunOptions
