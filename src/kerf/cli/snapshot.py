@@ -147,8 +147,7 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         min_values_policy=answer.min_values_policy,
         plugin_namespaces=answer.plugin_namespaces or header.plugin_namespaces,
         catalogue=CatalogueSource(answer.catalog, answer.region),
-        sold_out=answer.sold_out,
-        back_offs=answer.back_offs,
+        withheld=answer.withheld,
         decisions=answer.decisions,
     )
 

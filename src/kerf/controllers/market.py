@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from kerf.cloudprovider import CloudProvider
 from kerf.config import Settings
-from kerf.engine.explain.causes import cause_text
 from kerf.engine.supply.caps import excess
 from kerf.engine.world import World
+from kerf.model.causes import Quoted
 from kerf.model.instancetypes import InstanceType, OfferingKey
-from kerf.model.market import BackOff, Market, SoldOut
+from kerf.model.market import BackOff, Market, SoldOut, Withheld
 from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.promises import planned_type
 from kerf.model.snapshot import ClusterSnapshot
@@ -28,11 +28,11 @@ _FORGOTTEN_S = 86_400.0
 
 @dataclass
 class _Refusal:
-    """How often something failed, and until when it is left alone."""
+    """How often something failed, and until when it is left alone; `said` is the cloud's word, or the claim's."""
 
     times: int
     until_s: float
-    reason: str
+    said: str = ""
     at_s: float = 0
 
 
@@ -57,20 +57,21 @@ class MarketBook:
         for key, reason in sorted(reasons.items()):
             self._refuse(self._sold_out, key, reason, (self.settings.sold_out_s, self.settings.sold_out_most_s))
 
-    def back_off(self, node_pool: str, instance_type: str, reason: str) -> None:
+    def back_off(self, node_pool: str, instance_type: str, said: str) -> None:
         """Do not launch a type in a pool for a while: 5 minutes at first, doubling to 2 hours.
 
-        After that one node of it is launched at a time, until one has `succeeded` or a day has passed.
+        `said` is what the claim's condition says of it. After that one node of it is launched at a time, until one has
+        `succeeded` or a day has passed.
         """
         limits = (self.settings.back_off_s, self.settings.back_off_most_s)
-        self._refuse(self._back_offs, (node_pool, instance_type), reason, limits, _FORGOTTEN_S)
+        self._refuse(self._back_offs, (node_pool, instance_type), said, limits, _FORGOTTEN_S)
 
     def succeeded(self, node_pool: str, instance_type: str) -> None:
         """A node of the type has initialised in the pool: what failed before is forgotten."""
         self._back_offs.pop((node_pool, instance_type), None)
 
     def _refuse(
-        self, held: dict[_Key, _Refusal], key: _Key, reason: str, limits: tuple[float, float], forgotten_s: float = 0
+        self, held: dict[_Key, _Refusal], key: _Key, said: str, limits: tuple[float, float], forgotten_s: float = 0
     ) -> None:
         now, (first, most) = self.clock.now_s(), limits
         before = held.get(key)
@@ -79,13 +80,21 @@ class MarketBook:
         # A refusal long after the last one starts over.
         is_again = before is not None and now < before.until_s + max(most, forgotten_s)
         times = before.times + 1 if before is not None and is_again else 0
-        held[key] = _Refusal(times, now + min(most, first * 2 ** min(times, 30)), reason)
+        held[key] = _Refusal(times, now + min(most, first * 2 ** min(times, 30)), said)
 
-    def refused(self) -> tuple[tuple[SoldOut, ...], tuple[BackOff, ...]]:
-        """What is left alone just now, by offering and by pool and type."""
-        now = self.clock.now_s()
-        sold_out = (SoldOut(key, r.until_s, r.reason) for key, r in sorted(self._sold_out.items()) if r.until_s > now)
-        return tuple(sold_out), _active(self._back_offs, now)
+    def withheld(self) -> Withheld:
+        """What is left alone just now; of types that are tried again, what the last market knew."""
+        now, last = self.clock.now_s(), self._last
+        tried = () if last is None else (each for each in last.back_offs if each.is_tried)
+        probed = frozenset[tuple[str, str]]() if last is None else last.probed
+        return self._withheld(now, tuple(tried), probed).at(now)
+
+    def _withheld(self, now_s: float, tried: tuple[BackOff, ...], probed: frozenset[tuple[str, str]]) -> Withheld:
+        sold_out = (SoldOut(key, r.until_s, r.said) for key, r in sorted(self._sold_out.items()) if r.until_s > now_s)
+        back_offs = sorted(
+            (*_active(self._back_offs, now_s), *tried), key=lambda each: (each.node_pool, each.instance_type)
+        )
+        return Withheld(tuple(sold_out), tuple(back_offs), probed, self.pauses())
 
     def _on_trial(self, snapshot: ClusterSnapshot) -> tuple[frozenset[tuple[str, str]], tuple[BackOff, ...]]:
         """Types that may be launched one at a time, and those of which that one is on its way, so no other may."""
@@ -103,8 +112,8 @@ class MarketBook:
                 continue
             key = (claim.node_pool, planned_type(claim))
             if key in failed:
-                why = f"one node is tried at a time: {failed[key].reason}"
-                tried.setdefault(key, BackOff(*key, claim.created_s + latest_s, why))
+                until_s = claim.created_s + latest_s
+                tried.setdefault(key, BackOff(*key, until_s, Quoted(failed[key].said), is_tried=True))
         return frozenset(failed.keys() - tried.keys()), tuple(tried[key] for key in sorted(tried))
 
     def pauses(self) -> tuple[BackOff, ...]:
@@ -117,32 +126,30 @@ class MarketBook:
         The first rise is answered at once. One that comes again within a day is answered when it has lasted 5 minutes,
         then 10, doubling to 2 hours: a price that goes to and fro moves no pods.
         """
-        snapshot, over_cap = world.snapshot, dict[tuple[str, str], str]()
+        snapshot, over_cap = world.snapshot, set[tuple[str, str]]()
         for node in snapshot.nodes:
             claim = node.claim
             if claim is None or node.is_deleting:
                 continue
-            over = excess(node, snapshot.pool(claim.node_pool), world.supply)
-            if over is not None:
-                over_cap[claim.node_pool, planned_type(claim)] = cause_text(over)
+            if excess(node, snapshot.pool(claim.node_pool), world.supply) is not None:
+                over_cap.add((claim.node_pool, planned_type(claim)))
         limits = (self.settings.back_off_s, self.settings.back_off_most_s)
-        for key, text in sorted(over_cap.items()):
-            if key not in self._over_cap:
-                self._cross(key, text, limits)
+        for key in sorted(over_cap - self._over_cap):
+            self._cross(key, limits)
         self._over_cap = frozenset(over_cap)
 
-    def _cross(self, key: tuple[str, str], text: str, limits: tuple[float, float]) -> None:
+    def _cross(self, key: tuple[str, str], limits: tuple[float, float]) -> None:
         now, before = self.clock.now_s(), self._crossings.get(key)
         if before is None or now >= before.at_s + _FORGOTTEN_S:
-            self._crossings[key] = _Refusal(0, now, text, now)
+            self._crossings[key] = _Refusal(0, now, at_s=now)
             return
         until_s = now + min(limits[1], limits[0] * 2 ** min(before.times, 30))
-        self._crossings[key] = _Refusal(before.times + 1, until_s, text, now)
+        self._crossings[key] = _Refusal(before.times + 1, until_s, at_s=now)
 
     async def market(self, snapshot: ClusterSnapshot) -> Market:
         """What can be bought now, for all pools. Raises CloudError."""
-        sold_out, back_offs = self.refused()
         probed, tried = self._on_trial(snapshot)
+        withheld = self._withheld(self.clock.now_s(), tried, probed)
         offers: dict[NodeClassRef, Sequence[InstanceType]] = {}
         for pool in snapshot.node_pools:
             offers.setdefault(pool.node_class, await self.cloud.instance_types(pool))
@@ -151,10 +158,10 @@ class MarketBook:
             types=self._types,
             currency=self.cloud.currency,
             provider=self.cloud.name,
-            sold_out=sold_out,
-            back_offs=tuple(sorted((*back_offs, *tried), key=lambda each: (each.node_pool, each.instance_type))),
-            probed=probed,
-            price_pauses=self.pauses(),
+            sold_out=withheld.sold_out,
+            back_offs=withheld.back_offs,
+            probed=withheld.probed,
+            price_pauses=withheld.price_pauses,
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
             types_by_node_class=self._own_types,
         )
@@ -193,4 +200,6 @@ def _is_same(market: Market, last: Market) -> bool:
 
 def _active(held: Mapping[tuple[str, str], _Refusal], now_s: float) -> tuple[BackOff, ...]:
     """What is left alone just now."""
-    return tuple(BackOff(*key, each.until_s, each.reason) for key, each in sorted(held.items()) if each.until_s > now_s)
+    return tuple(
+        BackOff(*key, each.until_s, Quoted(each.said)) for key, each in sorted(held.items()) if each.until_s > now_s
+    )

@@ -6,6 +6,7 @@ The node of a run often is gone before the next one is near, so that what its st
 from collections.abc import Iterable
 
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.explain.runs import warning_text
 from kerf.engine.headroom.prewarm import Leads, leads_annotation, observed_leads, prewarmed, warnings
 from kerf.model import events
 from kerf.model.cronjobs import LEAD_TIMES, CronJob
@@ -52,7 +53,7 @@ class Prewarm:
         found = self._state.find("CronJob", key.removeprefix(_CRON_JOB))
         if isinstance(found, CronJob):
             for why in warnings(found, Leads(self._state.pools(), self._state.claims())):
-                self._ports.recorder.record(events.prewarm_warning(found.key, why))
+                self._ports.recorder.record(events.prewarm_warning(found.key, warning_text(why)))
         return DONE
 
     async def _note(self, name: str) -> None:

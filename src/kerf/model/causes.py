@@ -161,12 +161,13 @@ class LimitReached(Cause):
 
 @dataclass(frozen=True, slots=True)
 class BacksOff(Cause):
-    """A type failed in the pool lately, and is left alone until then."""
+    """A type failed in the pool lately, and is left alone until then; see `kerf.model.market.BackOff`."""
 
     instance_type: Name
     pool: Name
     until_s: float
-    reason: Quoted
+    said: Quoted
+    is_tried: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerf.model.market import BackOff, SoldOut
+from kerf.model.market import NOTHING_WITHHELD, Withheld
 from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 DUMP = "ClusterDump"
@@ -47,7 +47,6 @@ class ClusterDump:
     min_values_policy: str = "Strict"
     plugin_namespaces: tuple[str, ...] = PLUGIN_NAMESPACES
     catalogue: CatalogueSource = CatalogueSource()
-    sold_out: tuple[SoldOut, ...] = ()
-    back_offs: tuple[BackOff, ...] = ()
+    withheld: Withheld = NOTHING_WITHHELD
     decisions: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     missing: tuple[str, ...] = ()

@@ -4,10 +4,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kerf.model.causes import Cause, Name
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.large import Large
 from kerf.model.nodeclaim import NodeClassRef
+
+NOTHING_SAID = Quoted("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +23,38 @@ class SoldOut:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """An instance type that failed in a pool (it never registered, say); not launched there before `until_s`."""
+    """An instance type that failed in a pool (it never registered, say); not launched there before `until_s`.
+
+    `said` is what the condition of the claim said that failed. With `is_tried` the time is over, and one node of the
+    type is on its way to try it again; no other is launched meanwhile.
+    """
 
     node_pool: str
     instance_type: str
     until_s: float
-    reason: str = ""
+    said: Quoted = NOTHING_SAID
+    is_tried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What the controllers leave alone for a while; each as the field of that name of a Market."""
+
+    sold_out: tuple[SoldOut, ...] = ()
+    back_offs: tuple[BackOff, ...] = ()
+    probed: frozenset[tuple[str, str]] = frozenset()
+    price_pauses: tuple[BackOff, ...] = ()
+
+    def at(self, now_s: float) -> "Withheld":
+        """The same less what is over by then."""
+        sold_out = tuple(each for each in self.sold_out if each.until_s > now_s)
+        back_offs, price_pauses = (
+            tuple(each for each in held if each.until_s > now_s) for held in (self.back_offs, self.price_pauses)
+        )
+        return Withheld(sold_out, back_offs, self.probed, price_pauses)
+
+
+NOTHING_WITHHELD = Withheld()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
+from kerf.model.causes import Quoted
 from kerf.model.constraints import ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
@@ -434,8 +435,13 @@ def test_a_pool_that_takes_no_nodes_says_why() -> None:
             "m5.xlarge is sold out (on-demand)",
         ),
         (
-            a_market(M5, back_offs=(BackOff("blue", "m5.xlarge", NOON_S, "never registered"),)),
+            a_market(M5, back_offs=(BackOff("blue", "m5.xlarge", NOON_S, Quoted("never registered")),)),
             "m5.xlarge backs off in NodePool blue until 2026-01-05T12:00:00Z: never registered",
+        ),
+        (
+            a_market(M5, back_offs=(BackOff("blue", "m5.xlarge", NOON_S, Quoted("never registered"), is_tried=True),)),
+            "m5.xlarge backs off in NodePool blue until 2026-01-05T12:00:00Z: one node is tried at a time: never "
+            "registered",
         ),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.plan import plan
+from kerf.engine.explain.runs import warning_text
 from kerf.engine.headroom.prewarm import Leads, prewarming, prewarming_pods, warnings
 from kerf.engine.place.shapes import group
 from kerf.model.cronjobs import LEAD_TIMES, PREWARM, PREWARM_CRON_JOBS, CronJob
@@ -129,7 +130,7 @@ def test_a_pool_may_ask_for_all_that_say_nothing_themselves() -> None:
 def test_what_keeps_a_run_from_its_node_is_said(given: dict[str, Any], warned: str) -> None:
     """As a note of the plan; nothing where nobody asks for a warm node. A broken one never stops the others."""
     cron_job = a_cron_job(**given)
-    found = warnings(cron_job, Leads([a_pool()], ()))
+    found = [warning_text(why) for why in warnings(cron_job, Leads([a_pool()], ()))]
     other = replace(a_cron_job(), name="other")
 
     assert ([warned] if warned else []) == [text[: len(warned)] for text in found]

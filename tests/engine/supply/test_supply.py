@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.causes import cause_text
+from kerf.model.causes import Quoted
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
@@ -149,7 +150,7 @@ def test_an_unavailable_offering_counts_as_sold_out() -> None:
 
 def test_a_back_off_holds_for_its_pool_alone() -> None:
     """A type that failed in one pool is still bought in another."""
-    back_off = BackOff("a", "m5.xlarge", NOON_S + 300, "never registered")
+    back_off = BackOff("a", "m5.xlarge", NOON_S + 300, Quoted("never registered"))
 
     offered = supply_of(a_pool("a"), a_pool("b"), types=[], market=a_market(M5, back_offs=(back_off,)))
 

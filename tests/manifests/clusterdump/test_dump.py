@@ -13,9 +13,10 @@ from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.dispatch import _KINDS, FIRST
 from kerf.manifests.read import parse
+from kerf.model.causes import Quoted
 from kerf.model.dump import DUMP, CatalogueSource, ClusterDump
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.market import BackOff, SoldOut
+from kerf.model.market import BackOff, SoldOut, Withheld
 
 SECRET = "hunter2"
 
@@ -170,8 +171,18 @@ def test_a_header_is_read_as_it_was_written() -> None:
         preference_policy="Ignore",
         plugin_namespaces=("gpus", "team"),
         catalogue=CatalogueSource("aws", "eu-central-1", "{}", "sha256:0", ("prices of yesterday",)),
-        sold_out=(SoldOut(OfferingKey("g5.xlarge", "a", "spot"), 1_800_000_060.5, "no"),),
-        back_offs=(BackOff("pool", "g5.xlarge", 1_800_000_090.25, "never joined"),),
+        withheld=Withheld(
+            (
+                SoldOut(OfferingKey("g5.xlarge", "a", "spot"), 1_800_000_060.5, "no"),
+                SoldOut(OfferingKey("p5.48xlarge", "a", "reserved", "cr-1", "pg-1"), 1_800_000_060.5, "full"),
+            ),
+            (
+                BackOff("pool", "g5.xlarge", 1_800_000_090.25, Quoted("never joined")),
+                BackOff("pool", "g6.xlarge", 1_800_000_090.25, Quoted("never joined"), is_tried=True),
+            ),
+            frozenset({("pool", "g4dn.xlarge"), ("other", "g5.xlarge")}),
+            (BackOff("pool", "g5.2xlarge", 1_800_000_090.25),),
+        ),
         decisions=({"at": "2026-01-05T08:00:00Z"},),
         missing=("usage",),
     )

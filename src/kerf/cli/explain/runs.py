@@ -1,6 +1,7 @@
 """When a CronJob runs next, and from when on its node is kept ready."""
 
 from kerf.cli.plan.json import Json
+from kerf.engine.explain.runs import warning_text
 from kerf.engine.headroom.prewarm import Leads, prewarming, warnings
 from kerf.model.cronjobs import PREWARM, CronJob
 from kerf.model.schedules import local_text
@@ -11,7 +12,7 @@ from kerf.model.times import duration_text, instant_text
 def explain_runs(cron_job: CronJob, snapshot: ClusterSnapshot) -> tuple[Json, list[str]]:
     """Fields of the explanation, and its lines."""
     claims = [node.claim for node in snapshot.nodes if node.claim is not None]
-    warned = warnings(cron_job, Leads(snapshot.node_pools, claims))
+    warned = [warning_text(why) for why in warnings(cron_job, Leads(snapshot.node_pools, claims))]
     # Manifests that state no instant are of no time at all.
     is_dated = snapshot.taken_at_s > 0
     next_s = cron_job.run_after(snapshot.taken_at_s) if is_dated and not cron_job.is_suspended else None
@@ -19,7 +20,7 @@ def explain_runs(cron_job: CronJob, snapshot: ClusterSnapshot) -> tuple[Json, li
     data: Json = {
         "nextRun": None if next_s is None else instant_text(next_s),
         "prewarmLeadSeconds": None if each is None else each.lead_s,
-        "warnings": list(warned),
+        "warnings": warned,
     }
     zone = cron_job.time_zone or "UTC"
     lines = [] if next_s is None else [f"  next run {local_text(next_s, zone)}"]

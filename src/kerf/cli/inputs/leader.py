@@ -17,9 +17,9 @@ from kerf.cli.proposals import a_file
 from kerf.errors import ApiError, InputError, KerfError
 from kerf.kube.client import ClusterTarget, KubeClient, NoCluster
 from kerf.kube.decisions import ACCOUNT, PATH, read_decisions
-from kerf.manifests.clusterdump.decode import MARKET, market_of
+from kerf.manifests.clusterdump.decode import MARKET, withheld_of
 from kerf.manifests.schema import Report, path_text
-from kerf.model.market import BackOff, SoldOut
+from kerf.model.market import NOTHING_WITHHELD, Withheld
 
 _METRICS_PORT = 8080
 _ANSWER_S = 15
@@ -46,8 +46,7 @@ class Answer:
     plugin_namespaces: tuple[str, ...] = ()
     catalog: str = ""
     region: str = ""
-    sold_out: tuple[SoldOut, ...] = ()
-    back_offs: tuple[BackOff, ...] = ()
+    withheld: Withheld = NOTHING_WITHHELD
     decisions: tuple[Mapping[str, Any], ...] = ()
     shadow: "ShadowReport | None" = None
 
@@ -166,7 +165,6 @@ def answer_of(body: bytes) -> Answer:
     if report.problems:
         problem = report.problems[0]
         raise ApiError(f"the leader's answer: {path_text(problem.path)}: expected {problem.expected}")
-    sold_out, back_offs = market_of(raw.market)
     settings, catalogue = raw.settings, raw.catalogue
     return Answer(
         settings.strategy,
@@ -176,8 +174,7 @@ def answer_of(body: bytes) -> Answer:
         tuple(settings.plugin_namespaces),
         catalogue.name,
         catalogue.region,
-        sold_out,
-        back_offs,
+        withheld_of(raw.market),
         tuple(raw.decisions),
         raw.shadow,
     )

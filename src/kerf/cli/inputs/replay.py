@@ -80,12 +80,17 @@ def replayed_market(
         )
     for line in dump.missing:
         echo(f"note: the dump was taken without {cut(line, _MOST_QUOTED)}", err=True)
-    sold_out = tuple(each for each in dump.sold_out if each.until_s > at_s)
-    back_offs = tuple(each for each in dump.back_offs if each.until_s > at_s)
-    if sold_out or back_offs:
-        memory = f"{counted(len(sold_out), 'sold-out offering')} and {counted(len(back_offs), 'back-off')}"
+    held = dump.withheld.at(at_s)
+    if held.sold_out or held.back_offs:
+        memory = f"{counted(len(held.sold_out), 'sold-out offering')} and {counted(len(held.back_offs), 'back-off')}"
         echo(f"note: replayed with the leader's {memory}", err=True)
-    return replace(market, sold_out=sold_out, back_offs=back_offs)
+    return replace(
+        market,
+        sold_out=held.sold_out,
+        back_offs=held.back_offs,
+        probed=held.probed,
+        price_pauses=held.price_pauses,
+    )
 
 
 def digest_of(market: Market) -> str:

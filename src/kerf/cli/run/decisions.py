@@ -88,7 +88,6 @@ def answer(
     settings: Settings, catalogue: tuple[str, str], book: MarketBook, decisions: Decisions, shadow: ShadowBook
 ) -> dict[str, Any]:
     """What `GET /debug/decisions` says of a leader; `catalogue` is (name, region), empty where the pools decide."""
-    sold_out, back_offs = book.refused()
     return {
         "apiVersion": DUMP_VERSION,
         "kind": "Decisions",
@@ -101,7 +100,7 @@ def answer(
             "pluginNamespaces": list(settings.plugin_namespaces),
         },
         "catalogue": {"name": catalogue[0], "region": catalogue[1]},
-        "market": market_object(sold_out, back_offs),
+        "market": market_object(book.withheld()),
         "decisions": list(decisions.last()),
         "shadow": shadow_object(shadow),
     }

@@ -148,7 +148,8 @@ def _(cause: causes.LimitReached) -> str:
 @words.register
 def _(cause: causes.BacksOff) -> str:
     until = instant_text(cause.until_s)
-    return f"{cause.instance_type} backs off in NodePool {cause.pool} until {until}: {cause.reason}"
+    tried = "one node is tried at a time: " if cause.is_tried else ""
+    return f"{cause.instance_type} backs off in NodePool {cause.pool} until {until}: {tried}{cause.said}"
 
 
 @words.register

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted, some
+from kerf.engine.explain.runs import warning_text
 from kerf.engine.explain.unserved import unserved_notes
 from kerf.engine.explain.volumes import assumed_notes
 from kerf.engine.headroom.prewarm import Leads, prewarm_problem, warnings
@@ -72,7 +73,7 @@ def _leaving_notes(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> list[str]:
 def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
     """What keeps runs of CronJobs from their nodes; what many of a namespace have in common is said once."""
     leads = Leads(snapshot.node_pools, [node.claim for node in snapshot.nodes if node.claim is not None])
-    warned = [(each, why) for each in snapshot.cron_jobs for why in warnings(each, leads)]
+    warned = [(each, warning_text(why)) for each in snapshot.cron_jobs for why in warnings(each, leads)]
     alike: dict[tuple[str, str], list[str]] = {}
     for cron_job, why in warned:
         alike.setdefault((cron_job.namespace, why), []).append(cron_job.key)

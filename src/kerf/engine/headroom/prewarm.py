@@ -12,6 +12,7 @@ from functools import cached_property
 
 from kerf.engine.headroom.grants import Grants
 from kerf.engine.headroom.windows.openings import lead_times, learned_lead_s
+from kerf.model.causes import Cause, Quoted
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.cronjobs import LEAD_TIMES, OFF, PREWARM, PREWARM_CRON_JOBS, STAYS_S, CronJob, lead_of
 from kerf.model.nodeclaim import NodeClaim
@@ -20,11 +21,43 @@ from kerf.model.placeholders import VIRTUAL, Keeper, Placeholder
 from kerf.model.pods import Pod
 from kerf.model.promises import pods_under
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.times import duration_text
 from kerf.model.uses import Use
 
 _LAST_RANK = -1
 _OF_A_RUN = f"{Keeper.RUN}{VIRTUAL}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotPrewarmed(Cause):
+    """The schedule or the annotation cannot be read, so no run of it is met with a node."""
+
+    problem: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended(Cause):
+    """The CronJob is suspended: it has no next run."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoTimeZone(Cause):
+    """Its runs are reckoned in UTC, and the clock of the cluster's controller may be another."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoDeadline(Cause):
+    """A run that hangs holds its node for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartsLate(Cause):
+    """A run may start this many seconds late at the most, which is less than its node is bought ahead."""
+
+    starting_deadline_s: int
+    lead_s: int
+
+
+RunWarning = NotPrewarmed | Suspended | NoTimeZone | NoDeadline | StartsLate
 
 
 @dataclass(frozen=True)
@@ -222,30 +255,25 @@ def _virtual(pod: Pod, cron_job: CronJob, due_s: float) -> Pod:
     return replace(pod, namespace=namespace, name=run, queue_priority=_LAST_RANK, uid="")
 
 
-def warnings(cron_job: CronJob, leads: Leads) -> tuple[str, ...]:
+def warnings(cron_job: CronJob, leads: Leads) -> tuple[RunWarning, ...]:
     """What keeps a run from its warm node, or lets it hold the node for ever; nothing where nobody asks for one."""
     try:
         lead_of(cron_job.annotations, PREWARM)
     except ValueError as error:
-        return (f"{error}; it is not prewarmed",)
+        return (NotPrewarmed(Quoted(str(error))),)
     lead = leads.of(cron_job)
     if lead is None:
         return ()
     if cron_job.problem:
-        return (f"{cron_job.problem}; it is not prewarmed",)
+        return (NotPrewarmed(Quoted(cron_job.problem)),)
     if cron_job.is_suspended:
-        return ("it is suspended: no node is kept ready for it",)
-    (lead_s, _), found = lead, []
+        return (Suspended(),)
+    found: list[RunWarning] = []
     if not cron_job.time_zone:
-        found.append(
-            "it has no timeZone: runs are reckoned in UTC, and the clock of its controller may be another; state one"
-        )
+        found.append(NoTimeZone())
     if not cron_job.has_deadline:
-        found.append("its Job has no activeDeadlineSeconds: a run that hangs holds its node for ever")
+        found.append(NoDeadline())
     starting_s = cron_job.starting_deadline_s
-    if starting_s is not None and starting_s < lead_s:
-        found.append(
-            f"startingDeadlineSeconds {starting_s} is shorter than the lead of {duration_text(lead_s)}: a node that is "
-            "late by more than that meets no run"
-        )
+    if starting_s is not None and starting_s < lead[0]:
+        found.append(StartsLate(starting_s, lead[0]))
     return tuple(found)

@@ -9,7 +9,6 @@ from kerf.model.causes import (
     Name,
     NoOfferingAllowed,
     OfferingsSoldOut,
-    Quoted,
     TypeOverPriceCap,
 )
 from kerf.model.constraints import CAPACITY_TYPE, RESERVATION, ZONE, Requirement, Requirements
@@ -77,7 +76,7 @@ def _sold_out(kind: InstanceType, offering: Offering, market: Market) -> bool:
 def _back_off(pool: NodePool, kind: InstanceType, market: Market) -> tuple[Cause | None, float]:
     for held in market.back_offs:
         if (held.node_pool, held.instance_type) == (pool.name, kind.name):
-            cause = BacksOff(Name(kind.name), Name(pool.name), held.until_s, Quoted(held.reason))
+            cause = BacksOff(Name(kind.name), Name(pool.name), held.until_s, held.said, held.is_tried)
             return cause, held.until_s
     return None, 0
 

@@ -4,28 +4,40 @@ Instants keep their microseconds here, unlike those of the API: a plan says how 
 a second off would be another plan.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from kerf.manifests.kinds import METADATA
 from kerf.manifests.metadata import instant
 from kerf.manifests.schema import ANYTHING, BOOLEAN, FILLED, INSTANT, TEXT, ListOf, MapOf, Record, one_of
+from kerf.model.causes import Quoted
 from kerf.model.dump import DUMP, DUMP_VERSION, CatalogueSource, ClusterDump
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.market import BackOff, SoldOut
+from kerf.model.market import BackOff, SoldOut, Withheld
 from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 Object = dict[str, Any]
 _SOLD_OUT = Record(
-    {"instanceType": FILLED, "zone": TEXT, "capacityType": FILLED, "until": INSTANT, "reason": TEXT},
+    {
+        **dict.fromkeys(("instanceType", "capacityType"), FILLED),
+        **dict.fromkeys(("zone", "reservation", "placementGroup", "reason"), TEXT),
+        "until": INSTANT,
+    },
     ("instanceType", "capacityType", "until"),
 )
 _BACK_OFF = Record(
-    {"nodePool": FILLED, "instanceType": FILLED, "until": INSTANT, "reason": TEXT},
+    {"nodePool": FILLED, "instanceType": FILLED, "until": INSTANT, "reason": TEXT, "tried": BOOLEAN},
     ("nodePool", "instanceType", "until"),
 )
-MARKET = Record({"soldOut": ListOf(_SOLD_OUT), "backOffs": ListOf(_BACK_OFF)})
+_PROBED = Record({"nodePool": FILLED, "instanceType": FILLED}, ("nodePool", "instanceType"))
+MARKET = Record(
+    {
+        "soldOut": ListOf(_SOLD_OUT),
+        "backOffs": ListOf(_BACK_OFF),
+        "oneAtATime": ListOf(_PROBED),
+        "pricePauses": ListOf(_BACK_OFF),
+    }
+)
 CLUSTER_DUMP = Record(
     {
         "apiVersion": FILLED,
@@ -57,7 +69,6 @@ CLUSTER_DUMP = Record(
 def cluster_dump_of(raw: Object) -> ClusterDump:
     """The header as a value; what it does not say is as in a dump without a leader."""
     settings, catalogue, market = (raw.get(name) or {} for name in ("settings", "catalogue", "market"))
-    sold_out, back_offs = market_of(market)
     return ClusterDump(
         taken_at_s=instant(raw.get("takenAt")),
         version=raw.get("takenBy") or "",
@@ -76,28 +87,36 @@ def cluster_dump_of(raw: Object) -> ClusterDump:
             digest=catalogue.get("digest") or "",
             notes=tuple(catalogue.get("notes") or ()),
         ),
-        sold_out=sold_out,
-        back_offs=back_offs,
+        withheld=withheld_of(market),
         decisions=tuple(raw.get("decisions") or ()),
         missing=tuple(raw.get("missing") or ()),
     )
 
 
-def market_of(raw: Object) -> tuple[tuple[SoldOut, ...], tuple[BackOff, ...]]:
-    """What is sold out and what is backed off from, of a checked `MARKET`."""
+def withheld_of(raw: Object) -> Withheld:
+    """What the leader leaves alone, of a checked `MARKET`."""
     sold_out = (
         SoldOut(
-            OfferingKey(each["instanceType"], each.get("zone") or "", each["capacityType"]),
+            OfferingKey(
+                each["instanceType"],
+                each.get("zone") or "",
+                each["capacityType"],
+                each.get("reservation") or "",
+                each.get("placementGroup") or "",
+            ),
             instant(each["until"]) or 0,
             each.get("reason") or "",
         )
         for each in raw.get("soldOut") or ()
     )
-    back_offs = (
-        BackOff(each["nodePool"], each["instanceType"], instant(each["until"]) or 0, each.get("reason") or "")
-        for each in raw.get("backOffs") or ()
-    )
-    return tuple(sold_out), tuple(back_offs)
+    probed = ((each["nodePool"], each["instanceType"]) for each in raw.get("oneAtATime") or ())
+    back_offs, price_pauses = (tuple(map(_back_off, raw.get(name) or ())) for name in ("backOffs", "pricePauses"))
+    return Withheld(tuple(sold_out), back_offs, frozenset(probed), price_pauses)
+
+
+def _back_off(each: Object) -> BackOff:
+    said, until_s = Quoted(each.get("reason") or ""), instant(each["until"]) or 0
+    return BackOff(each["nodePool"], each["instanceType"], until_s, said, bool(each.get("tried")))
 
 
 def cluster_dump_object(dump: ClusterDump) -> Object:
@@ -126,34 +145,40 @@ def cluster_dump_object(dump: ClusterDump) -> Object:
             "pluginNamespaces": list(dump.plugin_namespaces),
         },
         "catalogue": {name: value for name, value in catalogue.items() if value},
-        "market": market_object(dump.sold_out, dump.back_offs),
+        "market": market_object(dump.withheld),
         "decisions": list(dump.decisions),
         "missing": list(dump.missing),
     }
 
 
-def market_object(sold_out: Iterable[SoldOut], back_offs: Iterable[BackOff]) -> Object:
-    """What is out of reach, as the header and the leader write it."""
+def market_object(withheld: Withheld) -> Object:
+    """What the leader leaves alone, as `withheld_of` reads it."""
     return {
         "soldOut": [
             {
                 "instanceType": each.offering.instance_type,
                 "zone": each.offering.zone,
                 "capacityType": each.offering.capacity_type,
+                **({"reservation": each.offering.reservation} if each.offering.reservation else {}),
+                **({"placementGroup": each.offering.placement_group} if each.offering.placement_group else {}),
                 "until": exact_text(each.until_s),
                 "reason": each.reason,
             }
-            for each in sold_out
+            for each in withheld.sold_out
         ],
-        "backOffs": [
-            {
-                "nodePool": each.node_pool,
-                "instanceType": each.instance_type,
-                "until": exact_text(each.until_s),
-                "reason": each.reason,
-            }
-            for each in back_offs
-        ],
+        "backOffs": [_back_off_object(each) for each in withheld.back_offs],
+        "oneAtATime": [{"nodePool": pool, "instanceType": name} for pool, name in sorted(withheld.probed)],
+        "pricePauses": [_back_off_object(each) for each in withheld.price_pauses],
+    }
+
+
+def _back_off_object(each: BackOff) -> Object:
+    return {
+        "nodePool": each.node_pool,
+        "instanceType": each.instance_type,
+        "until": exact_text(each.until_s),
+        "reason": each.said,
+        **({"tried": True} if each.is_tried else {}),
     }
 
 
