@@ -278,6 +278,14 @@ class CloudProvider(Protocol):
         del claim
         return None
 
+    def boot_log(self, claim: NodeClaim) -> str:
+        """The command that shows what the claim's machine wrote while it started; empty where there is none.
+
+        Stands in the claim's condition while no node comes, and in the event when the claim is given up.
+        """
+        del claim
+        return ""
+
     @property
     def has_drift(self) -> bool:
         """Whether `drift` is worth asking: False where it always says None."""

@@ -46,6 +46,23 @@ def launched(eks: Eks, number: int = 1, **given: Any) -> NodeClaim:
     return replace(claim, provider_id=instance.provider_id, labels={**claim.labels, **instance.labels})
 
 
+def test_what_a_machine_wrote_is_shown_by_a_command_that_ec2_answers(eks: Eks) -> None:
+    """With its own id; the console of now where the machine has one. A claim without an instance has none."""
+    claim = launched(eks)
+    words = eks.provider.boot_log(claim).split()
+    given = dict(zip(words[3::2], words[4::2], strict=False))
+
+    assert (["aws", "ec2", "get-console-output"], REGION) == (words[:3], given["--region"])
+    assert words[-3:] == ["--latest", "--output", "text"]
+    assert (
+        given["--instance-id"]
+        == eks.cloud.client("ec2").get_console_output(InstanceId=given["--instance-id"])["InstanceId"]
+    )
+    xen = replace(claim, labels={**claim.labels, "karpenter.k8s.aws/instance-hypervisor": "xen"})
+    assert "--latest" not in eks.provider.boot_log(xen)
+    assert "" == eks.provider.boot_log(eks.claim(2))
+
+
 def test_each_change_of_what_a_node_class_selects_is_drift(eks: Eks) -> None:
     """Karpenter's reasons: spec, image, security group, subnet; a node that is as it should be has none."""
     claim = launched(eks)

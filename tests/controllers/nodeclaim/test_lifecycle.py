@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Instance, LaunchFailed
-from kerf.clouds.fake import FakeCloud
+from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceState
@@ -17,6 +17,7 @@ from kerf.model.quantities import Resources
 from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_node, cards
+from tests.clouds.market import MARKET
 from tests.controllers.cluster import FRESH, Cluster, node_object, pool
 from tests.sim.world import START_S
 
@@ -171,6 +172,28 @@ def test_a_claim_deleted_during_its_launch_leaves_no_instance(slow_cluster: Clus
 
 
 # Registered.
+
+
+class Writing(FakeCloud):
+    """A cloud that keeps what a machine wrote while it started."""
+
+    def boot_log(self, claim: NodeClaim) -> str:
+        """See CloudProvider."""
+        return f"read {claim.provider_id}"
+
+
+def test_where_no_node_comes_the_claim_says_where_to_look(cluster: Cluster) -> None:
+    """While it waits and when it is given up; the type's back-off keeps the reason alone."""
+    cluster.use(Writing(MARKET, cluster.clock, latencies=Latencies(5, 5)))
+    claim = cluster.claimed(reached=ON_ITS_WAY)
+    start(cluster)
+    look = f"; what the machine wrote: read {claim.provider_id}"
+    assert cluster.condition("Registered")[2].endswith(look)
+
+    cluster.at(16 * MINUTE)
+    assert [f"its node never registered with the cluster{look}"] == cluster.said("RegisteredTimedOut")
+    (held,) = cluster.book.withheld().back_offs
+    assert "its node never registered with the cluster" == held.said
 
 
 def test_a_node_on_its_way_is_awaited_for_fifteen_minutes(cluster: Cluster) -> None:

@@ -33,6 +33,7 @@ from kerf.model.nodeclaim import NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
 
+_HYPERVISOR = "karpenter.k8s.aws/instance-hypervisor"
 _PRICES_S, _VERSION_S, _STATUS_S, _TEMPLATES_S, _PROFILES_S = 300, 300, 60, 300, 1800
 """How often: spot prices, the cluster's version, status checks, launch templates and profiles that are left over."""
 _FIRST_S = 10.0
@@ -164,6 +165,18 @@ class AwsCloud(CloudProvider):
         row = self._prices.current.rows.get(held.instance.offering.instance_type)
         kind = requirements_of(row) if row is not None else None
         return drifted(held, digest(outlook.node_class, self._facts.ca_bundle), outlook.resolved, kind)
+
+    def boot_log(self, claim: NodeClaim) -> str:
+        """EC2 keeps the console of an instance for an hour after its end; that of now is to be had on Nitro alone.
+
+        Source: "Troubleshoot Amazon EC2 instance state with the console output", EC2 user guide.
+        """
+        instance = claim.provider_id.rpartition("/")[2]
+        if not instance:
+            return ""
+        latest = " --latest" if claim.labels.get(_HYPERVISOR) == "nitro" else ""
+        named = f"--region {self._options.region} --instance-id {instance}"
+        return f"aws ec2 get-console-output {named}{latest} --output text"
 
     @property
     def has_drift(self) -> bool:

@@ -19,7 +19,7 @@ from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
 from kerf.controllers.nodeclaim.shortfall import LessThanPredicted
-from kerf.controllers.nodeclaim.stages import deadlines_of, message_of, waiting_condition
+from kerf.controllers.nodeclaim.stages import boot_log_text, deadlines_of, message_of, waiting_condition
 from kerf.controllers.nodeclaim.termination import Termination
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.promises import broken_text
@@ -122,7 +122,7 @@ class Lifecycle:
     async def _launch(self, claim: NodeClaim) -> Result:
         _, standing = self._standing(claim)
         if standing.is_overdue(self._now()):
-            return await self._give_up(claim, LAUNCHED, "the cloud has not launched it")
+            return await self._give_up(claim, LAUNCHED, "the cloud has not launched it", standing)
         if claim.condition(LAUNCHED) is None:
             # Launched once the watch has told of this: told during a launch that fails, it would end our back-off.
             await self._say(claim, waiting_condition(standing, self._now()))
@@ -170,8 +170,8 @@ class Lifecycle:
         node, standing = self._standing(claim)
         if node is None:
             if standing.is_overdue(self._now()):
-                return await self._give_up(claim, REGISTERED, "its node never registered with the cluster")
-            await self._say(claim, waiting_condition(standing, self._now()))
+                return await self._give_up(claim, REGISTERED, "its node never registered with the cluster", standing)
+            await self._say(claim, self._waiting(claim, standing))
             return Result(standing.deadline_s - self._now())
         await self._adopt(claim, node)
         done = replace(claim, node_name=node.name).with_condition(
@@ -209,9 +209,9 @@ class Lifecycle:
             if node is not None and await self._is_kept(claim, node, standing):
                 return Result(0)
             if standing.is_overdue(self._now()):
-                return await self._give_up(claim, INITIALIZED, message_of(missing), learnt=is_learnt(missing))
+                return await self._give_up(claim, INITIALIZED, message_of(missing), standing)
             await self._following.close(claim, node)
-            await self._say(claim, waiting_condition(standing, self._now()))
+            await self._say(claim, self._waiting(claim, standing))
             return Result(standing.deadline_s - self._now())
         assert node is not None
         if await self._following.let_elders_go_first(claim, node):
@@ -248,7 +248,7 @@ class Lifecycle:
         missing = standing.missing
         if not isinstance(missing, Shortfall):
             return False
-        is_news = is_settled(claim, missing) and self._is_news(claim, waiting_condition(standing, self._now()))
+        is_news = is_settled(claim, missing) and self._is_news(claim, self._waiting(claim, standing))
         if not (is_news or standing.is_overdue(self._now())) or not await self._less.keep(claim, node, missing):
             return False
         # As for a claim that is given up: the type must not be bought again for the same pods at once.
@@ -256,12 +256,18 @@ class Lifecycle:
             self._book.back_off(claim.node_pool, planned_type(claim), message_of(missing))
         return True
 
-    async def _give_up(self, claim: NodeClaim, stage: str, why: str, *, learnt: bool = False) -> Result:
+    def _waiting(self, claim: NodeClaim, standing: Progress) -> Condition:
+        return waiting_condition(standing, self._now(), self._cloud.boot_log(claim))
+
+    async def _give_up(self, claim: NodeClaim, stage: str, why: str, standing: Progress) -> Result:
         """A stage has missed its deadline: the claim goes, and its type backs off unless the next plan knows better."""
-        if not learnt or self._is_contradicted(claim):
+        missing = standing.missing
+        assert missing is not None
+        if not is_learnt(missing) or self._is_contradicted(claim):
             self._book.back_off(claim.node_pool, planned_type(claim), why)
-        await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", why, self._now())))
-        self._ports.recorder.record(events.stage_overdue(claim.name, stage, why))
+        text = why + boot_log_text(missing, self._cloud.boot_log(claim))
+        await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", text, self._now())))
+        self._ports.recorder.record(events.stage_overdue(claim.name, stage, text))
         await self._writer_delete(claim)
         return DONE
 

@@ -30,11 +30,20 @@ def deadlines_of(settings: Settings) -> Deadlines:
     return Deadlines(settings.launch_deadline_s, settings.registration_deadline_s, settings.devices_deadline_s)
 
 
-def waiting_condition(progress: Progress, since_s: float) -> Condition:
-    """What is missing, and when the claim is given up; `since_s` is the time of the condition."""
+def waiting_condition(progress: Progress, since_s: float, boot_log: str = "") -> Condition:
+    """What is missing, and when the claim is given up; `since_s` is the time of the condition.
+
+    `boot_log` is the command that shows what the machine wrote, see `CloudProvider.boot_log`.
+    """
     assert progress.missing is not None
     text = f"{message_of(progress.missing)}; given up at {instant_text(progress.deadline_s)}"
+    text += boot_log_text(progress.missing, boot_log)
     return Condition(progress.stage.condition, UNKNOWN, reason_of(progress.missing), text, since_s)
+
+
+def boot_log_text(missing: Missing, boot_log: str) -> str:
+    """Where to look for why no node or no card comes; empty where that is not what is missing."""
+    return f"; what the machine wrote: {boot_log}" if boot_log and isinstance(missing, NoNode | NoRegister) else ""
 
 
 def reason_of(missing: Missing) -> str:
