@@ -1,119 +1,121 @@
-"""Kerf with the cloud aws on a real control plane: an instance joins by its user data, runs a pod, and leaves nothing.
+"""Kerf with the cloud aws on a real control plane: instances join by their user data, run pods, and leave nothing."""
 
-The objects are those of docs/guides/eks.md. AWS is moto behind the fault proxy; the machine room makes a Node of an
-instance only if its user data is right.
-"""
-
-import os
 from collections.abc import Iterator
-from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
-import yaml
 
-from kerf.clouds.kwok.records import KwokLatencies
-from kerf.kube.crds import crds
-from kerf.kube.rbac import roles
-from kerf.testing.faultproxy.server import FaultProxy, SteppedClock
-from kerf.testing.faultproxy.services import CloudCluster
-from tests.awscloud import REGION, AwsCloud
-from tests.cli.program import ROOT
-from tests.clouds.aws.eks import ZONES
-from tools.controlplane.installation import NAMESPACE, Installation
-from tools.controlplane.machineroom.ec2 import Ec2View
-from tools.controlplane.machineroom.nodes import JoinableCluster
-from tools.controlplane.machineroom.running import RunningRoom, ca_of
-from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
-from tools.playground import FAST
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.eks import Eks, Json, control_plane, eks_cluster, example
+from tools.controlplane.server import Binaries
 
-SOON_S = 120
-EXAMPLES = ROOT / "examples" / "eks"
-ROLE = "KerfNode-prod"
-Json = dict[str, Any]
+OWN_WEBHOOK = {"hami.io/webhook": "ignore"}
+"""Labels of pods that ask for whole GPUs where HAMi is installed."""
+WHOLE = {"nvidia.com/gpu": "1"}
 
 
-@pytest.fixture
-def cloud(moto_url: str) -> Iterator[AwsCloud]:
-    """An empty cloud on the clock of the machine, as Kerf is."""
-    urlopen(Request(f"{moto_url}/moto-api/reset", method="POST")).close()
-    with FaultProxy(moto_url, region=REGION) as proxy:
-        yield AwsCloud(proxy, SteppedClock())
-
-
-@pytest.fixture
-def plane(binaries: Binaries) -> Iterator[ControlPlane]:
-    """A control plane of its own: Kerf's kinds and roles are those of AWS."""
-    with ControlPlane(binaries, ControlPlaneOptions(audit=True)) as made:
+@pytest.fixture(scope="module")
+def site(binaries: Binaries) -> Iterator[Cluster]:
+    """With HAMi; each test leaves it as empty as it was."""
+    with control_plane(binaries, with_hami=True) as made:
         yield made
 
 
-class Eks:
-    """The cluster in AWS, and what its EC2NodeClass selects."""
-
-    def __init__(self, plane: ControlPlane, cloud: AwsCloud) -> None:
-        self.plane, self.cloud, self.ca = plane, cloud, ca_of(plane.ca_file)
-        proxy, ec2, self.iam = cloud.proxy, cloud.client("ec2"), cloud.client("iam")
-        proxy.services.cluster(CloudCluster("prod", plane.url, self.ca))
-        proxy.images.release_al2023("1.34", "v20261101", variant="nvidia")
-        proxy.images.release_al2023("1.34", "v20261101")
-        in_zones = [{"Name": "availability-zone", "Values": list(ZONES)}]
-        subnets = [each["SubnetId"] for each in ec2.describe_subnets(Filters=in_zones)["Subnets"]]
-        self.group = ec2.create_security_group(GroupName="nodes", Description="nodes")["GroupId"]
-        ec2.create_tags(Resources=[*subnets, self.group], Tags=[{"Key": "karpenter.sh/discovery", "Value": "prod"}])
-        self.iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument="{}")
-        cloud.client("sqs").create_queue(QueueName="interruptions")
-        proxy.queue, self.ec2 = "interruptions", ec2
-
-    def room(self) -> RunningRoom:
-        """The machines of the cloud."""
-        joins = JoinableCluster("prod", self.plane.url, self.ca, frozenset({self.group}), frozenset({ROLE}))
-        latencies = KwokLatencies(devices_ready_s=0.1, poll_s=0.2)
-        view = Ec2View(self.ec2, self.iam)
-        return RunningRoom(self.plane.kubeconfig(), view, joins, boot_s=0.1, latencies=latencies)
-
-    @property
-    def left(self) -> tuple[int, int, int]:
-        """How many instances, launch templates and instance profiles there are."""
-        templates = self.ec2.describe_launch_templates()["LaunchTemplates"]
-        profiles = self.iam.list_instance_profiles()["InstanceProfiles"]
-        return len(self.cloud.proxy.instances.living()), len(templates), len(profiles)
+@pytest.fixture
+def eks(site: Cluster, moto_url: str) -> Iterator[Eks]:
+    """An empty cluster; no instance, launch template, profile or object of a test may be left at its end."""
+    with eks_cluster(site, moto_url) as made:
+        yield made
 
 
-def _of_the_guide(name: str) -> Json:
-    found: Json = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))
-    return found
+def _nodes_by_pod(eks: Eks) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in eks.site.pods()}
 
 
-def test_a_pod_gets_an_instance_that_joins_and_nothing_is_left_of_it(plane: ControlPlane, cloud: AwsCloud) -> None:
-    """From no node to a bound pod, and back: no instance, launch template or profile remains."""
-    eks, installation = Eks(plane, cloud), Installation(plane)
-    installation.prepare(crds("aws"), roles(NAMESPACE, "kerf", "aws"), {})
-    plane.apply([_of_the_guide(name) for name in ("nodeclass", "nodepool", "pod")])
-    keys = {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
-    environment = {"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **keys}
-    flags = ("--cloud=aws", "--cluster-name=prod", f"--region={REGION}", f"--aws-endpoint={cloud.proxy.url}")
-    with eks.room() as room:
-        kerf = installation.run(*FAST, *flags, "--interruption-queue=interruptions", environment=environment)
-        plane.wait_until(lambda: _phase(plane) == "Running", SOON_S, "the pod runs")
-        (claim,) = plane.list("NodeClaim")
-        (instance,) = cloud.proxy.instances.living()
-        assert claim["status"]["providerID"].endswith(instance.id)
-        assert {} == room.refusals
-        assert [] == [c for c in claim["status"]["conditions"] if c["type"] == "Drifted"]
-        held = plane.get("EC2NodeClass", "gpu")
-        assert held is not None
-        assert ["karpenter.k8s.aws/termination"] == held["metadata"]["finalizers"]
-        assert {"True"} == {c["status"] for c in held["status"]["conditions"]}
+def test_the_first_pod_of_the_guide_runs(eks: Eks) -> None:
+    """The objects of docs/guides/eks.md, unchanged: from no node to a bound pod. Every condition is as it should be."""
+    pod = example("pod")
+    pod["metadata"]["labels"] = OWN_WEBHOOK
+    eks.plane.apply([example("nodeclass"), example("nodepool"), pod])
+    eks.begin()
+    eks.until(lambda: [pod["metadata"]["name"]] == [p["metadata"]["name"] for p in eks.site.pods("Running")], "it runs")
 
-        plane.delete("Pod", "first-gpu", "default")
-        plane.delete("NodePool", "gpu")
-        plane.delete("EC2NodeClass", "gpu")
-        plane.wait_until(lambda: eks.left == (0, 0, 0), SOON_S, "nothing is left in AWS")
-        plane.wait_until(lambda: plane.get("EC2NodeClass", "gpu") is None, SOON_S, "the EC2NodeClass is gone")
-        kerf.program.terminate(10)
+    (claim,) = eks.plane.list("NodeClaim")
+    (instance,) = eks.proxy.instances.living()
+    assert claim["status"]["providerID"].endswith(instance.id)
+    assert {} == eks.room.refusals
+    assert [] == [c for c in claim["status"]["conditions"] if c["type"] == "Drifted"]
+    held = eks.plane.get("EC2NodeClass", "gpu")
+    assert held is not None
+    assert ["karpenter.k8s.aws/termination"] == held["metadata"]["finalizers"]
+    assert {"True"} == {c["status"] for c in held["status"]["conditions"]}
 
 
-def _phase(plane: ControlPlane) -> str:
-    pod = plane.get("Pod", "first-gpu", "default") or {}
-    return str(pod.get("status", {}).get("phase", ""))
+def test_five_gpu_pods_get_five_nodes_and_a_limit_is_named(eks: Eks) -> None:
+    """000: a limit of 10 cpu holds one node of 8; once it is raised each of the five pods has a node of its own."""
+    eks.node_class("default")
+    eks.site.apply("000-gpu-pools/pool.yaml")
+    eks.site.apply(
+        "000-gpu-pools/workload.yaml",
+        lambda text: text.replace("labels: {app: gpu-app}", 'labels: {app: gpu-app, hami.io/webhook: "ignore"}'),
+    )
+    eks.begin("--batch-idle=2500ms", "--batch-max=15s")
+    eks.until(lambda: 1 == len(eks.site.pods("Running")), "one pod runs")
+    limits = "limit cpu 10 of NodePool gpu-pool-1: 8 "
+    eks.until(lambda: _limit(eks).get("message", "").startswith(limits), "the pool says what it lacks")
+    assert 1 == len(eks.proxy.instances.living())
+
+    eks.plane.kubectl("patch", "nodepool", "gpu-pool-1", "--type=merge", "-p", '{"spec": {"limits": {"cpu": 100}}}')
+    eks.until(lambda: 5 == len(eks.site.pods("Running")), "five pods run")
+    assert 5 == len(set(_nodes_by_pod(eks).values())) == len(eks.proxy.instances.living())
+
+
+def _limit(eks: Eks) -> Json:
+    return eks.site.condition("NodePool", "gpu-pool-1", "LimitsReached")
+
+
+def test_slices_scale_up_and_down(eks: Eks) -> None:
+    """003: 0 -> 3 -> 1 replicas on slices of one A10G each: two instances, then one."""
+    eks.node_class("default")
+    eks.site.apply("003-hami/nodepool.yaml", lambda text: text.replace("consolidateAfter: 30s", "consolidateAfter: 3s"))
+    eks.site.apply("003-hami/workload.yaml")
+    eks.begin()
+    eks.plane.kubectl("scale", "deployment/gpu-inference", "--replicas=3")
+    eks.until(lambda: 3 == len(eks.site.pods("Running")), "three pods run")
+    assert {"hami-scheduler"} == {pod["spec"]["schedulerName"] for pod in eks.site.pods()}
+    assert 2 == len(eks.proxy.instances.living())
+
+    eks.plane.kubectl("scale", "deployment/gpu-inference", "--replicas=1")
+    eks.until(lambda: 1 == len(eks.proxy.instances.living()) == len(eks.plane.list("NodeClaim")), "one node is left")
+    assert 1 == len(eks.site.pods("Running"))
+
+
+def test_a_slice_of_an_l4_is_bought_for_what_fits_it(eks: Eks) -> None:
+    """g6f.large has 2,861 MiB of an L4: 2,500 run there, 3,000 are refused with that figure."""
+    eks.node_class("slices")
+    eks.pool("slices", "g6f.large", labels={"gpu": "on"})
+    eks.deployment("fits", "slices", 1, {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2500"})
+    eks.deployment("large", "slices", 1, {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"})
+    eks.begin()
+    eks.until(lambda: 1 == len(eks.site.pods("Running")), "the pod that fits runs")
+    (refused,) = eks.site.pods("Pending")
+    eks.until(lambda: _said(eks, refused["metadata"]["name"]), "the other one is told")
+
+    assert "fits" == eks.site.pods("Running")[0]["metadata"]["labels"]["app"]
+    assert any("2861" in text for text in _said(eks, refused["metadata"]["name"]))
+    assert ["g6f.large"] == [each.instance_type for each in eks.proxy.instances.living()]
+
+
+def _said(eks: Eks, pod: str) -> list[str]:
+    found = eks.site.events("FailedScheduling", pod)
+    return [text for text in found if text.startswith("Failed to schedule pod")]
+
+
+def test_a_plain_gpu_pod_gets_a_slice_as_its_card(eks: Eks) -> None:
+    """One nvidia.com/gpu on g6f, which EC2 counts as no GPU at all."""
+    eks.node_class("plain")
+    eks.pool("plain", "g6f.large")
+    eks.deployment("plain", "plain", 1, WHOLE, **OWN_WEBHOOK)
+    eks.begin()
+    eks.until(lambda: 1 == len(eks.site.pods("Running")), "it runs")
+
+    assert ["g6f.large"] == [each.instance_type for each in eks.proxy.instances.living()]

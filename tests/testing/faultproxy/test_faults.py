@@ -133,6 +133,27 @@ def test_a_held_call_waits(fleets: Fleets, when: str, running: int) -> None:
     assert 1 == len(fleets.cloud.proxy.instances.living())
 
 
+@pytest.mark.parametrize("when, running", [("before", 0), ("after", 1)])
+def test_a_held_call_may_be_lost(fleets: Fleets, when: str, running: int) -> None:
+    """Where its caller was ended: nothing was done, or nobody has heard of it."""
+    held = fleets.cloud.proxy.faults.hold("CreateFleet", when)
+    refused: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            fleets.ask(fleets.pool())
+        except ConnectionClosedError as error:
+            refused.append(error)
+
+    caller = threading.Thread(target=ask)
+    caller.start()
+    assert held.reached.wait(60)
+    held.drop()
+    caller.join()
+
+    assert (1, running) == (len(refused), len(fleets.cloud.proxy.instances.living()))
+
+
 def test_a_fleet_needs_more_than_its_own_permission(fleets: Fleets) -> None:
     """RunInstances for the launch and CreateTags for tags at creation, as IAM asks."""
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "1"}]}]

@@ -41,12 +41,12 @@ class Ec2View:
         found = self._ec2.describe_instance_attribute(InstanceId=instance, Attribute="userData")
         return base64.b64decode(found.get("UserData", {}).get("Value", "")).decode(errors="replace")
 
-    def is_bottlerocket(self, image: str) -> bool:
-        """Whether the image is one of Bottlerocket, by its name."""
+    def image(self, image: str) -> str:
+        """Its name; empty for one that the cloud does not know."""
         found: Sequence[Reply] = self._ec2.describe_images(
             Filters=[{"Name": "image-id", "Values": [image]}], IncludeDeprecated=True
         )["Images"]
-        return any(named["Name"].startswith("bottlerocket") for named in found)
+        return next((named["Name"] for named in found), "")
 
     def _role(self, profile: str) -> str:
         if profile and profile not in self._roles:

@@ -75,6 +75,20 @@ def check(machine: Ec2Machine, joining: Joining, cluster: JoinableCluster) -> No
         raise NeverJoins(f"Unauthorized: the role {machine.role or '<none>'} is no node of the cluster")
 
 
+def is_bottlerocket(image: str) -> bool:
+    """Whether the image of that name is one of Bottlerocket."""
+    return image.startswith("bottlerocket")
+
+
+def has_driver(image: str) -> bool:
+    """Whether NVIDIA's driver is in the image of that name, without which no device plugin finds a card.
+
+    Images of EKS and Bottlerocket say so in their names; any other is taken to have it.
+    """
+    is_of_aws = image.startswith("amazon-eks-") or is_bottlerocket(image)
+    return not is_of_aws or "nvidia" in image or "-gpu-" in image
+
+
 def spec_of(name: str) -> AwsRow:
     """A type of the packaged catalogue. Raises NeverJoins for one that it lacks."""
     found = next((spec for spec in specs() if spec.name == name), None)

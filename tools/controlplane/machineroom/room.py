@@ -21,7 +21,16 @@ from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock
 from kerf.sharing.hami.records import NODE as HAMI_NODE
 from tools.controlplane.machineroom.ec2 import Ec2View
-from tools.controlplane.machineroom.nodes import ROOM_LABEL, Ec2Machine, JoinableCluster, check, node_of, spec_of
+from tools.controlplane.machineroom.nodes import (
+    ROOM_LABEL,
+    Ec2Machine,
+    JoinableCluster,
+    check,
+    has_driver,
+    is_bottlerocket,
+    node_of,
+    spec_of,
+)
 from tools.controlplane.machineroom.userdata import NeverJoins, read_user_data
 
 _NAMESPACE = "kube-system"
@@ -93,8 +102,9 @@ class MachineRoom:
     async def _join(self, instance: Mapping[str, Any]) -> None:
         name = instance["InstanceId"]
         machine = await asyncio.to_thread(self._cloud.machine, instance)
-        is_bottlerocket = await asyncio.to_thread(self._cloud.is_bottlerocket, instance["ImageId"])
-        joining = read_user_data(await asyncio.to_thread(self._cloud.user_data, name), is_bottlerocket)
+        image = await asyncio.to_thread(self._cloud.image, instance["ImageId"])
+        user_data = await asyncio.to_thread(self._cloud.user_data, name)
+        joining = read_user_data(user_data, is_bottlerocket(image))
         check(machine, joining, self._cluster)
         node = node_of(machine, joining, instant_text(self._clock.now_s()))
         try:
@@ -102,13 +112,15 @@ class MachineRoom:
         except AlreadyExists:
             self.refusals[name] = f"another machine is registered as {machine.dns_name}"
             return
-        self._records[name] = _record(machine)
+        self._records[name] = _record(machine, image)
 
     async def _run(self, name: str, instance: Mapping[str, Any], node: Json) -> None:
         """Let the device plugin act. A room that starts again takes the machine up as one that has just joined."""
         record = self._records.get(name)
         if record is None:
-            record = self._records[name] = _record(await asyncio.to_thread(self._cloud.machine, instance))
+            machine = await asyncio.to_thread(self._cloud.machine, instance)
+            image = await asyncio.to_thread(self._cloud.image, instance["ImageId"])
+            record = self._records[name] = _record(machine, image)
         await self._plugins.step(record, node, await self._controls.read())
 
     async def _note(self, record: InstanceRecord, key: str, now_s: float) -> None:
@@ -122,11 +134,11 @@ class MachineRoom:
             held.pop(name, None)
 
 
-def _record(machine: Ec2Machine) -> InstanceRecord:
-    """What the device plugins need of a machine; its id stands where a claim's uid would."""
+def _record(machine: Ec2Machine, image: str) -> InstanceRecord:
+    """What the device plugins need of a machine; its id stands where a claim's uid would. Without a driver no card."""
     key = OfferingKey(machine.instance_type, machine.zone, "")
     instance = Instance(machine.provider_id, machine.id, machine.id, key)
-    devices = instance_type(spec_of(machine.instance_type)).devices
+    devices = instance_type(spec_of(machine.instance_type)).devices if has_driver(image) else ()
     return InstanceRecord(instance, devices=devices, node_name=machine.dns_name)
 
 

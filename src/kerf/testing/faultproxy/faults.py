@@ -18,23 +18,30 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass
 class Hold:
-    """A call that waits: `reached` is set when it has come to the hold, `release` lets it go on."""
+    """A call that waits: `reached` is set when it has come to the hold; `release` lets it go on, `drop` loses it."""
 
     action: str
     when: str
     reached: threading.Event = field(default_factory=threading.Event)
     _released: threading.Event = field(default_factory=threading.Event)
+    _is_dropped: bool = False
 
     def release(self) -> None:
         """Let the call go on."""
         self._released.set()
 
-    async def wait(self) -> None:
-        """Come to the hold, and go on once it is released."""
+    def drop(self) -> None:
+        """Break the connection: `before`, nothing was done; `after`, the reply is lost."""
+        self._is_dropped = True
+        self._released.set()
+
+    async def wait(self) -> bool:
+        """Come to the hold, and go on once it is released; whether it was dropped."""
         self.reached.set()
         # A loop that polls is not bound to the thread from which `release` comes.
         while not self._released.is_set():
             await asyncio.sleep(0.01)
+        return self._is_dropped
 
 
 class Faults:
@@ -115,12 +122,12 @@ class Faults:
         """How late this call is answered."""
         return self._delays[action].pop(0) if self._delays[action] else 0
 
-    async def pause(self, action: str, when: str) -> None:
-        """Wait where a hold of the action says so; a hold stops one call."""
+    async def pause(self, action: str, when: str) -> bool:
+        """Wait where a hold of the action says so, and whether the call is lost there; a hold stops one call."""
         for held in self._holds:
             if (held.action, held.when) == (action, when) and not held.reached.is_set():
-                await held.wait()
-                return
+                return await held.wait()
+        return False
 
     def release_all(self) -> None:
         """Let every call go on that is held."""

@@ -156,13 +156,14 @@ class FaultProxy:
                 return self._record(call, "html", _HTML)
             if faults.loses(action, BEFORE):
                 return self._record(call, LOST, None)
-            await faults.pause(action, BEFORE)
+            if await faults.pause(action, BEFORE):
+                return self._record(call, LOST, None)
             reply = await (self._ec2.answer(call) if call.protocol == EC2 else self.services.answer(call))
         except CallRefused as error:
             return self._record(call, error.code, error_reply(call.protocol, error))
-        await faults.pause(action, AFTER)
+        is_dropped = await faults.pause(action, AFTER)
         await asyncio.sleep(faults.next_delay_s(action))
-        if faults.loses(action, AFTER):
+        if is_dropped or faults.loses(action, AFTER):
             return self._record(call, LOST, None)
         return self._record(call, OK if reply.is_good else _code(reply), reply)
 
