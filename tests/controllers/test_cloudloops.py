@@ -8,9 +8,10 @@ import pytest
 from kerf.cloudprovider import Interruption, InterruptionKind, Loop, News, Throttled
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.cloudloops import CloudLoops
+from kerf.controllers.provisioning import Provisioning
 from kerf.model.instancetypes import OfferingKey
 from tests.clouds.market import MARKET
-from tests.controllers.cluster import Cluster
+from tests.controllers.cluster import Cluster, pod, pool
 
 G5 = OfferingKey("g5.xlarge", "us-east-1a", "spot")
 
@@ -87,6 +88,28 @@ def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue:
     assert [0] == queue.turns_s
     assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
     assert cluster.claim(held.name).is_deleting
+    assert ("True", "SpotInterrupted", "the cloud interrupts its instance") == cluster.condition("DisruptionReason")
+
+
+@pytest.mark.usefixtures("cloud")
+def test_pods_of_an_interrupted_node_do_not_wait_for_a_batch(cluster: Cluster, queue: _Queue) -> None:
+    """Their replacement is ordered in the instant of the notice, and no more often; other pods form batches as ever."""
+    cluster.put(pool())
+    held = cluster.running()
+    cluster.put(pod("runs", node="node-1"))
+    queue.says += [News(), News({held.provider_id: Interruption(InterruptionKind.SPOT, cluster.now_s + 120)})]
+    provisioning = Provisioning(cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
+    cluster.start(CloudLoops(cluster.state, cluster.ports, cluster.book), provisioning)
+    cluster.at(9.9)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+
+    cluster.at(10)
+    assert (2, [10]) == (len(cluster.names("NodeClaim")), [at_s for at_s, _ in cluster.feed.plans])
+    cluster.put(pod("new"))
+    cluster.at(10.9)
+    assert 1 == len(cluster.feed.plans)
+    cluster.at(11)
+    assert 3 == len(cluster.names("NodeClaim"))
 
 
 @pytest.mark.usefixtures("cloud")

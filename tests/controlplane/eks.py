@@ -28,7 +28,7 @@ from tools.controlplane.server import Binaries
 from tools.playground import hosted
 
 SOON_S = 120
-ROLE, QUEUE = "KerfNode-prod", "interruptions"
+ROLE, QUEUE, KEY = "KerfNode-prod", "interruptions", "kerf"
 KINDS = ("Deployment", "Pod", "NodePool", "EC2NodeClass")
 """What tests make, in the order in which it goes."""
 Json = dict[str, Any]
@@ -105,7 +105,7 @@ class Eks:
     @property
     def environment(self) -> dict[str, str]:
         """Of a program that calls the cloud."""
-        keys = {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
+        keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": "secret"}
         return {"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **keys}
 
     def node_class(self, name: str, **spec: Any) -> None:

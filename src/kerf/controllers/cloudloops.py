@@ -10,7 +10,7 @@ from kerf.cloudprovider import Interruption, Loop
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports, Result
 from kerf.model import events
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
@@ -45,12 +45,18 @@ class CloudLoops:
 
 
 async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) -> None:
-    """End a claim whose instance the cloud ends; mere advice is an event and no more."""
+    """End a claim whose instance the cloud ends, and note why on it; mere advice is an event and no more.
+
+    By that note provisioning knows that the pods of its node cannot wait for a batch.
+    """
     if interruption.kind.is_advice:
         ports.recorder.record(events.advised(claim.name, interruption.kind, interruption.detail))
         return
-    ports.recorder.record(events.interrupted(claim.name, "the cloud interrupts its instance"))
+    why = "the cloud interrupts its instance"
+    ports.recorder.record(events.interrupted(claim.name, why))
+    reason = Condition(DISRUPTION_REASON, TRUE, interruption.kind, why, ports.clock.now_s())
     try:
+        claim = await ports.writer.update_node_claim_status(claim.with_condition(reason))
         await ports.writer.delete_node_claim(claim)
     except NotFound:
         return

@@ -1,7 +1,7 @@
 """Batch window, then plan, then act.
 
 A pod counts once kube-scheduler (or HAMi's) has said that it fits nowhere. The window is Karpenter's: it closes one
-second after the last new pod, at the latest ten after the first.
+second after the last new pod, at the latest ten after the first. Pods whose node the cloud takes back do not wait.
 """
 
 from collections import Counter
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from kerf.cloudprovider import InterruptionKind
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
@@ -35,7 +36,7 @@ from kerf.model.causes import RoomLimited
 from kerf.model.cronjobs import CronJob
 from kerf.model.groups import PodGroup
 from kerf.model.market import Market
-from kerf.model.nodeclaim import INITIALIZED, NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool, is_read_alike
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
@@ -48,6 +49,7 @@ from kerf.telemetry import UNPLACED_PODS
 
 _WAITING, _EXPLAINING = "pods", "why"
 """The keys."""
+_INTERRUPTIONS = frozenset(InterruptionKind)
 Runs = tuple[tuple[str, float], ...]
 """Runs of CronJobs, by `namespace/name` and the instant at which they are due."""
 
@@ -78,6 +80,8 @@ class Provisioning:
         self._portions = Portions(state, settings)
         # The uids of pods that had their turn while others were left for a later pass.
         self._tried: frozenset[str] = frozenset()
+        # Claims that the cloud ends and whose pods were planned for: what is evicted of them comes back as a batch.
+        self._replaced: frozenset[str] = frozenset()
         # How many decisions in a row did not hold.
         self._dropped = 0
         # The last decision; None once nothing waits.
@@ -113,7 +117,8 @@ class Provisioning:
             return await self._explain()
         now = self._ports.clock.now_s()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        leaving = tuple(pod for pod, _ in leaving_pods(self._state.snapshot(now, ())))
+        going = leaving_pods(self._state.snapshot(now, ()))
+        leaving, interrupted = tuple(pod for pod, _ in going), _interrupted(going)
         runs, self._turns_s = self._runs(now)
         is_asked = self._keeps_warm() or self._books() or bool(self._lacking())
         if not waiting and not leaving and not runs and not is_asked:
@@ -122,7 +127,7 @@ class Provisioning:
             await self._tell_limits({})
             return self._at_turn(DONE, now)
         still_open_s = self._still_open_s((*waiting, *leaving), now)
-        if still_open_s > 0:
+        if still_open_s > 0 and interrupted <= self._replaced:
             return Result(still_open_s)
         part = self._portions.of(waiting, self._tried)
         # Before anything is launched: what this pass buys for is promised afterwards.
@@ -141,7 +146,7 @@ class Provisioning:
             self._dropped += 1
             return Result(self._settings.batch_idle_s)
         self._dropped = 0
-        self._window = _Window()
+        self._window, self._replaced = _Window(), interrupted
         self._ports.feed.launching(decision.launches)
         await self._actuator.launch(decision)
         await self._actuator.open(decision)
@@ -306,6 +311,13 @@ def is_provisionable(pod: Pod) -> bool:
     if not pod.is_pending or not pod.unschedulable or pod.is_daemon:
         return False
     return not pod.nominated_node or bool(pod.spec.scheduling_gates)
+
+
+def _interrupted(going: Iterable[tuple[Pod, ClusterNode]]) -> frozenset[str]:
+    """The claims among the nodes that go which go because the cloud ends their instances."""
+    claims = {node.claim.name: node.claim for _, node in going if node.claim is not None}
+    held = ((name, claim.condition(DISRUPTION_REASON)) for name, claim in claims.items())
+    return frozenset(name for name, why in held if why is not None and why.reason in _INTERRUPTIONS)
 
 
 def _measure(unplaced: Iterable[Unplaced]) -> None:

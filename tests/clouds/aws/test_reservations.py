@@ -98,7 +98,7 @@ def test_a_block_closes_while_its_listing_counts() -> None:
 
 
 def test_launches_count_until_the_next_listing() -> None:
-    """EC2 counts them itself by then; an instance that ends gives its place back, a refusal leaves nothing."""
+    """EC2 counts them itself by then; a refusal leaves nothing."""
     _, clock, reservations = an_account({})
 
     def left() -> int:
@@ -107,8 +107,6 @@ def test_launches_count_until_the_next_listing() -> None:
     assert 2 == left()
     reservations.launched("cr-1")
     assert 1 == left()
-    reservations.ended("cr-1")
-    assert 2 == left()
     reservations.full("cr-1")
     assert 0 == left()
     clock.seconds += 60

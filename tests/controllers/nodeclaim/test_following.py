@@ -29,12 +29,13 @@ CARDS = {
 }
 
 
-def on_its_way(cluster: Cluster, follow: str, **planned: list[int]) -> NodeClaim:
+def on_its_way(cluster: Cluster, follow: str, *, rounds: Json | None = None, **planned: list[int]) -> NodeClaim:
     """A claim for two cards whose plan is followed that way, and the lifecycle running."""
     notes = {
         "kerf.dev/follow": follow,
         "kerf.dev/planned-pods": json.dumps({f"default/{name}": where for name, where in planned.items()}),
         "kerf.dev/predicted-devices": devices_text(cards(2)),
+        **({"kerf.dev/planned-rounds": json.dumps(rounds)} if rounds else {}),
     }
     cluster.put(pool(labels=HAMI))
     claim = cluster.claimed(reached=("Launched",), labels=HAMI, annotations=notes)
@@ -219,10 +220,10 @@ def test_a_pod_that_no_longer_waits_is_not_led(cluster: Cluster, changed: Json) 
 # Reserve.
 
 
-def reserved(cluster: Cluster, *pods: Json, **planned: list[int]) -> NodeClaim:
+def reserved(cluster: Cluster, *pods: Json, rounds: Json | None = None, **planned: list[int]) -> NodeClaim:
     """The claim's node, whose cards have just registered."""
     cluster.put(*pods)
-    claim = on_its_way(cluster, "reserve", **planned)
+    claim = on_its_way(cluster, "reserve", rounds=rounds, **planned)
     joins(cluster, claim)
     registers(cluster)
     return claim

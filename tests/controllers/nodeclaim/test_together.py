@@ -139,6 +139,20 @@ def test_a_pod_waits_for_none_that_comes_later_or_that_it_cannot_keep_off(
     assert [True] == let_in(cluster, "counted")
 
 
+def test_a_pod_of_a_later_round_comes_after_those_that_it_goes_by(cluster: Cluster) -> None:
+    """Before them it would be the first of its kind, may run anywhere, and the one planned first could nowhere."""
+    waits(cluster, pod("a", **BESIDE, **OF_WEB))
+    own = pod("counted", **OF_WEB), pod("second", **BESIDE, **OF_WEB)
+    reserved(cluster, *own, rounds={"default/second": 1}, counted=[0], second=[1])
+    assert [False, False] == let_in(cluster, "counted", "second")
+
+    cluster.at(1, lambda: cluster.api.bind("default", "a", "node-2"))
+    assert [True, False] == let_in(cluster, "counted", "second")
+
+    cluster.at(2, lambda: cluster.api.bind("default", "counted", "node-1"))
+    assert [True] == let_in(cluster, "second")
+
+
 def test_a_pod_that_is_kept_back_comes_with_the_opening_of_its_node(cluster: Cluster) -> None:
     """Two minutes later, where the others do not come."""
     waits(cluster, pod("a", **SPREAD, **OF_WEB))

@@ -90,10 +90,6 @@ class Reservations:
         """An instance was launched into it."""
         self._launched[reservation_id] = self._launched.get(reservation_id, 0) + 1
 
-    def ended(self, reservation_id: str) -> None:
-        """An instance of it was terminated: its place is free before long, and the next listing knows."""
-        self._launched[reservation_id] = self._launched.get(reservation_id, 0) - 1
-
     def full(self, reservation_id: str) -> None:
         """EC2 refused a launch because it is full: nothing is left until the next listing."""
         self._launched[reservation_id] = 2**31

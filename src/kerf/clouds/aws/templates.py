@@ -196,21 +196,11 @@ class Templates:
         """A launch was refused because the template is gone: make it again next time."""
         self._used_s.pop(name, None)
 
-    async def hydrate(self) -> int:
-        """Learn at the start which of our templates exist, as if used now; how many. Raises ApiFailed, Throttled.
-
-        Without it nothing is made twice, since names are contents, but what an earlier life left would never go.
-        """
-        found = await self._owned(())
-        now_s = self._clock.now_s()
-        for name in found:
-            self._used_s.setdefault(name, now_s)
-        return len(found)
-
     async def collect(self) -> tuple[str, ...]:
         """Delete what no launch has used for ten minutes; the names that went, sorted. Raises ApiFailed, Throttled.
 
-        A template that this life has never seen is as if used now: another replica may have just made it.
+        A template that this life has never seen is as if used now: another replica may have just made it, or an
+        earlier life has left it.
         """
         now_s = self._clock.now_s()
         found = await self._owned(())

@@ -36,8 +36,13 @@ _OF_ONE_POD = frozenset(
 _MOST_KINDS = 200
 """Kinds of pods that wait at once of which each is asked about each other."""
 _Term = TopologySpreadConstraint | PodAffinityTerm
-_Turn = tuple[int, tuple[Any, ...]]
-"""When a pod comes, by the plan."""
+
+
+class _Turn(NamedTuple):
+    """When a pod comes, by the plan: the scheduler's round, and its place in the queue."""
+
+    round: int
+    place: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +112,21 @@ class OpenedTogether:
         return max(self._came_s.get(kind, 0.0) for kind in wanted)
 
     def is_kept_back(self, claim: NodeClaim, pod: Pod) -> bool:
-        """Whether the pod is to wait for others of the purchase, which come before it in the plan and which it would
-        keep off: it counts in what they ask and asks for nothing of the kind itself."""
+        """Whether the pod is to wait for others of the purchase, which come before it in the plan.
+
+        Either it would keep them off: it counts in what they ask and asks for nothing of the kind itself. Or it comes
+        in a later round, after pods that it goes by. Bound before these, it would be the first of its own kind, which
+        may run anywhere, in the place of the one that is planned to be the first and then can run nowhere.
+        """
         if self._is_mixed:
             return False
         kind, turn = self._kind(pod), _turn(pod, read(claim.annotations))
-        hindered = frozenset(each for each in self._numbers if self._answer(each, kind).is_hindered)
-        youngest = hindered and self._youngest(claim, lambda other: other.is_before(turn, hindered))
+        elders = frozenset(
+            each
+            for each in self._numbers
+            if self._answer(each, kind).is_hindered or (turn.round and self._answer(kind, each).is_asked)
+        )
+        youngest = elders and self._youngest(claim, lambda other: other.is_before(turn, elders))
         if youngest:
             self._kept_back.setdefault(youngest, set()).add(claim.name)
         return bool(youngest)
@@ -240,7 +253,7 @@ def _answer(kind: _Kind, other: _Kind) -> _Answer:
 
 
 def _turn(pod: Pod, promises: Promises) -> _Turn:
-    return promises.rounds.get(pod.key, 0), queue_order(pod)
+    return _Turn(promises.rounds.get(pod.key, 0), queue_order(pod))
 
 
 def _means(term: _Term, kind: _Kind, other: _Kind) -> bool:

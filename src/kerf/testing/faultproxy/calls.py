@@ -62,6 +62,11 @@ class ApiCall:
         return f"{self.service}:{self.action}"
 
     @property
+    def held_as(self) -> str:
+        """The name by which a hold stops it: a dry run is an action of its own, e.g. `CreateFleet (dry run)`."""
+        return f"{self.action} (dry run)" if self.is_dry_run else self.action
+
+    @property
     def is_dry_run(self) -> bool:
         """Whether EC2 is only to say what it would do."""
         return self.parameters.get("DryRun") == "true"

@@ -22,6 +22,7 @@ class Hold:
 
     action: str
     when: str
+    access_key: str = ""
     reached: threading.Event = field(default_factory=threading.Event)
     _released: threading.Event = field(default_factory=threading.Event)
     _is_dropped: bool = False
@@ -80,9 +81,12 @@ class Faults:
         """Answer so many real seconds late, after the call was carried out."""
         self._delays[action].extend([seconds] * times)
 
-    def hold(self, action: str, when: str = BEFORE) -> Hold:
-        """Stop the next call `before` it is carried out, or `after` it, until the hold is released."""
-        held = Hold(action, when)
+    def hold(self, action: str, when: str = BEFORE, access_key: str = "") -> Hold:
+        """Stop the next call `before` it is carried out, or `after` it, until the hold is released.
+
+        A dry run is an action of its own here: `CreateFleet (dry run)`. With an access key only its calls are stopped.
+        """
+        held = Hold(action, when, access_key)
         self._holds.append(held)
         return held
 
@@ -122,10 +126,11 @@ class Faults:
         """How late this call is answered."""
         return self._delays[action].pop(0) if self._delays[action] else 0
 
-    async def pause(self, action: str, when: str) -> bool:
+    async def pause(self, action: str, when: str, access_key: str) -> bool:
         """Wait where a hold of the action says so, and whether the call is lost there; a hold stops one call."""
         for held in self._holds:
-            if (held.action, held.when) == (action, when) and not held.reached.is_set():
+            is_whose = held.access_key in ("", access_key)
+            if (held.action, held.when) == (action, when) and is_whose and not held.reached.is_set():
                 return await held.wait()
         return False
 

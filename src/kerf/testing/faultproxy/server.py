@@ -156,12 +156,12 @@ class FaultProxy:
                 return self._record(call, "html", _HTML)
             if faults.loses(action, BEFORE):
                 return self._record(call, LOST, None)
-            if await faults.pause(action, BEFORE):
+            if await faults.pause(call.held_as, BEFORE, call.access_key):
                 return self._record(call, LOST, None)
             reply = await (self._ec2.answer(call) if call.protocol == EC2 else self.services.answer(call))
         except CallRefused as error:
             return self._record(call, error.code, error_reply(call.protocol, error))
-        is_dropped = await faults.pause(action, AFTER)
+        is_dropped = await faults.pause(call.held_as, AFTER, call.access_key)
         await asyncio.sleep(faults.next_delay_s(action))
         if is_dropped or faults.loses(action, AFTER):
             return self._record(call, LOST, None)
