@@ -19,8 +19,9 @@ import boto3  # noqa: F401 - the provider imports it late, and it counts as an i
 from kerf.clouds.aws.clients import BotoApi
 from kerf.model.nodeclaim import NodeClaim
 from kerf.testing.faultproxy.server import FaultProxy, SteppedClock
-from tests.awscloud import REGION, AwsCloud, moto
+from tests.awscloud import REGION, AwsCloud
 from tests.clouds.aws.eks import ACCESS_KEY, CLUSTER, Eks
+from tools.controlplane.moto import moto
 
 _CLAIMS, _INSTANCES = 200, 1000
 _KIB = 1024

@@ -4,11 +4,7 @@ moto takes three seconds to start and about as long for its first call of EC2, s
 two tests takes a fraction of that.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,18 +13,9 @@ from urllib.request import Request, urlopen
 import pytest
 
 from kerf.testing.faultproxy.server import FaultProxy, SteppedClock
+from tools.controlplane.moto import moto
 
 REGION = "us-east-1"
-# It ends when our end of its standard input closes, however this process ends.
-_MOTO = """
-import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-server.start()
-print(*server.get_host_and_port(), flush=True)
-sys.stdin.read()
-"""
-_ENVIRONMENT = {"MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}
 
 
 @dataclass(frozen=True)
@@ -58,24 +45,6 @@ def client(service: str, url: str, read_timeout: float = 300) -> Any:
 
     config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, read_timeout=read_timeout)
     return _session().client(service, endpoint_url=url, config=config)
-
-
-@contextmanager
-def moto() -> Iterator[str]:
-    """The URL of a moto server in a process of its own."""
-    command = [sys.executable, "-c", _MOTO]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, **_ENVIRONMENT},
-    )
-    assert process.stdout is not None
-    host, port = process.stdout.readline().split()
-    yield f"http://{host}:{port}"
-    process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ Kerf runs as its users run it, with short waits. A test begins with an empty clo
 cluster and cloud before the next one begins.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,22 +15,18 @@ from kerf.clouds.kwok.records import KwokLatencies
 from kerf.kube.crds import crds
 from kerf.kube.rbac import roles
 from kerf.testing.faultproxy.server import FaultProxy, SteppedClock
-from kerf.testing.faultproxy.services import CloudCluster
 from tests.awscloud import REGION, AwsCloud
-from tests.clouds.aws.eks import ZONES
 from tests.controlplane.cluster import EXAMPLES, FAST, Cluster
+from tools.controlplane.eks import KEY, EksAccount
 from tools.controlplane.installation import NAMESPACE, Installation, Replica
-from tools.controlplane.machineroom.ec2 import Ec2View
-from tools.controlplane.machineroom.nodes import JoinableCluster
-from tools.controlplane.machineroom.running import RunningRoom, ca_of
 from tools.controlplane.server import Binaries
 from tools.playground import hosted
 
 SOON_S = 120
-ROLE, QUEUE, KEY = "KerfNode-prod", "interruptions", "kerf"
 KINDS = ("Deployment", "Pod", "NodePool", "EC2NodeClass")
 """What tests make, in the order in which it goes."""
 Json = dict[str, Any]
+__all__ = ["KEY", "SOON_S", "Eks", "Json", "control_plane", "eks_cluster", "example"]
 
 
 @contextmanager
@@ -51,62 +46,22 @@ def empty_cloud(moto_url: str) -> Iterator[AwsCloud]:
         yield AwsCloud(proxy, SteppedClock())
 
 
-class Eks:
-    """The cluster `prod` in AWS, and what its EC2NodeClasses select. `group` is that from which nodes may connect."""
+class Eks(EksAccount):
+    """The cluster and the account, as one test begins and ends them."""
 
     def __init__(self, site: Cluster, cloud: AwsCloud) -> None:
-        self.site, self.plane, self.cloud, self.proxy = site, site.plane, cloud, cloud.proxy
-        self.ca = ca_of(self.plane.ca_file)
-        self.ec2, self.iam = cloud.client("ec2"), cloud.client("iam")
-        self.proxy.services.cluster(CloudCluster("prod", self.plane.url, self.ca))
-        self.image = self.proxy.images.release_al2023("1.34", "v20261101", variant="nvidia").id
-        self.image_without_driver = self.proxy.images.release_al2023("1.34", "v20261101").id
-        in_zones = [{"Name": "availability-zone", "Values": list(ZONES)}]
-        subnets = [each["SubnetId"] for each in self.ec2.describe_subnets(Filters=in_zones)["Subnets"]]
-        self.group = self.security_group("nodes")
-        self.ec2.create_tags(
-            Resources=[*subnets, self.group], Tags=[{"Key": "karpenter.sh/discovery", "Value": "prod"}]
-        )
-        self.role(ROLE)
-        cloud.client("sqs").create_queue(QueueName=QUEUE)
-        self.proxy.queue = QUEUE
+        super().__init__(cloud.proxy, site.plane, cloud.client)
+        self.site = site
         self._replica: Replica | None = None
         self._ends = ExitStack()
 
-    def security_group(self, name: str) -> str:
-        """Another one, by its id."""
-        return str(self.ec2.create_security_group(GroupName=name, Description=name)["GroupId"])
-
-    def role(self, name: str) -> None:
-        """A role that instances may have; whether it is one of nodes is said in `begin`."""
-        self.iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
-
     def begin(self, *flags: str) -> Replica:
-        """Kerf and the machines of the cloud; those of the group and role of the guide are let in."""
-        joins = JoinableCluster("prod", self.plane.url, self.ca, frozenset({self.group}), frozenset({ROLE}))
+        """Kerf and the machines of the cloud, which is in a hurry."""
         latencies = KwokLatencies(devices_ready_s=0.1, poll_s=0.2)
-        view = Ec2View(self.ec2, self.iam)
-        self.room = self._ends.enter_context(
-            RunningRoom(self.plane.kubeconfig(), view, joins, boot_s=0.1, latencies=latencies)
-        )
-        self._replica = self.site.installation.run(
-            *FAST,
-            "--cloud=aws",
-            "--cluster-name=prod",
-            f"--region={REGION}",
-            f"--aws-endpoint={self.proxy.url}",
-            f"--interruption-queue={QUEUE}",
-            "--no-leader-elect",
-            *flags,
-            environment=self.environment,
-        )
+        self.machines = self._ends.enter_context(self.room(0.1, latencies))
+        own = (*FAST, *self.flags, "--no-leader-elect", *flags)
+        self._replica = self.site.installation.run(*own, environment=self.environment)
         return self._replica
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of a program that calls the cloud."""
-        keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": "secret"}
-        return {"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **keys}
 
     def node_class(self, name: str, **spec: Any) -> None:
         """Apply an EC2NodeClass: that of the guide with this name, `spec` over it."""

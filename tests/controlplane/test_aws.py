@@ -42,7 +42,7 @@ def test_the_first_pod_of_the_guide_runs(eks: Eks) -> None:
     (claim,) = eks.plane.list("NodeClaim")
     (instance,) = eks.proxy.instances.living()
     assert claim["status"]["providerID"].endswith(instance.id)
-    assert {} == eks.room.refusals
+    assert {} == eks.machines.refusals
     assert [] == [c for c in claim["status"]["conditions"] if c["type"] == "Drifted"]
     held = eks.plane.get("EC2NodeClass", "gpu")
     assert held is not None
