@@ -13,8 +13,8 @@ import msgspec
 import yaml
 
 from kerf.errors import DecodeError
-from kerf.manifests.schema import Path
-from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels
+from kerf.manifests.schema import Path, path_text
+from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels, path_of
 from kerf.model.large import Large
 
 
@@ -129,8 +129,20 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+class _NoNumber(Exception):
+    """`NaN`, `Infinity` or `-Infinity`, which Python would read as numbers and no other program takes."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+def _refuse_no_number(word: str) -> float:
+    raise _NoNumber(word)
+
+
 _START = yaml.Mark("", 0, 0, 0, None, 0)
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates)
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_refuse_no_number)
 
 
 @dataclass(frozen=True)
@@ -149,6 +161,8 @@ class JsonDocument:
             value = msgspec.json.decode(data) if self.file.is_answer else _DECODER.decode(str(data, "utf-8"))
         except KeyError:
             raise self._duplicate() from None
+        except _NoNumber as found:
+            raise self._no_number(found.word) from None
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise DecodeError("", "JSON", f"<{error}>", place=self.place()) from None
         # Counted first, because few documents have so many brackets, and going through all values costs.
@@ -168,6 +182,14 @@ class JsonDocument:
         except YamlError as error:
             problem, place = error.problem, self._at(error.line, error.column)
         return DecodeError("", "every key once", f"<{problem}>", place=place)
+
+    def _no_number(self, word: str) -> DecodeError:
+        expected, hint = "a number that JSON has", f"JSON has no {word}; leave the field out"
+        try:
+            path = path_of(self._node, word)
+        except YamlError:
+            path = ()
+        return DecodeError(path_text(path), expected, f"<{word}>", place=self.place(path), hint=hint)
 
     @cached_property
     def _node(self) -> yaml.Node:
