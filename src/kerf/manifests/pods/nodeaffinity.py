@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kerf.errors import brief
+from kerf.manifests.kinds import NODE_OPERATORS
 from kerf.manifests.pods.topology import PREFERRED, REQUIRED, refused_fields
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, path_text
 from kerf.model.constraints import NEVER, NODE_NAME, Requirement, Requirements, all_of
 
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _Raw = Mapping[str, Any]
 
 
@@ -58,7 +58,7 @@ def _is_readable(raw: _Raw) -> bool:
         return False
     if operator in ("Gt", "Lt"):
         return len(values) == 1 and values[0].isascii() and values[0].isdigit() and int(values[0]) < 2**63
-    return operator in _OPERATORS and (operator in ("In", "NotIn")) == bool(values)
+    return operator in NODE_OPERATORS and (operator in ("In", "NotIn")) == bool(values)
 
 
 def refused_node_affinity(raw: _Raw) -> Iterator[str]:
@@ -87,8 +87,8 @@ def _refused_expression(raw: _Raw, at: Path, *, reads_values: bool) -> Iterator[
     operator, values = raw.get("operator"), raw.get("values") or ()
     if not LABEL_KEY.accepts(raw.get("key")):
         yield _not((*at, "key"), "a label key such as topology.kubernetes.io/zone", raw.get("key"))
-    if operator not in _OPERATORS:
-        yield _not((*at, "operator"), f"one of {', '.join(_OPERATORS)}", operator)
+    if operator not in NODE_OPERATORS:
+        yield _not((*at, "operator"), f"one of {', '.join(NODE_OPERATORS)}", operator)
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
             yield f"{path_text((*at, 'values'))} must have one value for {operator}"

@@ -9,14 +9,13 @@ from itertools import chain
 from typing import Any
 
 from kerf.errors import brief
-from kerf.manifests.kinds import EFFECTS
+from kerf.manifests.kinds import EFFECTS, TOLERATION_OPERATORS
 from kerf.manifests.pods.nodeaffinity import refused_node_affinity
 from kerf.manifests.pods.topology import refused_labels, refused_topology
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, path_text
 from kerf.model.quantities import CPU, MEMORY, quantity
 
 _LAST_PORT, _PROTOCOLS = 65_535, ("TCP", "UDP", "SCTP")
-_TOLERATIONS = ("Equal", "Exists", "Gt", "Lt")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _OF_JOBS, _OF_LASTING = ("OnFailure", "Never"), ("Always",)
 _Raw = Mapping[str, Any]
@@ -130,8 +129,8 @@ def _refused_tolerations(raw: _Raw) -> Iterator[str]:
         key, operator, value = each.get("key") or "", each.get("operator") or "Equal", each.get("value") or ""
         if key and not LABEL_KEY.accepts(key):
             yield f"{at}.key must be {LABEL_KEY.expected}, got {brief(key)}"
-        if operator not in _TOLERATIONS:
-            yield f"{at}.operator must be one of {', '.join(_TOLERATIONS)}, got {brief(operator)}"
+        if operator not in TOLERATION_OPERATORS:
+            yield f"{at}.operator must be one of {', '.join(TOLERATION_OPERATORS)}, got {brief(operator)}"
         if each.get("effect") and each["effect"] not in EFFECTS:
             yield f"{at}.effect must be one of {', '.join(EFFECTS)}, got {brief(each['effect'])}"
         if not key and operator != "Exists":

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kerf.errors import brief
+from kerf.manifests.kinds import LABEL_OPERATORS
 from kerf.manifests.pods.selectors import selector_of
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, path_text
 from kerf.model.constraints import NEVER, Requirements
@@ -16,7 +17,6 @@ from kerf.model.topology import NO_AFFINITY, SPREAD, PodAffinity, PodAffinityTer
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
 _NODE_NAME = "metadata.name"
@@ -136,9 +136,9 @@ def _refused_selector(raw: Any, at: Path) -> list[str]:
             if not LABEL_VALUE.accepts(value):
                 path = (*at, "matchExpressions", index, "values", number)
                 refused.append(_not(path, LABEL_VALUE.expected, value))
-        if operator not in _OPERATORS:
+        if operator not in LABEL_OPERATORS:
             path = (*at, "matchExpressions", index, "operator")
-            refused.append(_not(path, f"one of {', '.join(_OPERATORS)}", operator))
+            refused.append(_not(path, f"one of {', '.join(LABEL_OPERATORS)}", operator))
         elif (operator in ("In", "NotIn")) != bool(values):
             wanted = "at least one value" if operator in ("In", "NotIn") else "no values"
             refused.append(f"{path_text((*at, 'matchExpressions', index, 'values'))} must have {wanted} for {operator}")
