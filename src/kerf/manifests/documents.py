@@ -29,6 +29,10 @@ class Document(Protocol):
         """`file:line:col` of the field at `path`, or of its nearest ancestor that exists."""
         ...
 
+    def near(self, path: Path = ()) -> str:
+        """As `place`, or where the document begins, where the field would have to be looked for in a large file."""
+        ...
+
     def written(self, path: Path) -> str:
         """How the scalar at `path` is written in the file; empty when there is none."""
         ...
@@ -72,6 +76,10 @@ class YamlDocument(Large):
         node, key = find(self.root, path)
         mark = (key if at_key else node).start_mark
         return f"{self.name}:{self.first_line + mark.line + 1}:{mark.column + 1}"
+
+    def near(self, path: Path = ()) -> str:
+        """See Document."""
+        return self.place(path)
 
     def written(self, path: Path) -> str:
         """See Document."""
@@ -211,6 +219,10 @@ class JsonDocument:
             return self._at(0, 0)
         mark = (key if at_key else node).start_mark
         return self._at(mark.line, mark.column)
+
+    def near(self, path: Path = ()) -> str:
+        """See Document."""
+        return self.source if self.is_item else self.place(path)
 
     def written(self, path: Path) -> str:
         """See Document."""
