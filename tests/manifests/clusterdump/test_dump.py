@@ -226,11 +226,11 @@ def with_decisions(*decisions: Any) -> str:
 )
 def test_a_decision_of_another_form_is_refused(decision: Any, said: str) -> None:
     """With its place: a dump that is damaged there is damaged elsewhere, too."""
-    told = refusal(with_decisions(decision), name="d.json")
+    error = refusal(with_decisions(decision), name="d.json")
 
-    assert told.startswith("d.json:1:")
-    assert said in told
-    assert len(told) < 1_000
+    assert error.startswith("d.json:1:")
+    assert said in error
+    assert len(error) < 1_000
 
 
 def test_decisions_of_a_leader_are_read_as_they_are() -> None:

@@ -231,7 +231,8 @@ def test_a_pod_that_is_never_ready_keeps_the_next_from_existing(world: Managed) 
 def test_of_two_that_are_not_ready_the_higher_waits_for_the_lower(world: Managed) -> None:
     """One alone goes at once, of whatever number; so kube-controller-manager has it."""
     world.apply(workload("StatefulSet", "db", replicas=4))
-    world.at(20, lambda: [world.nodes.set_phase(name, "Running") for name in ("db-2", "db-3")])
+    for name in ("db-2", "db-3"):
+        world.end(20, name, "Running")
     world.change(21, "StatefulSet", "db", replicas=1)
     assert ["db-0", "db-1", "db-2", "db-3"] == world.pods(40)
 

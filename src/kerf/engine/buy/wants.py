@@ -19,7 +19,7 @@ from kerf.model.quantities import NOTHING
 _SOLD_BY = (ZONE, CAPACITY_TYPE)
 MOST_KEPT = 256
 """So many answers are kept, each an array of a byte for each term or kind: where every node differs, none is asked for
-again. A memo that is full begins anew."""
+again. A memo that is full is emptied."""
 
 
 class Wants:

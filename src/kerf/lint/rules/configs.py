@@ -56,7 +56,7 @@ def repeated_key(subject: Subject, context: LintContext) -> Notes:
 
     NVIDIA's device plugin and HAMi take the last value without a word (HAMi reads with gopkg.in/yaml.v2, not strict);
     of a section that stands twice HAMi takes the keys of both, and NVIDIA's plugin the last section alone. Kerf plans
-    as they read it, but one of the two values is not what somebody meant. Take one of them out.
+    as they read it, but one of the two values is not what was meant. Take one of them out.
     """
     del context
     if not isinstance(subject.value, ConfigMap):

@@ -302,10 +302,10 @@ def field_refusal(problem: Problem | None, at: Path, report: Report) -> FieldRef
     if problem is None:
         return None
     path, got = (*report.root, *at, *problem.path), problem.got
-    told = got if isinstance(got, str) and got.startswith("<") else brief(got)
+    shown = got if isinstance(got, str) and got.startswith("<") else brief(got)
     # An error cuts what a user may have written at any length.
     error = DecodeError(path_text(path), problem.expected, got, hint=problem.hint)
-    texts = Quoted(error.expected), Quoted(told), Quoted(error.hint)
+    texts = Quoted(error.expected), Quoted(shown), Quoted(error.hint)
     return FieldRefusal(Name(error.path), *texts, Name(report.place_of(path)))
 
 
