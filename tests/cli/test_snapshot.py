@@ -35,7 +35,19 @@ LEADER = {
             {"nodePool": "g5", "instanceType": "g5.xlarge", "until": "2026-01-05T12:05:00Z", "reason": "never joined"}
         ],
     },
-    "decisions": [{"at": "2026-01-05T11:59:00Z", "stateVersion": 7, "unplaced": {"limits": 2}}],
+    "decisions": [
+        {
+            "at": "2026-01-05T11:59:00Z",
+            "stateVersion": 7,
+            "launches": [],
+            "launchesCount": 0,
+            "deletions": [],
+            "deletionsCount": 0,
+            "relabels": 0,
+            "placedOnNodes": 0,
+            "unplaced": {"limits": 2},
+        }
+    ],
 }
 
 

@@ -51,8 +51,9 @@ class Watch:
 
 
 def _events(eks: Eks, reason: str, pool: str) -> list[str]:
-    found: list[Json] = eks.plane.list("events", "default")
-    about = [each for each in found if each["involvedObject"]["name"].startswith(f"{pool}-")]
+    about = [
+        each for each in eks.plane.list("events", "default") if each["involvedObject"]["name"].startswith(f"{pool}-")
+    ]
     return [each["message"] for each in about if each["reason"] == reason]
 
 

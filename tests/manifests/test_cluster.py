@@ -202,6 +202,10 @@ class Placeless:
         """Costs a search through the whole file."""
         raise AssertionError(f"{path} was looked for")
 
+    def near(self, path: object = ()) -> str:
+        """Costs less, and is not asked for either."""
+        raise AssertionError(f"{path} was looked for")
+
     def written(self, path: object) -> str:
         """Costs as much."""
         raise AssertionError(f"{path} was looked for")

@@ -180,6 +180,20 @@ def test_json_that_does_not_parse_names_line_and_column() -> None:
     assert "in.json:2:1: expected JSON, got <Expecting value>" == refusal('{"a":\n}', name="in.json")
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_json_has_no_word_that_is_no_number(word: str) -> None:
+    """Python reads them, no other program does; as text they are texts. In lists, too, field and place are said."""
+    cpu = f'{{"name": "{word}", "resources": {{"limits": {{"cpu": {word}}}}}}}'
+    pod = f'{{"apiVersion": "v1", "kind": "Pod", "spec": {{"containers": [\n{cpu}]}}}}'
+    column = cpu.rindex(word) + 1
+    expected = f"expected a number that JSON has, got <{word}> (hint: JSON has no {word}; leave the field out)"
+
+    path = "spec.containers[0].resources.limits.cpu"
+    assert f"in.json:2:{column}: {path}: {expected}" == refusal(pod, name="in.json")
+    listed = f'{{"kind": "List", "items": [{pod}]}}'
+    assert f"in.json:2:{column}: items[0].{path}: {expected}" == refusal(listed, name="in.json")
+
+
 def test_the_errors_on_the_reference_page_are_the_real_ones() -> None:
     """docs/reference/manifests.md shows a faulty pool and what is said about it."""
     page = (Path(__file__).parents[2] / "docs/reference/manifests.md").read_text()

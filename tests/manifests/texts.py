@@ -4,12 +4,21 @@ from textwrap import dedent, indent
 
 import pytest
 
-from kerf.errors import InputError
+from kerf.errors import DecodeError, InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import parse
+from kerf.manifests.schema import Problem, path_text
+from kerf.model.causes import FieldRefusal
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
+
+
+def said(invalid: Problem | FieldRefusal | None) -> str:
+    """What is said of an invalid spec, without its hint; empty of one that is valid."""
+    if isinstance(invalid, Problem):
+        return str(DecodeError(path_text(invalid.path), invalid.expected, invalid.got))
+    return "" if invalid is None else str(invalid)
 
 
 def decoded(*texts: str, name: str = "in.yaml") -> Decoded:

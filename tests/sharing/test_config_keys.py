@@ -3,7 +3,9 @@
 import pytest
 
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_keys import unknown_keys
+from kerf.sharing.config_keys import repeated, unknown_keys
+from kerf.sharing.config_yaml import document
+from kerf.sharing.hami.config import find_config
 from tests.sharing.nvidia.builders import mig_map, plugin_map, sharing
 
 FULL = """\
@@ -71,3 +73,31 @@ def test_a_text_of_many_such_keys_is_cut() -> None:
     keys = ", ".join(f"x{number}: 1" for number in range(2_000))
 
     assert 20 == len(paths(plugin_map(f"flags: {{{keys}}}")))
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "split", "cores"),
+    [
+        ("nvidia:\n  deviceSplitCount: 4\n  deviceSplitCount: 5\n", ["nvidia.deviceSplitCount"], 5, 0),
+        ("nvidia: {deviceSplitCount: 4, defaultCores: 7}\nnvidia: {deviceSplitCount: 5}\n", ["nvidia"], 5, 7),
+        ("a: &a {deviceSplitCount: 4}\nnvidia: *a\nnvidia: {defaultCores: 7}\n", ["nvidia"], 4, 7),
+        ("a: &a {deviceSplitCount: 4}\nnvidia: {<<: *a, deviceSplitCount: 5}\n", [], 5, 0),
+        ("nvidia: {deviceSplitCount: 4}\nhygon: {a: 1}\nhygon: [1]\n", ["hygon"], 4, 0),
+    ],
+)
+def test_of_a_key_that_stands_twice_hami_takes_the_last(text: str, found: list[str], split: int, cores: int) -> None:
+    """gopkg.in/yaml.v2 reads into structs: of two sections the keys of both count, and it says nothing."""
+    config = find_config([hami(text)])
+
+    assert config is not None
+    assert found == [path for _, _, path in repeated(hami(text))]
+    assert (split, cores) == (config.split_count, config.default_cores)
+
+
+def test_of_a_section_that_stands_twice_nvidias_plugin_takes_the_last() -> None:
+    """sigs.k8s.io/yaml reads a map first. A text that cannot be read has another finding."""
+    twice = "flags: {migStrategy: mixed}\nflags: {failOnInitError: true}\n"
+
+    assert [("NVIDIA's device plugin", "flags")] == [(each[0], each[2]) for each in repeated(plugin_map(twice))]
+    assert {"flags": {"failOnInitError": True}} == document(plugin_map(twice), "any", twice).value
+    assert () == repeated(plugin_map("flags: {a: ["))

@@ -191,7 +191,8 @@ CRON_JOB = """\
         jobTemplate:
           spec:
             parallelism: 2
-            template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}}
+            template:
+              spec: {restartPolicy: Never, containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
 """
 BROKEN_MAP = """\
   timeline:

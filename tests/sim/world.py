@@ -58,7 +58,9 @@ def budget(**spec: Any) -> Json:
 def workload(kind: str, name: str = "web", **spec: Any) -> Json:
     """A workload of one-container pods labelled `app: web`."""
     group = "batch/v1" if "Job" in kind else "apps/v1"
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}}
+    policy = {"restartPolicy": "Never"} if "Job" in kind else {}
+    pods = {"containers": [{"name": "main", "image": "web:1"}], **policy}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pods}
     body = {"selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
     return {"apiVersion": group, "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": body}
 

@@ -20,7 +20,7 @@ from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.quantities import NOTHING, Resources
-from kerf.model.resourcequotas import OBJECTS, counted, counted_claim, is_of_claims, unstated
+from kerf.model.resourcequotas import OBJECTS, exceeded, is_of_claims, unstated
 from kerf.model.snapshot import ClusterSnapshot, ResourceQuota
 from kerf.model.volumecauses import ClaimOverQuota
 from kerf.model.volumes import PersistentVolumeClaim
@@ -193,19 +193,9 @@ class _Tracked:
     def of_pod(self, spec: PodSpec) -> Resources | None:
         """What such a pod counts, by the names that the quota limits."""
         if id(spec) not in self.asked:
-            selects = all(scope.selects(spec) for scope in self.quota.scopes)
             # The spec is kept beside its answer: an identity is free again once its object is gone.
-            self.asked[id(spec)] = spec, self._limited(counted(spec)) if selects else None
+            self.asked[id(spec)] = spec, self.quota.counted(spec)
         return self.asked[id(spec)][1]
-
-    def of_claim(self, claim: PersistentVolumeClaim, storage_class: str) -> Resources | None:
-        """What the claim counts."""
-        if not all(scope.selects_claim(claim.attributes_classes) for scope in self.quota.scopes):
-            return None
-        return self._limited(counted_claim(storage_class, claim.requested_bytes))
-
-    def _limited(self, amounts: Resources) -> Resources:
-        return Resources({name: amount for name, amount in amounts.items() if name in self.quota.hard})
 
 
 _Selecting = Sequence[tuple[_Tracked, Resources]]
@@ -230,7 +220,8 @@ class _Quotas:
     def of_claim(self, claim: PersistentVolumeClaim, storage_class: str) -> _Selecting:
         """Those that count the claim, by name."""
         found = (
-            (tracked, tracked.of_claim(claim, storage_class)) for tracked in self._by_namespace.get(claim.namespace, ())
+            (tracked, tracked.quota.counted_claim(claim, storage_class))
+            for tracked in self._by_namespace.get(claim.namespace, ())
         )
         return [(tracked, asked) for tracked, asked in found if asked is not None]
 
@@ -252,8 +243,7 @@ def _first_over(selecting: _Selecting) -> OverResourceQuota | None:
 
 def _over(tracked: _Tracked, asked: Mapping[str, int]) -> OverResourceQuota | None:
     quota, used = tracked.quota, tracked.used
-    for name in sorted(asked):
-        if asked[name] > 0 and used.get(name, 0) + asked[name] > quota.hard[name]:
-            figures = quota.hard[name], used.get(name, 0), asked[name]
-            return OverResourceQuota(Name(quota.namespace), Name(quota.name), Name(name), *figures)
+    for name in exceeded(quota.hard, used, asked):
+        figures = quota.hard[name], used.get(name, 0), asked[name]
+        return OverResourceQuota(Name(quota.namespace), Name(quota.name), Name(name), *figures)
     return None

@@ -7,7 +7,7 @@ from kerf.engine.place.circles import in_circles
 from kerf.engine.place.devices import demand_of, rightful_family
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
-from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor, Quoted
+from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodSpec
@@ -74,8 +74,8 @@ def _never_met(shape: Shape) -> Refusal | None:
 
 
 def _refusal(shape: Shape, families: tuple[Family, ...], known: _Unsupported) -> Refusal | None:
-    if shape.pod.invalid:
-        return Refusal(shape.pods, Stage.INVALID, InvalidPod(Quoted(shape.pod.invalid)))
+    if shape.pod.invalid is not None:
+        return Refusal(shape.pods, Stage.INVALID, InvalidPod(shape.pod.invalid))
     never = _never_met(shape)
     if never is not None:
         return never

@@ -6,8 +6,10 @@ and Priority.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
+from kerf.manifests.schema import Path, Problem, mistake
 from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
 from kerf.model.pods import Container
 from kerf.model.quantities import NOTHING, Resources, quantity_text
@@ -31,40 +33,43 @@ class Defaults:
     most: Resources = NOTHING
     least: Resources = NOTHING
 
-    def out_of_range(self, container: Container) -> str:
-        """Why LimitRanger refuses a container, with its figures; empty when it does not."""
+    def out_of_range(self, container: Container, at: Path) -> Problem | None:
+        """Why LimitRanger refuses the container at `at`; None when it does not."""
         for name, most in sorted(self.most.items()):
-            asked = max(container.requests.get(name, 0), container.limits.get(name, 0))
-            if asked > most:
-                texts = quantity_text(name, asked), quantity_text(name, most)
-                return f"container {container.name}: {name} {texts[0]} is above the LimitRange's max of {texts[1]}"
+            limit, request = container.limits.get(name, 0), container.requests.get(name, 0)
+            if max(limit, request) > most:
+                part, asked = ("limits", limit) if limit > most else ("requests", request)
+                expected = f"at most {quantity_text(name, most)}, the max of a LimitRange of its namespace"
+                return mistake((*at, "resources", part, name), expected, quantity_text(name, asked))
         for name, least in sorted(self.least.items()):
             asked = container.requests.get(name, 0)
             if asked < least:
-                texts = quantity_text(name, asked), quantity_text(name, least)
-                return f"container {container.name}: {name} {texts[0]} is below the LimitRange's min of {texts[1]}"
-        return ""
+                expected = f"at least {quantity_text(name, least)}, the min of a LimitRange of its namespace"
+                got = quantity_text(name, asked) if asked else None
+                return mistake((*at, "resources", "requests", name), expected, got)
+        return None
 
     def priority_of(self, class_name: str, stated: int | None) -> int:
         """What a pod of the class gets, 0 without one; `stated` is its own, which counts where the class is absent."""
         found = self._priority(class_name)
         return (stated or 0) if found is None else found
 
-    def priority_refused(self, class_name: str, stated: int | None) -> str:
-        """Why the plug-in Priority refuses a pod of the class; empty when it does not.
+    def priority_refused(self, class_name: str, stated: int | None) -> Problem | None:
+        """Why the plug-in Priority refuses a pod of the class; None when it does not.
 
         An input without PriorityClasses may lack the kind, so a class that is absent there is taken for there.
         """
         found = self._priority(class_name)
         if found is None:
-            return f"there is no PriorityClass {class_name}" if self.priorities else ""
+            names = [name for name, _ in self.priorities]
+            meant = get_close_matches(class_name, names, 1)
+            hint = f"is `{meant[0]}` meant?" if meant else ""
+            absent = mistake(("priorityClassName",), "a PriorityClass that there is", class_name, hint)
+            return absent if names else None
         if stated is None or stated == found:
-            return ""
-        return (
-            f"priority must be {found}, which its PriorityClass gives, got {stated}"
-            if class_name
-            else (f"priority must be 0 without a priorityClassName, got {stated}")
-        )
+            return None
+        why = "which its PriorityClass gives" if class_name else "as without a priorityClassName"
+        return mistake(("priority",), f"{found}, {why}", stated, "leave it out: the server fills it in")
 
     def is_absent(self, class_name: str) -> bool:
         """Whether neither the input nor every server has the class."""

@@ -136,7 +136,7 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         collected.values.append(listed.pod)
         return
     raw = document.value()
-    report, value = Report(), None
+    report, value = Report(place_of=document.near), None
     first = _first_kind(raw)
     if first:
         FIRST[first].check(raw, (), report)

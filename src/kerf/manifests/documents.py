@@ -13,8 +13,8 @@ import msgspec
 import yaml
 
 from kerf.errors import DecodeError
-from kerf.manifests.schema import Path
-from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels
+from kerf.manifests.schema import Path, path_text
+from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels, path_of
 from kerf.model.large import Large
 
 
@@ -27,6 +27,10 @@ class Document(Protocol):
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """`file:line:col` of the field at `path`, or of its nearest ancestor that exists."""
+        ...
+
+    def near(self, path: Path = ()) -> str:
+        """As `place`, or where the document begins, where the field would have to be looked for in a large file."""
         ...
 
     def written(self, path: Path) -> str:
@@ -72,6 +76,10 @@ class YamlDocument(Large):
         node, key = find(self.root, path)
         mark = (key if at_key else node).start_mark
         return f"{self.name}:{self.first_line + mark.line + 1}:{mark.column + 1}"
+
+    def near(self, path: Path = ()) -> str:
+        """See Document."""
+        return self.place(path)
 
     def written(self, path: Path) -> str:
         """See Document."""
@@ -129,8 +137,20 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+class _NoNumber(Exception):
+    """`NaN`, `Infinity` or `-Infinity`, which Python would read as numbers and no other program takes."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+def _refuse_no_number(word: str) -> float:
+    raise _NoNumber(word)
+
+
 _START = yaml.Mark("", 0, 0, 0, None, 0)
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates)
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_refuse_no_number)
 
 
 @dataclass(frozen=True)
@@ -149,6 +169,8 @@ class JsonDocument:
             value = msgspec.json.decode(data) if self.file.is_answer else _DECODER.decode(str(data, "utf-8"))
         except KeyError:
             raise self._duplicate() from None
+        except _NoNumber as found:
+            raise self._no_number(found.word) from None
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise DecodeError("", "JSON", f"<{error}>", place=self.place()) from None
         # Counted first, because few documents have so many brackets, and going through all values costs.
@@ -168,6 +190,14 @@ class JsonDocument:
         except YamlError as error:
             problem, place = error.problem, self._at(error.line, error.column)
         return DecodeError("", "every key once", f"<{problem}>", place=place)
+
+    def _no_number(self, word: str) -> DecodeError:
+        expected, hint = "a number that JSON has", f"JSON has no {word}; leave the field out"
+        try:
+            path = path_of(self._node, word)
+        except YamlError:
+            path = ()
+        return DecodeError(path_text(path), expected, f"<{word}>", place=self.place(path), hint=hint)
 
     @cached_property
     def _node(self) -> yaml.Node:
@@ -189,6 +219,10 @@ class JsonDocument:
             return self._at(0, 0)
         mark = (key if at_key else node).start_mark
         return self._at(mark.line, mark.column)
+
+    def near(self, path: Path = ()) -> str:
+        """See Document."""
+        return self.source if self.is_item else self.place(path)
 
     def written(self, path: Path) -> str:
         """See Document."""

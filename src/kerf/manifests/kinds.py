@@ -33,6 +33,11 @@ from kerf.manifests.schema import (
 # Larger numbers are typing errors, and would be expanded pod by pod.
 _PODS = whole(0, 1_000_000)
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+TOLERATION_OPERATORS = ("Equal", "Exists", "Gt", "Lt")
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+"""Of selectors of labels."""
+NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
+"""Of terms of node affinity."""
 
 _PERCENT = re.compile(r"[0-9]{1,9}%", re.ASCII)
 
@@ -88,9 +93,7 @@ def object_of(spec: Schema | None = None, status: Schema = ANYTHING, **others: S
 
 
 _EXPRESSION_FIELDS: dict[str, Schema] = {"key": LABEL_KEY, "values": ListOf(TEXT)}
-_NODE_EXPRESSION = Record(
-    {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")}, ("key", "operator")
-)
+_NODE_EXPRESSION = Record({**_EXPRESSION_FIELDS, "operator": one_of(*NODE_OPERATORS)}, ("key", "operator"))
 # What these fields must be is a matter of one pod, which is refused with a reason: see `pods.refusal`.
 _LOOSE_EXPRESSION = Record({"key": TEXT, "operator": TEXT, "values": ListOf(TEXT)})
 _LOOSE_SELECTOR = Record({"matchLabels": TEXTS, "matchExpressions": ListOf(_LOOSE_EXPRESSION)})
@@ -141,7 +144,7 @@ SELECTOR = Record(
         "matchLabels": LABELS,
         "matchExpressions": ListOf(
             Record(
-                {**_EXPRESSION_FIELDS, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist")},
+                {**_EXPRESSION_FIELDS, "operator": one_of(*LABEL_OPERATORS)},
                 ("key", "operator"),
             )
         ),
@@ -155,7 +158,7 @@ TAINTS = ListOf(
 )
 _TOLERATION: dict[str, Schema] = {"key": TEXT, "value": TEXT, "tolerationSeconds": WHOLE}
 _TOLERATIONS = ListOf(
-    Record({**_TOLERATION, "operator": one_of("Equal", "Exists", "Gt", "Lt"), "effect": one_of("", *EFFECTS)})
+    Record({**_TOLERATION, "operator": one_of(*TOLERATION_OPERATORS), "effect": one_of("", *EFFECTS)})
 )
 _LOOSE_TOLERATIONS = ListOf(Record({**_TOLERATION, "operator": TEXT, "effect": TEXT}))
 

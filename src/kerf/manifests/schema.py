@@ -8,7 +8,7 @@ without paths first (`fits`), and walked only where that finds something to note
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -55,6 +55,7 @@ class Report:
 
     `is_live`: the object comes from a server, which has taken it: mistakes that the server takes are none here.
     `doubts` are values that were left out because they cannot be true, or for which the object was left out.
+    `root` is where the object stands in its document, and `place_of` says where in the input a field of that is.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -62,6 +63,8 @@ class Report:
     unknown: list[Unknown] = field(default_factory=list)
     newest_s: float = 0
     is_live: bool = False
+    root: Path = ()
+    place_of: Callable[[Path], str] = lambda _path: ""
 
     def problem(self, path: Path, expected: str, got: object, hint: str = "") -> None:
         """Note that the value at `path` is not as expected."""
@@ -71,6 +74,18 @@ class Report:
     def doubt(self, path: Path, expected: str, got: object, hint: str = "") -> None:
         """Note that the value at `path` was left out."""
         self.doubts.append(Problem(path, expected, shown(got), hint))
+
+
+def mistake(path: Path, expected: str, got: object, hint: str = "") -> Problem:
+    """A problem with what an error shows of the value."""
+    return Problem(path, expected, shown(got), hint)
+
+
+def no_word(path: Path, words: Sequence[str], got: object) -> Problem:
+    """That the value is none of these words; one that is like it is the hint."""
+    meant = [word for word in words if isinstance(got, str) and word.casefold() == got.casefold()]
+    meant = meant or (get_close_matches(got, words, 1) if isinstance(got, str) else [])
+    return mistake(path, f"one of {', '.join(words)}", got, f"is `{meant[0]}` meant?" if meant else "")
 
 
 class Schema(Protocol):

@@ -185,3 +185,19 @@ def find(root: yaml.Node, path: tuple[str | int, ...]) -> tuple[yaml.Node, yaml.
         else:
             break
     return node, key_node
+
+
+def path_of(root: yaml.Node, text: str) -> tuple[str | int, ...]:
+    """Where the first scalar stands that is written so, without quotes; empty where none is. Linear in the tree."""
+    waiting: list[tuple[yaml.Node, tuple[str | int, ...]]] = [(root, ())]
+    while waiting:
+        node, path = waiting.pop()
+        if isinstance(node, yaml.ScalarNode) and node.value == text and not node.style:
+            return path
+        steps: list[tuple[str | int, yaml.Node]] = []
+        if isinstance(node, yaml.MappingNode):
+            steps = [(key.value, value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            steps = list(enumerate(node.value))
+        waiting += [(inner, (*path, step)) for step, inner in reversed(steps)]
+    return ()

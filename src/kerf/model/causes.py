@@ -5,7 +5,7 @@ words, and nothing reads those words back. Causes of one sharing family are decl
 `Cause`, so a test can find every one of them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
@@ -29,6 +29,25 @@ class Lack:
 
     amount: int
     of: Name
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRefusal:
+    """Why an API server would refuse an object: what the field at `path` must be, and what it is.
+
+    `got` is as `errors.brief` shows it, or in angle brackets. `hint` is empty where none is known. `place` is where the
+    field stands (`file:line:col`), as near as comes cheaply; the same mistake at two places is one.
+    """
+
+    path: Name
+    expected: Quoted
+    got: Quoted
+    hint: Quoted = Quoted("")
+    place: Name = field(default=Name(""), compare=False)
+
+    def __str__(self) -> str:
+        """As a reader says it: `spec.priority: expected 0, got 5`."""
+        return f"{self.path}: expected {self.expected}, got {self.got}"
 
 
 class TargetKind(StrEnum):
@@ -323,7 +342,7 @@ class NothingOffered(Cause):
 class InvalidPod(Cause):
     """The pod makes no sense to its API."""
 
-    problem: Quoted
+    problem: FieldRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +425,7 @@ class TemplateInvalid(Cause):
 
     request: Name
     template: Name
-    problem: Quoted
+    problem: FieldRefusal
 
 
 # Room that is kept for fewer pods than it was asked for.

@@ -9,6 +9,10 @@ from kerf.model.snapshot import PLUGIN_NAMESPACES
 
 DUMP = "ClusterDump"
 DUMP_VERSION = "kerf.dev/v1alpha1"
+MOST_DECISIONS = 20
+"""Decisions that a leader keeps, and a dump of it has."""
+MOST_NAMED, MOST_LETTERS = 50, 120
+"""Launches and deletions of one decision, of more only the number is kept; and characters of each text in it."""
 
 
 @dataclass(frozen=True, slots=True)

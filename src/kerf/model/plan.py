@@ -76,7 +76,8 @@ class Unplaced:
     """A pending pod that no action of the plan will serve: the cause, and its words.
 
     `innermost` is the cause that stopped the first pod of its group; of a pod without a group its own. `patch` is the
-    change that helps, together with those of `more` where one object alone does not.
+    change that helps, together with those of `more` where one object alone does not. `place` is where in the input the
+    mistake stands that makes the pod invalid.
     """
 
     pod: str
@@ -88,6 +89,7 @@ class Unplaced:
     cause: Cause = field(default_factory=NotBought)
     innermost: Cause = field(default_factory=NotBought)
     more: tuple[Patch, ...] = ()
+    place: str = ""
 
     @property
     def patches(self) -> tuple[Patch, ...]:

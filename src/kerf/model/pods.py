@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kerf.model.causes import FieldRefusal
 from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
 from kerf.model.gpu import SliceRequest
 from kerf.model.opportunistic import OPPORTUNISTIC
@@ -238,7 +239,7 @@ class Pod:
     """A pod, pending when `node_name` is empty and it has not ended.
 
     `uid` is empty for a pod that a manifest describes and no API has seen: admission is emulated for those.
-    `invalid` says why the API server would refuse it; empty when it would not. `initialised` means that its init
+    `invalid` says why the API server would refuse it; None when it would not. `initialised` means that its init
     containers have ended. `source` is where its manifest stands (`file:line:col`), for messages. `queue_priority` goes
     before its priority in Kerf's own queue; a decision sets it, no API does. `reserved_for` are the reservations
     (`model.nodes.reservation`) that it tolerates. They say where a plan has put it and not what it is, so they are no
@@ -260,7 +261,7 @@ class Pod:
     phase: str = PENDING
     owner: Owner | None = None
     unschedulable: str = ""
-    invalid: str = ""
+    invalid: FieldRefusal | None = None
     initialised: bool = False
     source: str = ""
     queue_priority: int = 0

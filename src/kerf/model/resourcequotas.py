@@ -5,7 +5,7 @@ by `requests.NAME`, limits by `limits.NAME`, extended resources by `requests.NAM
 counts itself and what it requests, and both once more for its StorageClass (persistent_volume_claims.go).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kerf.model.pods import Container, PodSpec
@@ -87,6 +87,18 @@ def counted_claim(storage_class: str, requested_bytes: int) -> Resources:
 def is_of_claims(name: str) -> bool:
     """Whether claims count by this name of a quota."""
     return resource_of(name) in (STORAGE, CLAIMS) or name == f"count/{CLAIMS}"
+
+
+def is_counted(name: str) -> bool:
+    """Whether pods or claims count by this name of a quota."""
+    resource = resource_of(name)
+    is_of_pods = name in COUNTS or resource in _NATIVE or resource.startswith("hugepages-")
+    return is_of_pods or is_of_claims(name) or (name.startswith("requests.") and "/" in name)
+
+
+def exceeded(hard: Mapping[str, int], used: Mapping[str, int], asked: Mapping[str, int]) -> tuple[str, ...]:
+    """The names of a quota of which there is less left than is asked; sorted. What asks for nothing exceeds nothing."""
+    return tuple(sorted(name for name in asked if 0 < asked[name] > hard[name] - used.get(name, 0)))
 
 
 def unstated(spec: PodSpec, limited: Collection[str]) -> tuple[str, ...]:

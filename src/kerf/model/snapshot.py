@@ -18,7 +18,8 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
 from kerf.model.preferences import Wish
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
-from kerf.model.resourcequotas import QuotaScope
+from kerf.model.quantities import Resources
+from kerf.model.resourcequotas import QuotaScope, counted, counted_claim
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.model.windows import CapacityWindow
@@ -80,6 +81,19 @@ class ResourceQuota:
     hard: Mapping[str, int] = field(hash=False)
     used: Mapping[str, int] = field(default_factory=dict, hash=False)
     scopes: tuple[QuotaScope, ...] = ()
+
+    def counted(self, spec: PodSpec) -> Resources | None:
+        """What a pod counts, by the names that the quota limits; None where its scopes select none such."""
+        return self._limited(counted(spec)) if all(scope.selects(spec) for scope in self.scopes) else None
+
+    def counted_claim(self, claim: PersistentVolumeClaim, storage_class: str) -> Resources | None:
+        """The same of a claim; `storage_class` is the one that it gets, empty for none."""
+        if not all(scope.selects_claim(claim.attributes_classes) for scope in self.scopes):
+            return None
+        return self._limited(counted_claim(storage_class, claim.requested_bytes))
+
+    def _limited(self, amounts: Resources) -> Resources:
+        return Resources({name: amount for name, amount in amounts.items() if name in self.hard})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 A cluster has as many claims as pods, so each value keeps what says where a pod may run and nothing else.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kerf.model.constraints import ANYTHING, ZONE, Requirements
@@ -179,6 +180,13 @@ class StorageClass:
         if self.provisioner == NO_PROVISIONER:
             return ""
         return MIGRATED_PROVISIONERS.get(self.provisioner, self.provisioner)
+
+
+def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """The class of claims that name none, as the plug-in DefaultStorageClass: the newest of several, then by name."""
+    return min(
+        (each for each in classes if each.is_default), key=lambda each: (-each.created_s, each.name), default=None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Keys in the ConfigMaps of GPU plugins that their programs do not know.
+"""Keys in the ConfigMaps of GPU plugins that their programs do not know, or that stand there twice.
 
 Both NVIDIA's plugin and HAMi pass over such a key without a word, so a typing error leaves the default in force. The
 keys are those of k8s-device-plugin (api/config/v1, up to 0.18, and `health` of its main branch) and of HAMi v2.10.0
@@ -12,11 +12,12 @@ from itertools import islice
 
 from kerf.errors import DecodeError
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_yaml import Field, document
+from kerf.sharing.config_yaml import Field, document, repeated_keys
 from kerf.sharing.hami.config import CONFIG_KEY, CONFIG_MAP, NVIDIA_KEYS
 from kerf.sharing.nvidia.device_plugin import is_configuration
 
 _MOST = 20
+_BY_HAMI = "HAMi"
 _PLUGIN_MAPS = ("time-slicing-config", "mps-config", "device-plugin-config", "nvidia-device-plugin-configs")
 _VERSION = re.compile(r"""(?m)^version\s*:\s*["']?v1\b""")
 _Keys = Mapping[str, "_Keys | None"]
@@ -73,13 +74,8 @@ def unknown_keys(config_map: ConfigMap) -> tuple[UnknownKey, ...]:
     Cost: linear in the values of a text, aliases counted in full, whose number is bounded.
     """
     found: list[UnknownKey] = []
-    for data_key, text in sorted(config_map.data.items()):
-        is_hami = config_map.name == CONFIG_MAP and data_key == CONFIG_KEY
-        # Without a key that it knows a text is no configuration to Kerf: then the name of the map says what it is.
-        is_named = config_map.name in _PLUGIN_MAPS and "mig-configs" not in text
-        if not is_hami and not is_configuration(text) and not (is_named and _VERSION.search(text)):
-            continue
-        program, keys = ("HAMi", _HAMI) if is_hami else ("NVIDIA's device plugin", _PLUGIN)
+    for data_key, text, program in _texts(config_map):
+        keys = _HAMI if program == _BY_HAMI else _PLUGIN
         try:
             whole = document(config_map, data_key, text)
         except DecodeError:
@@ -88,6 +84,25 @@ def unknown_keys(config_map: ConfigMap) -> tuple[UnknownKey, ...]:
         for path, key, known in islice(_unknown(whole, keys), _MOST):
             found.append(UnknownKey(program, data_key, path.removeprefix(prefix), key, known))
     return tuple(found)
+
+
+def repeated(config_map: ConfigMap) -> tuple[tuple[str, str, str], ...]:
+    """(program, key of `data`, path) of keys that stand twice in a mapping, at most 20 of each text."""
+    return tuple(
+        (program, data_key, path)
+        for data_key, text, program in _texts(config_map)
+        for path in islice(repeated_keys(text), _MOST)
+    )
+
+
+def _texts(config_map: ConfigMap) -> Iterator[tuple[str, str, str]]:
+    """(key of `data`, text, the program that reads it) of each configuration of a plugin."""
+    for data_key, text in sorted(config_map.data.items()):
+        is_hami = config_map.name == CONFIG_MAP and data_key == CONFIG_KEY
+        # Without a key that it knows a text is no configuration to Kerf: then the name of the map says what it is.
+        is_named = config_map.name in _PLUGIN_MAPS and "mig-configs" not in text
+        if is_hami or is_configuration(text) or (is_named and _VERSION.search(text)):
+            yield data_key, text, _BY_HAMI if is_hami else "NVIDIA's device plugin"
 
 
 def _unknown(whole: Field, keys: _Keys) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -18,6 +18,7 @@ from kerf.model.snapshot import ConfigMap
 MOST_CHARACTERS, MOST_VALUES, MOST_LEVELS = 128 * 1024, 20_000, 50
 """Of one text, with each alias counted as all that it stands for. The charts' own have some thousand characters."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MERGE = "<<"
 _DIGITS = re.compile(r"[-+0-9a-fA-FxXoO_:.]{200,}")
 """What PyYAML may take for a number, however long it is."""
 
@@ -89,10 +90,14 @@ def documents(config_maps: Sequence[ConfigMap], marks: re.Pattern[str]) -> Itera
                 yield key, config_map, document(config_map, key, text)
 
 
-def document(config_map: ConfigMap, key: str, text: str) -> Field:
-    """The YAML under a key of a map. Raises DecodeError for what is none, or more than can be a configuration."""
+def document(config_map: ConfigMap, key: str, text: str, *, joins: bool = False) -> Field:
+    """The YAML under a key of a map. Raises DecodeError for what is none, or more than can be a configuration.
+
+    Of a key that stands twice the last value counts. With `joins` mappings under it are one, as where gopkg.in/yaml.v2
+    reads into structs; sigs.k8s.io/yaml, by which NVIDIA's plugin reads, takes the last as a whole.
+    """
     place, path = f"ConfigMap {config_map.namespace}/{config_map.name}", f'data["{key}"]'
-    value, problem = _read(text)
+    value, problem = _read(text, joins)
     if problem:
         raise DecodeError(path, "YAML", f"<text that is none: {problem}>", place=place)
     return Field(value, place, path)
@@ -100,12 +105,71 @@ def document(config_map: ConfigMap, key: str, text: str) -> Field:
 
 # Each of five families reads each text, at each change of any map.
 @lru_cache(maxsize=16)
-def _read(text: str) -> tuple[object, str]:
+def _read(text: str, joins: bool) -> tuple[object, str]:
     """The value, not to be changed, and why there is none; empty where there is."""
     try:
-        return (None, problem) if (problem := _excess(text)) else (yaml.load(text, Loader=_LOADER), "")
+        if problem := _excess(text):
+            return None, problem
+        loader = _LOADER(text)
+        try:
+            root = loader.get_single_node()
+            if joins and root is not None:
+                _join(root)
+            return None if root is None else loader.construct_document(root), ""
+        finally:
+            loader.dispose()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         return None, " ".join(str(error).split())
+
+
+def _join(root: yaml.Node) -> None:
+    """Make one of mappings under one key; the last counts of what else stands twice."""
+    for node, _ in _mappings(root):
+        first: dict[str, yaml.MappingNode] = {}
+        kept = []
+        for key, value in node.value:
+            is_name = isinstance(key, yaml.ScalarNode) and key.value != _MERGE
+            before = first.get(key.value) if is_name else None
+            if before is not None and isinstance(value, yaml.MappingNode):
+                before.value = [*before.value, *value.value]
+                continue
+            if is_name and isinstance(value, yaml.MappingNode):
+                # An alias may stand for the same mapping elsewhere, where nothing is added to it.
+                value = yaml.MappingNode(value.tag, [*value.value], value.start_mark, value.end_mark, value.flow_style)
+                first[key.value] = value
+            kept.append((key, value))
+        node.value = kept
+
+
+def _mappings(root: yaml.Node) -> Iterator[tuple[yaml.MappingNode, str]]:
+    """Each mapping and its path, those above others first; one that aliases name has one path."""
+    waiting, seen = [(root, "")], set[int]()
+    while waiting:
+        node, path = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            yield node, path
+            named = ((key.value if isinstance(key, yaml.ScalarNode) else "?", value) for key, value in node.value)
+            waiting += [(value, f"{path}.{name}") for name, value in reversed(list(named))]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += [(item, f"{path}[{index}]") for index, item in reversed(list(enumerate(node.value)))]
+
+
+def repeated_keys(text: str) -> Iterator[str]:
+    """Paths of keys that stand more than once in a mapping; none of a text that cannot be read."""
+    try:
+        root = None if _excess(text) else yaml.compose(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
+    for node, path in () if root is None else _mappings(root):
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                seen[key.value] = seen.get(key.value, 0) + 1
+                if seen[key.value] == 2 and key.value != _MERGE:
+                    yield f"{path}.{key.value}".removeprefix(".")
 
 
 def _excess(text: str) -> str:

@@ -1,9 +1,11 @@
 """Constraints that make no sense: a reason on that pod, and the others of the input are planned."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from tests.cli.explain.test_patches import MAIN, a_pool, planned
+from tests.cli.program import kerf
 from tests.patches import Object
 
 REQUIRED, PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
@@ -30,17 +32,20 @@ def on_nodes(*expressions: Object, **preferred: Any) -> Object:
 
 BOTH = {"matchExpressions": [{"key": "a", "operator": word, "values": ["x"]} for word in ("In", "NotIn")]}
 REASONS: dict[str, tuple[Object, str]] = {
-    "negative-skew": (spread(maxSkew=-1), "maxSkew must be at least 1, got -1"),
-    "no-skew": (spread(maxSkew=0), "maxSkew must be at least 1, got 0"),
-    "no-key": (spread(topologyKey=""), "topologyKey must be a label key"),
+    "negative-skew": (spread(maxSkew=-1), "maxSkew: expected at least 1, got -1"),
+    "no-skew": (spread(maxSkew=0), "maxSkew: expected at least 1, got 0"),
+    "no-key": (spread(topologyKey=""), "topologyKey: expected a label key"),
     "unknown-key-of-spread": (spread(topologyKey="example.com/no-such"), "no label example.com/no-such"),
     "unknown-key-of-affinity": (near(topologyKey="example.com/no-such"), "no label example.com/no-such"),
     "selects-nothing": (near(labelSelector=None), "contradicts itself or selects nothing"),
     "in-and-not-in": (near(labelSelector=BOTH), "contradicts itself or selects nothing"),
     "nodes-in-and-not-in": (on_nodes(*BOTH["matchExpressions"]), "contradicts itself or selects nothing"),
-    "no-values": (on_nodes({"key": "a", "operator": "In"}), "must have at least one value for In"),
-    "weight-0": (on_nodes(weight=0, preference={"matchFields": []}), "weight must be from 1 to 100, got 0"),
-    "toleration": ({"tolerations": [{"value": "x"}]}, "operator must be Exists where there is no key"),
+    "no-values": (
+        on_nodes({"key": "a", "operator": "In"}),
+        "values: expected at least one value for In",
+    ),
+    "weight-0": (on_nodes(weight=0, preference={"matchFields": []}), "weight: expected a weight from 1 to 100, got 0"),
+    "toleration": ({"tolerations": [{"value": "x"}]}, "operator: expected Exists where there is no key"),
     "no-claim": (
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "absent"}}]},
         "absent",
@@ -73,3 +78,36 @@ def test_each_has_its_reason_and_the_others_are_planned() -> None:
     assert REASONS.keys() == reasons.keys()
     assert {} == {name: reasons[name] for name, (_, why) in REASONS.items() if why not in reasons[name]}
     assert {f"data/{name}" for name in good} == {pod for launch in plan["launches"] for pod in launch["pods"]}
+
+
+TEXT = """apiVersion: v1
+kind: Pod
+metadata: {name: NAME, namespace: data}
+spec:
+  containers: [{name: main, image: i}]
+  tolerations:
+    - {key: gpu, operator: exists}
+"""
+
+
+def test_what_is_refused_is_said_with_place_field_and_hint(tmp_path: Path) -> None:
+    """Pods with the same mistake are one row; a large value is cut, and in a list of JSON the item is named."""
+    (tmp_path / "a.yaml").write_text("---\n".join(TEXT.replace("NAME", name) for name in ("one", "two")))
+    long = a_pod("long", {"nodeSelector": {"zone": "x" * 1000}})
+    listed = {"apiVersion": "v1", "kind": "List", "items": [a_pool(), long]}
+    (tmp_path / "b.json").write_text(json.dumps(listed))
+
+    text = kerf("plan", "-f", str(tmp_path)).stdout
+    assert (
+        "  data/one and 1 more  invalid: spec.tolerations[0].operator: "
+        "expected one of Equal, Exists, Gt, Lt, got 'exists'\n"
+        f"    at: {tmp_path}/a.yaml:7:28 and 1 more\n"
+        "    hint: is `Exists` meant?\n"
+    ) in text
+    refused = json.loads(kerf("plan", "-f", str(tmp_path), "--output", "json").stdout)["unplaced"]
+    (found,) = (each for each in refused if each["pod"] == "data/long")
+    assert f"{tmp_path}/b.json#items[1]" == found["place"]
+    assert found["reason"].startswith("spec.nodeSelector.zone: expected text that is a label value")
+    assert found["reason"].endswith(f"got <'{'x' * 76}...>")
+    explained = kerf("explain", "pod", "data/two", "-f", str(tmp_path)).stdout
+    assert f"  at: {tmp_path}/a.yaml:15:28\n  hint: is `Exists` meant?\n" in explained

@@ -9,12 +9,13 @@ import aiohttp
 import pytest
 
 from kerf.cli.inputs.leader import LeaderFlags, NoLeader, answer_of, ask_leader
-from kerf.cli.run.decisions import LAST, Decisions
+from kerf.cli.run.decisions import Decisions
 from kerf.cli.run.serving import Asking, Serving
 from kerf.engine.disruption.causes import EmptyFor
 from kerf.errors import InputError
 from kerf.kube.decisions import AccessRefusal
 from kerf.model.constraints import Requirements
+from kerf.model.dump import MOST_DECISIONS
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan, Stage, Unplaced
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -86,7 +87,7 @@ def test_only_the_last_twenty_are_kept_and_each_is_bounded() -> None:
         ring.publish(ClusterSnapshot(second), plan())
     kept = ring.last()
 
-    assert (LAST, 5_000) == (len(kept), kept[-1]["launchesCount"])
+    assert (MOST_DECISIONS, 5_000) == (len(kept), kept[-1]["launchesCount"])
     assert kept[-1]["at"].startswith("1970-01-01T00:00:29")
     assert len(json.dumps(kept)) < 400_000
 

@@ -18,6 +18,8 @@ from kerf.engine.disruption.causes import EmptyFor, Going, Keeping, PodsFit
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import going_text, keeping_text, removal_text
 from kerf.engine.explain.launches import why_launched, why_relabelled
+from kerf.engine.explain.runs import warning_text
+from kerf.engine.headroom.prewarm import RunWarning
 from kerf.model.causes import Cause, NotBought, PoolStatic
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.nodepool import EMPTY
@@ -103,6 +105,8 @@ def words(kind: type[Cause]) -> str:
         return keeping_text(cause)
     if kind in GOING:
         return going_text(cause)
+    if kind in get_args(RunWarning):
+        return warning_text(cause)
     if kind in REMOVING:
         return removal_text(replace(SIMPLE[Deletion], cause=cause), "USD")
     return cause_text(cause)
@@ -115,7 +119,7 @@ def test_model_and_engine_declare_causes() -> None:
     of_engine = {"engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"}
     of_model = {"model.causes", "model.groups", "model.market", "model.rejections", "model.topology", "model.windows"}
     of_lookups = {"model.preferences", "model.runtimeclasses", "model.volumecauses"}
-    assert of_model | of_lookups | of_engine == found
+    assert of_model | of_lookups | of_engine | {"engine.headroom.prewarm"} == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 
 

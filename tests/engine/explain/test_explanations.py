@@ -10,7 +10,7 @@ from kerf.engine.explain.plan import plan
 from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
-from kerf.model.causes import Quoted
+from kerf.model.causes import FieldRefusal, Name, Quoted
 from kerf.model.constraints import ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
@@ -414,9 +414,12 @@ def test_a_gated_pod_is_held() -> None:
 
 def test_an_invalid_pod_says_what_the_api_would() -> None:
     """Decode found it; the plan repeats it, and plans the others."""
-    decided = planned([a_pod("bad", invalid="requests exceed limits"), a_pod("good")], [a_pool()], [M5])
+    problem = FieldRefusal(Name("spec.x"), Quoted("1"), Quoted("2"), Quoted("say 1"), Name("in.yaml:3:1"))
+    decided = planned([a_pod("bad", invalid=problem), a_pod("good")], [a_pool()], [M5])
 
-    assert (Stage.INVALID, "requests exceed limits") == (only_unplaced(decided).stage, only_unplaced(decided).reason)
+    bad = only_unplaced(decided)
+    assert (Stage.INVALID, "spec.x: expected 1, got 2") == (bad.stage, bad.reason)
+    assert ("say 1", "in.yaml:3:1") == (bad.hint, bad.place)
     assert 1 == len(decided.launches)
 
 

@@ -13,6 +13,7 @@ from kerf.engine.explain.plan import plan
 from kerf.engine.explain.requests import advanced, verdict
 from kerf.engine.headroom.bookings import bookings
 from kerf.engine.world import World
+from kerf.model.causes import FieldRefusal, Name, Quoted
 from kerf.model.nodeclaim import TRUE, Condition
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Plan
@@ -230,12 +231,18 @@ def test_each_pod_takes_of_the_set_that_asks_the_same() -> None:
     assert ["0-0", "1-0"] == [pod.name for pod in bookings(snapshot)[0].pods]
 
 
+WRONG = FieldRefusal(Name("cpu"), Quoted("1"), Quoted("2"))
+
+
 @pytest.mark.parametrize(
     "templates, problem",
     [
         ((), "there is no PodTemplate team/big"),
         ((PodTemplate("other", "big", a_pod()),), "there is no PodTemplate team/big"),
-        ((PodTemplate("team", "big", a_pod(invalid="cpu: no")),), "PodTemplate team/big: cpu: no"),
+        (
+            (PodTemplate("team", "big", a_pod(invalid=WRONG)),),
+            "PodTemplate team/big: cpu: expected 1, got 2",
+        ),
     ],
 )
 def test_a_template_that_is_missing_or_wrong_fails_it(templates: tuple[PodTemplate, ...], problem: str) -> None:

@@ -17,6 +17,7 @@ from kerf.model.causes import Quoted
 from kerf.model.dump import DUMP, CatalogueSource, ClusterDump
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import BackOff, SoldOut, Withheld
+from tests.manifests.texts import refusal
 
 SECRET = "hunter2"
 
@@ -188,3 +189,65 @@ def test_a_header_is_read_as_it_was_written() -> None:
     )
 
     assert header == cluster_dump_of(cluster_dump_object(header))
+
+
+DECISION: dict[str, Any] = {
+    "at": "2026-01-05T11:59:00.000000Z",
+    "stateVersion": 7,
+    "launches": [{"nodePool": "a", "instanceType": "m5.large", "zone": "z", "capacityType": "spot", "pods": 3}],
+    "launchesCount": 1,
+    "deletions": [{"node": "n", "nodePool": "a", "reason": "Empty"}],
+    "deletionsCount": 1,
+    "relabels": 0,
+    "placedOnNodes": 0,
+    "unplaced": {"limits": 2},
+}
+
+
+def with_decisions(*decisions: Any) -> str:
+    """A dump with these."""
+    head = {"apiVersion": "kerf.dev/v1alpha1", "kind": DUMP, "metadata": {"name": "dump"}}
+    return json.dumps({**head, "decisions": list(decisions)})
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        (7, "decisions[0]: expected a mapping, got 7"),
+        ({**DECISION, "at": "soon"}, "decisions[0].at: expected an RFC 3339 instant such as"),
+        (
+            {**DECISION, "launchesCount": -1},
+            "decisions[0].launchesCount: expected a whole number of at least 0, got -1",
+        ),
+        ({**DECISION, "unplaced": {"limits": "two"}}, "decisions[0].unplaced.limits: expected a whole number"),
+        ({**DECISION, "launches": [7]}, "decisions[0].launches[0]: expected a mapping, got 7"),
+        (
+            {**DECISION, "launches": DECISION["launches"] * 51},
+            "decisions[0].launches: expected a list of 0 to 50, got <a list of 51>",
+        ),
+        (
+            {**DECISION, "deletions": [{**DECISION["deletions"][0], "reason": "x" * 1_000_000}]},
+            "decisions[0].deletions[0].reason: expected text of at most 120 characters, got <'xxx",
+        ),
+        (
+            {name: held for name, held in DECISION.items() if name != "relabels"},
+            "decisions[0].relabels: expected a value, got <nothing>",
+        ),
+    ],
+)
+def test_a_decision_of_another_form_is_refused(decision: Any, said: str) -> None:
+    """With its place: a dump that is damaged there is damaged elsewhere, too."""
+    error = refusal(with_decisions(decision), name="d.json")
+
+    assert error.startswith("d.json:1:")
+    assert said in error
+    assert len(error) < 1_000
+
+
+def test_decisions_of_a_leader_are_read_as_they_are() -> None:
+    """At most as many as a leader keeps."""
+    dump = decode(parse(with_decisions(DECISION), "d.json")).dump
+
+    assert dump is not None
+    assert (DECISION,) == dump.decisions
+    assert "decisions: expected a list of 0 to 20, got <a list of 21>" in refusal(with_decisions(*[DECISION] * 21))

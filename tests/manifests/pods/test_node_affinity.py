@@ -7,6 +7,7 @@ import pytest
 from kerf.manifests.admission import Defaults
 from kerf.manifests.pods.decode import SpecReading, read_spec
 from kerf.model.constraints import Requirement, Requirements
+from tests.manifests.texts import said
 
 REQUIRED, PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
 READABLE = {"key": "a", "operator": "In", "values": ["x"]}
@@ -55,16 +56,16 @@ def test_what_is_no_requirement_is_met_by_none_and_refused_of_a_new_pod(bad: dic
     """Of a live pod, which an older server may have taken, and with the path of what is wrong."""
     live, new = read(bad, is_live=True), read(bad)
 
-    assert ((), "") == (live.problems, live.invalid)
+    assert ((), "") == (live.problems, said(live.invalid))
     assert all(term.is_never for term in affinity(live))
-    assert f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]" in new.invalid
+    assert f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]" in said(new.invalid)
 
 
 def test_the_server_looks_at_no_number() -> None:
     """It takes the pod, and no node ever meets the term."""
     new = read({"key": "a", "operator": "Gt", "values": ["few"]})
 
-    assert "" == new.invalid
+    assert "" == said(new.invalid)
     assert all(term.is_never for term in affinity(new))
 
 
@@ -72,7 +73,7 @@ def test_a_required_affinity_without_terms_is_met_by_no_node() -> None:
     """And refused of a new pod."""
     bad: dict[str, Any] = {REQUIRED: {"nodeSelectorTerms": []}}
 
-    assert "must have at least one term" in read(**bad).invalid
+    assert "nodeSelectorTerms: expected at least one term, got <a list of 0>" in said(read(**bad).invalid)
     assert all(term.is_never for term in affinity(read(is_live=True, **bad)))
 
 
@@ -83,8 +84,8 @@ def test_a_weight_out_of_range_is_a_reason_on_the_pod(weight: int | None) -> Non
     reading = read(**bad)
 
     assert () == reading.problems
-    assert f"affinity.nodeAffinity.{PREFERRED}[0].weight must be from 1 to 100" in reading.invalid
-    assert "" == read(is_live=True, **bad).invalid
+    assert f"affinity.nodeAffinity.{PREFERRED}[0].weight: expected a weight from 1 to 100" in said(reading.invalid)
+    assert "" == said(read(is_live=True, **bad).invalid)
 
 
 def test_values_of_a_preference_are_not_looked_at() -> None:
@@ -94,6 +95,6 @@ def test_values_of_a_preference_are_not_looked_at() -> None:
     }
     reading = read(**bad)
 
-    assert "" == reading.invalid
+    assert "" == said(reading.invalid)
     assert reading.spec is not None
     assert reading.spec.preferred[0][1].is_never

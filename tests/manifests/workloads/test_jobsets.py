@@ -1,7 +1,7 @@
 """JobSets are the Jobs that their controller makes."""
 
 from kerf.manifests.workloads.expansion import expand
-from tests.manifests.texts import decoded, refusal
+from tests.manifests.texts import decoded, refusal, said
 
 JOB_SET = """\
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -70,5 +70,5 @@ def test_jobs_of_a_job_set_end_unless_it_says_otherwise() -> None:
     always = "template: {spec: {restartPolicy: Always, containers: [{name: main}]}}"
     text = job_set().replace("template: {spec: {containers: [{name: main}]}}", always)
 
-    why = "restartPolicy must be OnFailure or Never in the pod template of a Job, got 'Always'"
-    assert [why, "", ""] == [workload.template.invalid for workload in decoded(text).workloads]
+    why = "spec.replicatedJobs[0].template.spec.template.spec.restartPolicy: expected OnFailure or Never, got 'Always'"
+    assert [why, "", ""] == [said(workload.template.invalid) for workload in decoded(text).workloads]

@@ -6,7 +6,7 @@ from kerf.errors import InputError
 from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import Taint
 from kerf.model.pods import Owner
-from tests.manifests.texts import decoded, pod_text, refusal
+from tests.manifests.texts import decoded, pod_text, refusal, said
 
 TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main}]}}"
 ENDING = "template: {spec: {restartPolicy: Never, containers: [{name: main}]}}"
@@ -121,7 +121,8 @@ def test_a_selector_that_does_not_select_the_template_makes_the_pods_invalid() -
     """The API server would refuse the Deployment."""
     (pod,) = expand(decoded(workload("Deployment", "selector: {matchLabels: {app: b}}")))
 
-    assert "the selector of its Deployment does not select its labels" == pod.invalid
+    path = "spec.template.metadata.labels.app"
+    assert f"{path}: expected app In [b], as the selector of its Deployment asks, got 'a'" == said(pod.invalid)
 
 
 def test_claim_templates_name_a_claim_for_each_pod() -> None:
@@ -198,11 +199,11 @@ def test_pods_of_a_workload_that_no_server_would_take_have_a_reason(kind: str, p
 
     is_wrong = (policy in ("OnFailure", "Never")) != (kind == "Job")
     expected = "OnFailure or Never" if kind == "Job" else "Always"
-    got = f"'{policy}'" if policy else "none, which means Always"
-    why = f"restartPolicy must be {expected} in the pod template of a {kind}, got {got}" if is_wrong else ""
-    assert {"default/p": "", "default/w-0": why} == {pod.key: pod.invalid for pod in pods}
+    got = f"'{policy}'" if policy else "<nothing>"
+    why = f"spec.template.spec.restartPolicy: expected {expected}, got {got}" if is_wrong else ""
+    assert {"default/p": "", "default/w-0": why} == {pod.key: said(pod.invalid) for pod in pods}
     live = decoded(workload(kind, metadata="uid: u", template=with_policy(policy)))
-    assert [""] == [pod.invalid for pod in expand(live)], "a server has taken it"
+    assert [None] == [pod.invalid for pod in expand(live)], "a server has taken it"
 
 
 def test_a_cron_job_or_daemon_set_that_no_server_would_take_is_left_out() -> None:

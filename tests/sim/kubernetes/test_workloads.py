@@ -208,6 +208,48 @@ def test_a_stateful_set_starts_one_by_one_and_stops_from_the_end(world: Managed)
     assert [["db-0", "db-1", "db-2!"], ["db-0", "db-1!"], ["db-0"]] == [world.pods(s) for s in (11, 13, 15)]
 
 
+def test_a_stateful_set_waits_until_each_pod_has_been_ready_long_enough(world: Managed) -> None:
+    """`minReadySeconds` counts from Ready; upwards, and before one of a higher number goes."""
+    world.apply(workload("StatefulSet", "db", replicas=2, minReadySeconds=10))
+
+    assert [["db-0"], ["db-0", "db-1"]] == [world.pods(s) for s in (10.5, 11.5)]
+    world.at(12)
+    assert (2, 2, 1) == tuple(world.status("StatefulSet", "db")[f"{n}eplicas"] for n in ("r", "readyR", "availableR"))
+    world.at(30)
+    assert 2 == world.status("StatefulSet", "db")["availableReplicas"]
+
+
+def test_a_pod_that_is_never_ready_keeps_the_next_from_existing(world: Managed) -> None:
+    """Parallel ones all exist."""
+    world.nodes.place["db-1"] = world.nodes.place["par-1"] = None
+    world.apply(workload("StatefulSet", "db", replicas=3))
+    world.apply(workload("StatefulSet", "par", replicas=3, podManagementPolicy="Parallel"))
+
+    assert ["db-0", "db-1", "par-0", "par-1", "par-2"] == world.pods(60)
+
+
+def test_of_two_that_are_not_ready_the_higher_waits_for_the_lower(world: Managed) -> None:
+    """One alone goes at once, of whatever number; so kube-controller-manager has it."""
+    world.apply(workload("StatefulSet", "db", replicas=4))
+    for name in ("db-2", "db-3"):
+        world.end(20, name, "Running")
+    world.change(21, "StatefulSet", "db", replicas=1)
+    assert ["db-0", "db-1", "db-2", "db-3"] == world.pods(40)
+
+    world.at(41, lambda: world.nodes.set_phase("db-2", "Running", is_ready=True))
+    assert [["db-0", "db-1", "db-2", "db-3!"], ["db-0", "db-1", "db-2!"]] == [world.pods(s) for s in (42, 44)]
+    assert ["db-0"] == world.pods(60)
+
+
+def test_the_index_of_a_pod_is_its_ordinal(world: Managed) -> None:
+    """Which need not begin at 0."""
+    world.apply(workload("StatefulSet", "db", replicas=1, ordinals={"start": 5}))
+    world.at(1)
+
+    (pod,) = world.api.list("Pod")
+    assert ("db-5", "5") == (pod["metadata"]["name"], pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"])
+
+
 def test_a_parallel_stateful_set_does_not_wait(world: Managed) -> None:
     """`podManagementPolicy: Parallel` makes all at once."""
     world.apply(workload("StatefulSet", "db", replicas=3, podManagementPolicy="Parallel"))

@@ -158,6 +158,8 @@ def no_place(title: str, unplaced: Unplaced, counts: NodeCounts | None = None) -
     """Everything that is known of a pod without a place; `counts` are the reasons of the nodes that there are."""
     yield f"{title} has no place, stage {unplaced.stage.value}"
     yield f"  {unplaced.reason}"
+    if unplaced.place:
+        yield f"  at: {unplaced.place}"
     if counts is not None:
         yield f"  {counts}"
     if unplaced.misfits:

@@ -14,10 +14,10 @@ import click
 import msgspec
 
 from kerf.cli.proposals import a_file
-from kerf.errors import ApiError, InputError, KerfError
+from kerf.errors import ApiError, DecodeError, InputError, KerfError
 from kerf.kube.client import ClusterTarget, KubeClient, NoCluster
 from kerf.kube.decisions import ACCOUNT, PATH, read_decisions
-from kerf.manifests.clusterdump.decode import MARKET, withheld_of
+from kerf.manifests.clusterdump.decode import DECISIONS, MARKET, withheld_of
 from kerf.manifests.schema import Report, path_text
 from kerf.model.market import NOTHING_WITHHELD, Withheld
 
@@ -162,9 +162,11 @@ def answer_of(body: bytes) -> Answer:
         raise ApiError(f"the leader's answer is not that of kerf: {error}") from error
     report = Report()
     MARKET.check(raw.market, ("market",), report)
+    DECISIONS.check(raw.decisions, ("decisions",), report)
     if report.problems:
         problem = report.problems[0]
-        raise ApiError(f"the leader's answer: {path_text(problem.path)}: expected {problem.expected}")
+        said = DecodeError(path_text(problem.path), problem.expected, problem.got)
+        raise ApiError(f"the leader's answer: {said}")
     settings, catalogue = raw.settings, raw.catalogue
     return Answer(
         settings.strategy,

@@ -154,6 +154,7 @@ def unplaced_object(unplaced: Unplaced) -> Json:
         "pod": unplaced.pod,
         "stage": unplaced.stage.value,
         "reason": unplaced.reason,
+        **({"place": unplaced.place} if unplaced.place else {}),
         "hint": unplaced.hint,
         "patch": None if unplaced.patch is None else patch_object(unplaced.patch),
         **({"more": [patch_object(patch) for patch in unplaced.more]} if unplaced.more else {}),

@@ -173,6 +173,9 @@ def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
     for (stage, shared, hint, _), pods in groups.items():
         reason = pods[0].reason if len(pods) == 1 else shared
         yield f"  {some([one.pod for one in pods])}  {stage}: {reason}"
+        places = list(dict.fromkeys(one.place for one in pods if one.place))
+        if places:
+            yield f"    at: {some(places)}"
         if hint:
             yield f"    hint: {hint}"
         yield from (f"    {patch_command(patch)}" for patch in pods[0].patches)

@@ -13,16 +13,11 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.shadow import ShadowBook, Wave
 from kerf.engine.study.refit import Fleet
 from kerf.manifests.clusterdump.decode import exact_text, market_object
-from kerf.model.dump import DUMP_VERSION
+from kerf.model.dump import DUMP_VERSION, MOST_DECISIONS, MOST_LETTERS, MOST_NAMED
 from kerf.model.instancetypes import price_number
 from kerf.model.plan import Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import PlanFeed
-
-LAST = 20
-_MOST_NAMED = 50
-"""Launches and deletions of one decision; of more only the number is kept."""
-_MOST_LETTERS = 120
 
 
 class Decisions:
@@ -30,7 +25,7 @@ class Decisions:
 
     def __init__(self, feed: PlanFeed) -> None:
         self._feed = feed
-        self._last: deque[Mapping[str, Any]] = deque(maxlen=LAST)
+        self._last: deque[Mapping[str, Any]] = deque(maxlen=MOST_DECISIONS)
 
     def launching(self, launches: Sequence[Launch]) -> None:
         """See PlanFeed."""
@@ -56,11 +51,11 @@ def _decision(snapshot: ClusterSnapshot, plan: Plan) -> Mapping[str, Any]:
             "capacityType": each.offering.capacity_type,
             "pods": len(each.pods),
         }
-        for each in plan.launches[:_MOST_NAMED]
+        for each in plan.launches[:MOST_NAMED]
     ]
     deletions = [
         {"node": _short(each.node), "nodePool": _short(each.node_pool), "reason": _short(each.reason)}
-        for each in plan.deletions[:_MOST_NAMED]
+        for each in plan.deletions[:MOST_NAMED]
     ]
     return {
         "at": exact_text(snapshot.taken_at_s),
@@ -77,7 +72,7 @@ def _decision(snapshot: ClusterSnapshot, plan: Plan) -> Mapping[str, Any]:
 
 
 def _short(text: str) -> str:
-    return text[:_MOST_LETTERS]
+    return text[:MOST_LETTERS]
 
 
 def _counted(stages: Iterable[str]) -> dict[str, int]:
@@ -133,7 +128,7 @@ def _wave(wave: Wave) -> Mapping[str, Any]:
 
 def fleet_object(fleet: Fleet) -> dict[str, Any]:
     """Nodes, their price per hour, and how many of each type, at most 50 types."""
-    named = list(fleet.types.items())[:_MOST_NAMED]
+    named = list(fleet.types.items())[:MOST_NAMED]
     types = [
         {"instanceType": _short(name), "capacityType": _short(capacity_type), "nodes": nodes}
         for (name, capacity_type), nodes in named

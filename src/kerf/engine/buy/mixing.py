@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.wants import Wants
+from kerf.engine.buy.wants import MOST_KEPT, Wants
 from kerf.engine.place.shapes import UNCROWDED, Crowding
 from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Amounts, Bools
@@ -32,8 +32,6 @@ _PART = 8
 """So great a part of what still fits of one shape is put onto a node at once."""
 _FEW = 8
 """Up to so many sizes that are equally good are looked through one by one."""
-_KEPT = 256
-"""So many answers are kept, each a byte a kind: where every node differs, none is asked for again."""
 _ROUNDING = 1e-6
 _EQUAL = 1 + 1e-9
 _NO_LIMIT = 1 << 40
@@ -305,7 +303,7 @@ class _Mixing:
         """By kind whether the labels of such pods agree with those of the node so far."""
         key = node.row, node.terms
         if key not in self._may_come:
-            if len(self._may_come) >= _KEPT:
+            if len(self._may_come) >= MOST_KEPT:
                 self._may_come.clear()
             terms = self._filler.terms(node.terms)
             self._may_come[key] = self._asking.agreeing(node.row, self._types[node.row], terms)[self._wants]

@@ -17,8 +17,9 @@ from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirement
 from kerf.model.quantities import NOTHING
 
 _SOLD_BY = (ZONE, CAPACITY_TYPE)
-_KEPT = 256
-"""So many answers are kept, each a byte a term: where every node differs, none is asked for again."""
+MOST_KEPT = 256
+"""So many answers are kept, each an array of a byte for each term or kind: where every node differs, none is asked for
+again. A memo that is full is emptied."""
 
 
 class Wants:
@@ -70,7 +71,7 @@ class Wants:
     def _excluded_by(self, requirement: Requirement) -> Bools:
         """By term whether it cannot be together with a requirement of one label."""
         if requirement not in self._excluded:
-            if len(self._excluded) >= _KEPT:
+            if len(self._excluded) >= MOST_KEPT:
                 self._excluded.clear()
             found = np.zeros(len(self._terms), dtype=np.bool_)
             self._asking[requirement.key].exclude(requirement, found)

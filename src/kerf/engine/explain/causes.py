@@ -263,7 +263,7 @@ def _(cause: causes.NothingOffered) -> str:
 
 @words.register
 def _(cause: causes.InvalidPod) -> str:
-    return cause.problem
+    return str(cause.problem)
 
 
 @words.register

@@ -122,7 +122,8 @@ class Telling:
                 first, *more = [_for_pod(patch, pod.name) for patch in patches] or [None]
                 words = reason.text, advice.text, first, misfits
                 cause = refusal.cause, refusal.innermost.cause
-                found.append(Unplaced(pod.key, reason.stage, *words, *cause, tuple(filter(None, more))))
+                place = "" if pod.invalid is None else pod.invalid.place
+                found.append(Unplaced(pod.key, reason.stage, *words, *cause, tuple(filter(None, more)), place))
         return found
 
     def _nearest_misses(self, refusal: Refusal) -> tuple[Misfit, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from kerf.engine.headroom.grants import MOST_PODS, Grants
-from kerf.model.causes import MostRoom, Name, Quoted, RoomLimited, TemplateInvalid, TemplateMissing
+from kerf.model.causes import MostRoom, Name, RoomLimited, TemplateInvalid, TemplateMissing
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.provisioningrequests import (
@@ -124,8 +124,8 @@ def _problem(request: ProvisioningRequest, found: Sequence[Pod | None]) -> Templ
         template = Name(f"{request.namespace}/{pod_set.template}")
         if pod is None:
             return TemplateMissing(Name(request.key), template)
-        if pod.invalid:
-            return TemplateInvalid(Name(request.key), template, Quoted(pod.invalid))
+        if pod.invalid is not None:
+            return TemplateInvalid(Name(request.key), template, pod.invalid)
     return None
 
 

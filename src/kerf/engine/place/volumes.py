@@ -29,6 +29,7 @@ from kerf.model.volumes import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    default_class,
 )
 
 MOST_CHOICES = 64
@@ -211,12 +212,7 @@ class Volumes:
         classes = self._snapshot.storage_classes
         if name is not None:
             return classes.get(name)
-        # As the server's DefaultStorageClass: the newest of several, then by name.
-        return min(
-            (each for each in classes.values() if each.is_default),
-            key=lambda each: (-each.created_s, each.name),
-            default=None,
-        )
+        return default_class(classes.values())
 
     def attached(self, node: ClusterNode) -> Attached:
         """What drivers have attached to the node for its pods. Linear in their claims."""

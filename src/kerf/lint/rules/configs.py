@@ -7,7 +7,7 @@ from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_keys import unknown_keys
+from kerf.sharing.config_keys import repeated, unknown_keys
 from kerf.sharing.registry import configured
 
 
@@ -48,3 +48,19 @@ def unknown_key(subject: Subject, context: LintContext) -> Notes:
         hint = f"is {meant} meant?" if meant else f"known here are {', '.join(each.known)}"
         message = f"{cut(each.path, 80)}: {each.program} does not know this key and passes over it"
         yield Note(("data", each.data_key), message, hint, at_key=True)
+
+
+@rule("KL074", "repeated-plugin-key", Severity.WARNING, ("ConfigMap",))
+def repeated_key(subject: Subject, context: LintContext) -> Notes:
+    """A key stands twice in the configuration of a GPU plugin.
+
+    NVIDIA's device plugin and HAMi take the last value without a word (HAMi reads with gopkg.in/yaml.v2, not strict);
+    of a section that stands twice HAMi takes the keys of both, and NVIDIA's plugin the last section alone. Kerf plans
+    as they read it, but one of the two values is not what was meant. Take one of them out.
+    """
+    del context
+    if not isinstance(subject.value, ConfigMap):
+        return
+    for program, data_key, path in repeated(subject.value):
+        message = f"{cut(path, 80)}: expected every key once, got it twice: {program} takes the last"
+        yield Note(("data", data_key), message, "take one of them out", at_key=True)

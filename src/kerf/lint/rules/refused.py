@@ -1,12 +1,13 @@
 """Pods that an API server would refuse for how they are to be placed."""
 
+from kerf.errors import DecodeError
 from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.pods.refusal import refused_placement
-from kerf.manifests.schema import Report
+from kerf.manifests.schema import Report, path_text
 
 
 @rule("KL073", "refused-placement", Severity.ERROR, WORKLOADS)
@@ -24,4 +25,5 @@ def refused(subject: Subject, context: LintContext) -> Notes:
     POD_SPEC.check(spec, subject.pod, form)
     # What is of another form has its own finding, and cannot be asked what it means.
     for why in refused_placement(spec) if not form.problems else ():
-        yield Note(subject.pod, f"the API server refuses it: {why}")
+        message = f"the API server refuses it: {DecodeError(path_text(why.path), why.expected, why.got)}"
+        yield Note((*subject.pod, *why.path), message, why.hint)

@@ -9,9 +9,30 @@ from typing import Any
 
 from kerf.manifests.kinds import METADATA
 from kerf.manifests.metadata import instant
-from kerf.manifests.schema import ANYTHING, BOOLEAN, FILLED, INSTANT, TEXT, ListOf, MapOf, Record, one_of
+from kerf.manifests.schema import (
+    BOOLEAN,
+    COUNT,
+    FILLED,
+    INSTANT,
+    INSTANT_AHEAD,
+    TEXT,
+    ListOf,
+    MapOf,
+    Record,
+    Scalar,
+    Schema,
+    one_of,
+)
 from kerf.model.causes import Quoted
-from kerf.model.dump import DUMP, DUMP_VERSION, CatalogueSource, ClusterDump
+from kerf.model.dump import (
+    DUMP,
+    DUMP_VERSION,
+    MOST_DECISIONS,
+    MOST_LETTERS,
+    MOST_NAMED,
+    CatalogueSource,
+    ClusterDump,
+)
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import BackOff, SoldOut, Withheld
 from kerf.model.snapshot import PLUGIN_NAMESPACES
@@ -38,6 +59,22 @@ MARKET = Record(
         "pricePauses": ListOf(_BACK_OFF),
     }
 )
+_SHORT = Scalar(
+    f"text of at most {MOST_LETTERS} characters", lambda value: isinstance(value, str) and len(value) <= MOST_LETTERS
+)
+_LAUNCH: dict[str, Schema] = {
+    **dict.fromkeys(("nodePool", "instanceType", "zone", "capacityType"), _SHORT),
+    "pods": COUNT,
+}
+_DELETION: dict[str, Schema] = dict.fromkeys(("node", "nodePool", "reason"), _SHORT)
+_DECISION: dict[str, Schema] = {
+    "at": INSTANT_AHEAD,
+    "launches": ListOf(Record(_LAUNCH, tuple(_LAUNCH)), 0, MOST_NAMED),
+    "deletions": ListOf(Record(_DELETION, tuple(_DELETION)), 0, MOST_NAMED),
+    "unplaced": MapOf(COUNT, _SHORT, MOST_NAMED),
+    **dict.fromkeys(("stateVersion", "launchesCount", "deletionsCount", "relabels", "placedOnNodes"), COUNT),
+}
+DECISIONS = ListOf(Record(_DECISION, tuple(_DECISION)), 0, MOST_DECISIONS)
 CLUSTER_DUMP = Record(
     {
         "apiVersion": FILLED,
@@ -59,7 +96,7 @@ CLUSTER_DUMP = Record(
         ),
         "catalogue": Record(dict.fromkeys(("name", "region", "text", "digest"), TEXT) | {"notes": ListOf(TEXT)}),
         "market": MARKET,
-        "decisions": ListOf(MapOf(ANYTHING)),
+        "decisions": DECISIONS,
         "missing": ListOf(TEXT),
     },
     ("metadata",),

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from kerf.errors import DecodeError, brief
 from kerf.manifests.admission import AdmissionDefaults, Defaults
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.metadata import Meta, instant, shared_text
@@ -23,7 +24,8 @@ from kerf.manifests.pods.nodeaffinity import node_affinity_of
 from kerf.manifests.pods.refusal import is_of_pods, refusal_of
 from kerf.manifests.pods.selectors import selector_of as selector_of
 from kerf.manifests.pods.topology import REQUIRED, pod_affinity_of, spread_of
-from kerf.manifests.schema import Path, Problem, Report, Unknown
+from kerf.manifests.schema import Path, Problem, Report, Unknown, path_text
+from kerf.model.causes import FieldRefusal, Name, Quoted
 from kerf.model.constraints import Requirements, Toleration
 from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec, is_daemon
@@ -63,10 +65,13 @@ _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class SpecReading:
-    """A decoded spec, or what is wrong with it; paths count from the spec. `reserved_for` is the pod's."""
+    """A decoded spec, or what is wrong with it; paths count from the spec. `reserved_for` is the pod's.
+
+    `invalid` is why an API server would refuse the spec; None where it would not.
+    """
 
     spec: PodSpec | None
-    invalid: str = ""
+    invalid: Problem | None = None
     problems: tuple[Problem, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     reserved_for: tuple[str, ...] = ()
@@ -140,11 +145,16 @@ def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
     return SpecReading(spec, _refused(raw, spec, defaults), (), unknown, reserved_for)
 
 
-def _refused(raw: Any, spec: PodSpec, defaults: Defaults) -> str:
-    """Why a server would not take a new pod: its form, then what its plug-ins say; empty where it would."""
-    ranges = (defaults.out_of_range(container) for container in (*spec.init_containers, *spec.containers))
+def _refused(raw: Any, spec: PodSpec, defaults: Defaults) -> Problem | None:
+    """Why a server would not take a new pod: its form, then what its plug-ins say; None where it would."""
+    parts = (("initContainers", spec.init_containers), ("containers", spec.containers))
+    ranges = (
+        defaults.out_of_range(container, (part, index))
+        for part, containers in parts
+        for index, container in enumerate(containers)
+    )
     priority = defaults.priority_refused(spec.priority_class, raw.get("priority"))
-    return refusal_of(raw) or priority or next(filter(None, ranges), "")
+    return refusal_of(raw) or priority or next(filter(None, ranges), None)
 
 
 @lru_cache(maxsize=16384)
@@ -279,10 +289,24 @@ def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
 _NO_SPEC = PodSpec(())
 
 
-def spec_at(raw: Any, path: Path, report: Report, admission: AdmissionDefaults, namespace: str) -> tuple[PodSpec, str]:
+def spec_at(
+    raw: Any, path: Path, report: Report, admission: AdmissionDefaults, namespace: str
+) -> tuple[PodSpec, FieldRefusal | None]:
     """(spec, why the API server would refuse it) of the spec at `path`. What is wrong is noted in `report`."""
     reading = _reading_at(raw, path, report, admission.defaults(namespace))
-    return reading.spec or _NO_SPEC, reading.invalid
+    return reading.spec or _NO_SPEC, field_refusal(reading.invalid, path, report)
+
+
+def field_refusal(problem: Problem | None, at: Path, report: Report) -> FieldRefusal | None:
+    """What is said of a problem, whose path counts from `at` in the object of the report; None where there is none."""
+    if problem is None:
+        return None
+    path, got = (*report.root, *at, *problem.path), problem.got
+    shown = got if isinstance(got, str) and got.startswith("<") else brief(got)
+    # An error cuts what a user may have written at any length.
+    error = DecodeError(path_text(path), problem.expected, got, hint=problem.hint)
+    texts = Quoted(error.expected), Quoted(shown), Quoted(error.hint)
+    return FieldRefusal(Name(error.path), *texts, Name(report.place_of(path)))
 
 
 def _reading_at(raw: Any, path: Path, report: Report, defaults: Defaults | None) -> SpecReading:
@@ -323,7 +347,7 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
         phase=status.get("phase") or PENDING,
         owner=meta.owner,
         unschedulable=(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
-        invalid="" if meta.uid else reading.invalid,
+        invalid=None if meta.uid else field_refusal(reading.invalid, ("spec",), report),
         initialised=is_initialised(decoded, status.get("initContainerStatuses") or ()),
         source=source,
         reserved_for=reading.reserved_for,

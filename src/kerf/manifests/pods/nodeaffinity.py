@@ -8,12 +8,11 @@ read is met by no node, and the others count (component-helpers nodeaffinity, 1.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kerf.errors import brief
-from kerf.manifests.pods.topology import PREFERRED, REQUIRED, refused_fields
-from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, path_text
+from kerf.manifests.kinds import NODE_OPERATORS
+from kerf.manifests.pods.topology import PREFERRED, REQUIRED, refused_fields, refused_operator, refused_weight
+from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, Problem, mistake
 from kerf.model.constraints import NEVER, NODE_NAME, Requirement, Requirements, all_of
 
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _Raw = Mapping[str, Any]
 
 
@@ -58,47 +57,39 @@ def _is_readable(raw: _Raw) -> bool:
         return False
     if operator in ("Gt", "Lt"):
         return len(values) == 1 and values[0].isascii() and values[0].isdigit() and int(values[0]) < 2**63
-    return operator in _OPERATORS and (operator in ("In", "NotIn")) == bool(values)
+    return operator in NODE_OPERATORS and (operator in ("In", "NotIn")) == bool(values)
 
 
-def refused_node_affinity(raw: _Raw) -> Iterator[str]:
+def refused_node_affinity(raw: _Raw) -> Iterator[Problem]:
     """Why the API server would refuse these parts of the spec (pkg/apis/core/validation, ValidateNodeSelectorTerm)."""
     node = _stated(raw)
     at: Path = ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     required = node.get(REQUIRED)
     if required is not None and not required.get("nodeSelectorTerms"):
-        yield f"{path_text(at)} must have at least one term"
+        yield mistake(at, "at least one term", required.get("nodeSelectorTerms"))
     for index, term in enumerate((required or {}).get("nodeSelectorTerms") or ()):
         yield from _refused_term(term, (*at, index), reads_values=True)
     at = ("affinity", "nodeAffinity", PREFERRED)
     for index, weighted in enumerate(node.get(PREFERRED) or ()):
-        if not 1 <= (weighted.get("weight") or 0) <= 100:
-            yield _not((*at, index, "weight"), "from 1 to 100", weighted.get("weight"))
+        yield from refused_weight(weighted, (*at, index))
         yield from _refused_term(weighted.get("preference") or {}, (*at, index, "preference"), reads_values=False)
 
 
-def _refused_term(raw: _Raw, at: Path, *, reads_values: bool) -> Iterator[str]:
+def _refused_term(raw: _Raw, at: Path, *, reads_values: bool) -> Iterator[Problem]:
     for index, each in enumerate(raw.get("matchExpressions") or ()):
         yield from _refused_expression(each, (*at, "matchExpressions", index), reads_values=reads_values)
     yield from refused_fields(raw.get("matchFields") or (), (*at, "matchFields"))
 
 
-def _refused_expression(raw: _Raw, at: Path, *, reads_values: bool) -> Iterator[str]:
+def _refused_expression(raw: _Raw, at: Path, *, reads_values: bool) -> Iterator[Problem]:
     operator, values = raw.get("operator"), raw.get("values") or ()
     if not LABEL_KEY.accepts(raw.get("key")):
-        yield _not((*at, "key"), "a label key such as topology.kubernetes.io/zone", raw.get("key"))
-    if operator not in _OPERATORS:
-        yield _not((*at, "operator"), f"one of {', '.join(_OPERATORS)}", operator)
-    elif operator in ("Gt", "Lt"):
+        yield mistake((*at, "key"), "a label key such as topology.kubernetes.io/zone", raw.get("key"))
+    if operator in ("Gt", "Lt"):
         if len(values) != 1:
-            yield f"{path_text((*at, 'values'))} must have one value for {operator}"
-    elif (operator in ("In", "NotIn")) != bool(values):
-        wanted = "at least one value" if operator in ("In", "NotIn") else "no values"
-        yield f"{path_text((*at, 'values'))} must have {wanted} for {operator}"
+            yield mistake((*at, "values"), f"one value for {operator}", raw.get("values"))
+    else:
+        yield from refused_operator(raw, at, NODE_OPERATORS)
     for number, value in enumerate(values if reads_values else ()):
         if not LABEL_VALUE.accepts(value):
-            yield _not((*at, "values", number), LABEL_VALUE.expected, value)
-
-
-def _not(path: Path, expected: str, got: object) -> str:
-    return f"{path_text(path)} must be {expected}, got {brief(got) if got is not None else 'nothing'}"
+            yield mistake((*at, "values", number), LABEL_VALUE.expected, value)

@@ -8,34 +8,33 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from kerf.errors import brief
-from kerf.manifests.kinds import EFFECTS
+from kerf.manifests.kinds import EFFECTS, TOLERATION_OPERATORS
 from kerf.manifests.pods.nodeaffinity import refused_node_affinity
 from kerf.manifests.pods.topology import refused_labels, refused_topology
-from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, path_text
+from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, Problem, mistake, no_word
 from kerf.model.quantities import CPU, MEMORY, quantity
 
 _LAST_PORT, _PROTOCOLS = 65_535, ("TCP", "UDP", "SCTP")
-_TOLERATIONS = ("Equal", "Exists", "Gt", "Lt")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _OF_JOBS, _OF_LASTING = ("OnFailure", "Never"), ("Always",)
+_OF_PODS = f"{CPU}, {MEMORY} or hugepages, which a pod can ask for as a whole"
 _Raw = Mapping[str, Any]
 
 
-def refusal_of(raw: _Raw) -> str:
-    """The first reason; empty where there is none."""
+def refusal_of(raw: _Raw) -> Problem | None:
+    """The first reason, with its path from the spec; None where there is none."""
     of_containers = _refused_containers(raw), _refused_of_pod(raw.get("resources") or {})
-    return next(chain(*of_containers, _refused_policy(raw, "restartPolicy"), refused_placement(raw)), "")
+    return next(chain(*of_containers, _refused_policy(raw, ()), refused_placement(raw)), None)
 
 
-def refused_placement(raw: _Raw) -> Iterator[str]:
-    """Why it would, for what the spec says of where its pods are to run."""
+def refused_placement(raw: _Raw) -> Iterator[Problem]:
+    """Why it would, for what the spec says of where its pods are to run; paths count from the spec."""
     yield from refused_labels(raw.get("nodeSelector") or {}, ("nodeSelector",))
     yield from refused_node_affinity(raw)
     yield from _refused_tolerations(raw)
     yield from _refused_volumes(raw)
     why = refused_topology(raw)
-    if why:
+    if why is not None:
         yield why
 
 
@@ -52,98 +51,113 @@ def policy_expected(kind: str, raw: _Raw) -> str:
     return " or ".join(allowed)
 
 
+def policy_hint(kind: str) -> str:
+    """Why the policy must be another."""
+    return f"the API server refuses a {kind} with any other; without one it is {_OF_LASTING[0]}"
+
+
 def is_of_pods(name: str) -> bool:
     """Whether a pod may ask for the resource as a whole."""
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _refused_containers(raw: _Raw) -> Iterator[str]:
+def _refused_containers(raw: _Raw) -> Iterator[Problem]:
     if not raw.get("containers"):
-        yield "it has no containers"
+        yield mistake(("containers",), "at least one container", raw.get("containers"))
         return
-    containers = [*(raw.get("initContainers") or ()), *raw["containers"]]
-    names = [container["name"] for container in containers]
-    if len(set(names)) != len(names):
-        yield f"two containers are named {max(names, key=names.count)}"
-    for container in containers:
-        why = _refused_resources(container.get("resources") or {})
-        if why:
-            yield f"container {container['name']}: {why}"
-        yield from _refused_policy(container, f"container {container['name']}: restartPolicy")
-        yield from _refused_ports(container)
+    seen = set[str]()
+    for part in ("initContainers", "containers"):
+        for index, container in enumerate(raw.get(part) or ()):
+            at: Path = (part, index)
+            if container["name"] in seen:
+                yield mistake((*at, "name"), "a name that no other container has", container["name"])
+            seen.add(container["name"])
+            yield from _refused_resources(container.get("resources") or {}, (*at, "resources"))
+            yield from _refused_policy(container, at)
+            yield from _refused_ports(container, at)
 
 
-def _refused_policy(raw: _Raw, at: str) -> Iterator[str]:
+def _refused_policy(raw: _Raw, at: Path) -> Iterator[Problem]:
     policy = raw.get("restartPolicy")
     if policy is not None and policy not in _RESTART_POLICIES:
-        yield f"{at} must be one of {', '.join(_RESTART_POLICIES)}, got {brief(policy)}"
+        yield no_word((*at, "restartPolicy"), _RESTART_POLICIES, policy)
 
 
-def _refused_ports(container: _Raw) -> Iterator[str]:
+def _refused_ports(container: _Raw, within: Path) -> Iterator[Problem]:
     for index, each in enumerate(container.get("ports") or ()):
-        at = f"container {container['name']}: {path_text(('ports', index))}"
+        at: Path = (*within, "ports", index)
         for name in ("containerPort", "hostPort"):
             number = each.get(name)
             if number is not None and not (1 <= number <= _LAST_PORT or (name == "hostPort" and number == 0)):
-                yield f"{at}.{name} must be from 1 to {_LAST_PORT}, got {number}"
+                yield mistake((*at, name), f"a port from 1 to {_LAST_PORT}", number)
         protocol = each.get("protocol")
         if protocol is not None and protocol not in _PROTOCOLS:
-            yield f"{at}.protocol must be one of {', '.join(_PROTOCOLS)}, got {brief(protocol)}"
+            yield no_word((*at, "protocol"), _PROTOCOLS, protocol)
 
 
-def _refused_of_pod(raw: _Raw) -> Iterator[str]:
+def _refused_of_pod(raw: _Raw) -> Iterator[Problem]:
     """What the pod asks as a whole."""
-    for name in sorted({**(raw.get("limits") or {}), **(raw.get("requests") or {})}):
-        if not is_of_pods(name):
-            yield f"spec.resources: {name} can only be asked for by a container"
-    why = _refused_resources(raw)
-    if why:
-        yield f"spec.resources: {why}"
+    at: Path = ("resources",)
+    for part in ("limits", "requests"):
+        for name in sorted(raw.get(part) or {}):
+            if not is_of_pods(name):
+                yield mistake((*at, part, name), _OF_PODS, name, "ask for it in a container")
+    yield from _refused_resources(raw, at)
 
 
-def _refused_resources(raw: _Raw) -> str:
+def _refused_resources(raw: _Raw, at: Path) -> Iterator[Problem]:
     limits, requests = raw.get("limits") or {}, raw.get("requests") or {}
     for name in sorted({**limits, **requests}):
         limit, request = limits.get(name), requests.get(name)
         if _is_extended(name):
-            if any(q is not None and quantity(q, milli=True) % 1000 for q in (limit, request)):
-                return f"{name} must be a whole number, got {limit if limit is not None else request}"
-            if limit is None:
-                return f"{name} is requested without a limit, which an extended resource needs"
-        if limit is None or request is None:
-            continue
-        asked, most = quantity(request, milli=True), quantity(limit, milli=True)
-        if asked > most:
-            return f"the request of {name} ({request}) is above its limit ({limit})"
-        if asked != most and _is_extended(name):
-            return f"request ({request}) and limit ({limit}) of {name} differ, which an extended resource forbids"
-    return ""
+            yield from _refused_extended(name, limit, request, at)
+        elif limit is not None and request is not None and _milli(request) > _milli(limit):
+            hint = "raise the limit, or lower the request"
+            yield mistake((*at, "requests", name), f"at most {limit}, the limit", request, hint)
+
+
+def _refused_extended(name: str, limit: Any, request: Any, at: Path) -> Iterator[Problem]:
+    for part, amount in (("limits", limit), ("requests", request)):
+        if amount is not None and _milli(amount) % 1000:
+            yield mistake((*at, part, name), "a whole number", amount, "an extended resource has no parts")
+    if limit is None:
+        hint = "an extended resource needs a limit, which the request follows"
+        yield mistake((*at, "limits", name), f"{request}, as the request", None, hint)
+    elif request is not None and _milli(request) != _milli(limit):
+        hint = "leave the request out: that of an extended resource follows its limit"
+        yield mistake((*at, "requests", name), f"{limit}, as the limit", request, hint)
+
+
+def _milli(amount: Any) -> int:
+    return quantity(amount, milli=True)
 
 
 def _is_extended(name: str) -> bool:
     return "/" in name and not name.rpartition("/")[0].endswith("kubernetes.io")
 
 
-def _refused_tolerations(raw: _Raw) -> Iterator[str]:
+def _refused_tolerations(raw: _Raw) -> Iterator[Problem]:
     for index, each in enumerate(raw.get("tolerations") or ()):
-        at = path_text(("tolerations", index))
+        at: Path = ("tolerations", index)
         key, operator, value = each.get("key") or "", each.get("operator") or "Equal", each.get("value") or ""
+        effect = each.get("effect")
         if key and not LABEL_KEY.accepts(key):
-            yield f"{at}.key must be {LABEL_KEY.expected}, got {brief(key)}"
-        if operator not in _TOLERATIONS:
-            yield f"{at}.operator must be one of {', '.join(_TOLERATIONS)}, got {brief(operator)}"
-        if each.get("effect") and each["effect"] not in EFFECTS:
-            yield f"{at}.effect must be one of {', '.join(EFFECTS)}, got {brief(each['effect'])}"
+            yield mistake((*at, "key"), LABEL_KEY.expected, key)
+        if operator not in TOLERATION_OPERATORS:
+            yield no_word((*at, "operator"), TOLERATION_OPERATORS, operator)
+        if effect and effect not in EFFECTS:
+            yield no_word((*at, "effect"), EFFECTS, effect)
         if not key and operator != "Exists":
-            yield f"{at}.operator must be Exists where there is no key, got {operator}"
-        if each.get("tolerationSeconds") is not None and each.get("effect") != "NoExecute":
-            yield f"{at}.effect must be NoExecute where tolerationSeconds is set, got {brief(each.get('effect') or '')}"
+            hint = "name a key, or say Exists to tolerate every taint"
+            yield mistake((*at, "operator"), "Exists where there is no key", operator, hint)
+        if each.get("tolerationSeconds") is not None and effect != "NoExecute":
+            yield mistake((*at, "effect"), "NoExecute where tolerationSeconds is set", effect)
         if operator == "Exists" and value:
-            yield f"{at}.value must be empty for Exists, got {brief(value)}"
+            yield mistake((*at, "value"), "nothing for Exists", value, "leave it out, or say Equal")
         if operator == "Equal" and not LABEL_VALUE.accepts(value):
-            yield f"{at}.value must be {LABEL_VALUE.expected}, got {brief(value)}"
+            yield mistake((*at, "value"), LABEL_VALUE.expected, value)
         if operator in ("Gt", "Lt") and not _is_number(value):
-            yield f"{at}.value must be a whole number for {operator}, got {brief(value)}"
+            yield mistake((*at, "value"), f"a whole number for {operator}", value)
 
 
 def _is_number(text: str) -> bool:
@@ -153,14 +167,15 @@ def _is_number(text: str) -> bool:
     return is_plain and len(digits) < 20 and -(2**63) <= int(text) < 2**63
 
 
-def _refused_volumes(raw: _Raw) -> Iterator[str]:
+def _refused_volumes(raw: _Raw) -> Iterator[Problem]:
     seen = set[str]()
     for index, each in enumerate(raw.get("volumes") or ()):
-        at, name = path_text(("volumes", index)), each.get("name") or ""
+        at: Path = ("volumes", index)
+        name = each.get("name") or ""
         if not name:
-            yield f"{at} has no name"
+            yield mistake((*at, "name"), "a name", each.get("name"))
         if name in seen:
-            yield f"two volumes are named {name}"
+            yield mistake((*at, "name"), "a name that no other volume has", name)
         seen.add(name)
         if each.get("ephemeral") is not None and each["ephemeral"].get("volumeClaimTemplate") is None:
-            yield f"{at}.ephemeral has no volumeClaimTemplate"
+            yield mistake((*at, "ephemeral", "volumeClaimTemplate"), "a template of its claim", None)

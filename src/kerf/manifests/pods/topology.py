@@ -5,18 +5,17 @@ refused with a reason, and the others of the file are planned. The rules are tho
 pkg/apis/core/validation, `validateTopologySpreadConstraints` and `validatePodAffinityTerm`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kerf.errors import brief
+from kerf.manifests.kinds import LABEL_OPERATORS
 from kerf.manifests.pods.selectors import selector_of
-from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, path_text
+from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, Problem, mistake, no_word
 from kerf.model.constraints import NEVER, Requirements
 from kerf.model.topology import NO_AFFINITY, SPREAD, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
 _NODE_NAME = "metadata.name"
@@ -67,40 +66,41 @@ def _term(raw: _Raw, is_live: bool) -> PodAffinityTerm:
 
 def _selector(raw: Any) -> Requirements:
     """The selector; NEVER for one that no server would take: it is refused with its pod."""
-    return NEVER if raw is not None and _refused_selector(raw, ()) else selector_of(raw)
+    return NEVER if raw is not None and any(_refused_selector(raw, ())) else selector_of(raw)
 
 
-def refused_topology(raw: _Raw) -> str:
-    """Why the API server would refuse these parts of the spec; empty when it would not."""
+def refused_topology(raw: _Raw) -> Problem | None:
+    """Why the API server would refuse these parts of the spec; None when it would not. Paths count from the spec."""
     found = (refusal for refusals in (_refused_spread(raw), _refused_terms(raw)) for refusal in refusals)
-    return next(found, "")
+    return next(found, None)
 
 
-def _refused_spread(raw: _Raw) -> Iterator[str]:
+def _refused_spread(raw: _Raw) -> Iterator[Problem]:
     seen = set()
     for index, each in enumerate(raw.get(SPREAD) or ()):
         at: Path = (SPREAD, index)
         yield from _refused_key(each, at)
         action = each.get("whenUnsatisfiable")
         if action not in _ACTIONS:
-            yield _not((*at, "whenUnsatisfiable"), f"one of {', '.join(_ACTIONS)}", action)
+            yield no_word((*at, "whenUnsatisfiable"), _ACTIONS, action)
         if (each.get("maxSkew") or 0) < 1:
-            yield _not((*at, "maxSkew"), "at least 1", each.get("maxSkew"))
+            yield mistake((*at, "maxSkew"), "at least 1", each.get("maxSkew"))
         least = each.get("minDomains")
         if least is not None and (least < 1 or action != _ACTIONS[0]):
-            yield _not((*at, "minDomains"), "at least 1, and with DoNotSchedule only", least)
+            yield mistake((*at, "minDomains"), f"at least 1, and with {_ACTIONS[0]} only", least)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if each.get(name) not in (None, *_POLICIES):
-                yield _not((*at, name), f"one of {', '.join(_POLICIES)}", each[name])
+                yield no_word((*at, name), _POLICIES, each[name])
         yield from _refused_selector(each.get("labelSelector"), (*at, "labelSelector"))
         yield from _refused_label_keys(each, at, ("matchLabelKeys",))
         pair = (each.get("topologyKey"), action)
         if pair in seen:
-            yield f"{path_text(at)}: a second constraint of {brief(pair[0])} with {brief(action)}"
+            expected = "a topologyKey that no other constraint with the same whenUnsatisfiable has"
+            yield mistake((*at, "topologyKey"), expected, pair[0])
         seen.add(pair)
 
 
-def _refused_terms(raw: _Raw) -> Iterator[str]:
+def _refused_terms(raw: _Raw) -> Iterator[Problem]:
     for kind in ("podAffinity", "podAntiAffinity"):
         stated = (raw.get("affinity") or {}).get(kind) or {}
         at: Path = ("affinity", kind, REQUIRED)
@@ -108,74 +108,80 @@ def _refused_terms(raw: _Raw) -> Iterator[str]:
             yield from _refused_term(term, (*at, index))
         at = ("affinity", kind, PREFERRED)
         for index, weighted in enumerate(stated.get(PREFERRED) or ()):
-            if not 1 <= (weighted.get("weight") or 0) <= 100:
-                yield _not((*at, index, "weight"), "from 1 to 100", weighted.get("weight"))
+            yield from refused_weight(weighted, (*at, index))
             yield from _refused_term(weighted.get("podAffinityTerm") or {}, (*at, index, "podAffinityTerm"))
 
 
-def _refused_term(raw: _Raw, at: Path) -> Iterator[str]:
+def refused_weight(weighted: _Raw, at: Path) -> Iterator[Problem]:
+    """Why the API server would refuse the weight of a preference."""
+    if not 1 <= (weighted.get("weight") or 0) <= 100:
+        yield mistake((*at, "weight"), "a weight from 1 to 100", weighted.get("weight"))
+
+
+def _refused_term(raw: _Raw, at: Path) -> Iterator[Problem]:
     yield from _refused_key(raw, at)
     for name in ("labelSelector", "namespaceSelector"):
         yield from _refused_selector(raw.get(name), (*at, name))
     yield from _refused_label_keys(raw, at, ("matchLabelKeys", "mismatchLabelKeys"))
 
 
-def _refused_key(raw: _Raw, at: Path) -> Iterator[str]:
+def _refused_key(raw: _Raw, at: Path) -> Iterator[Problem]:
     if not LABEL_KEY.accepts(raw.get("topologyKey")):
-        yield _not((*at, "topologyKey"), "a label key such as topology.kubernetes.io/zone", raw.get("topologyKey"))
+        expected = "a label key such as topology.kubernetes.io/zone"
+        yield mistake((*at, "topologyKey"), expected, raw.get("topologyKey"))
 
 
-def _refused_selector(raw: Any, at: Path) -> list[str]:
-    refused = list(refused_labels((raw or {}).get("matchLabels") or {}, (*at, "matchLabels")))
+def _refused_selector(raw: Any, at: Path) -> Iterator[Problem]:
+    yield from refused_labels((raw or {}).get("matchLabels") or {}, (*at, "matchLabels"))
     for index, each in enumerate((raw or {}).get("matchExpressions") or ()):
-        operator, values = each.get("operator"), each.get("values") or ()
+        path: Path = (*at, "matchExpressions", index)
         if not LABEL_KEY.accepts(each.get("key")):
-            path = (*at, "matchExpressions", index, "key")
-            refused.append(_not(path, "a label key such as app.kubernetes.io/name", each.get("key")))
-        for number, value in enumerate(values):
+            yield mistake((*path, "key"), "a label key such as app.kubernetes.io/name", each.get("key"))
+        for number, value in enumerate(each.get("values") or ()):
             if not LABEL_VALUE.accepts(value):
-                path = (*at, "matchExpressions", index, "values", number)
-                refused.append(_not(path, LABEL_VALUE.expected, value))
-        if operator not in _OPERATORS:
-            path = (*at, "matchExpressions", index, "operator")
-            refused.append(_not(path, f"one of {', '.join(_OPERATORS)}", operator))
-        elif (operator in ("In", "NotIn")) != bool(values):
-            wanted = "at least one value" if operator in ("In", "NotIn") else "no values"
-            refused.append(f"{path_text((*at, 'matchExpressions', index, 'values'))} must have {wanted} for {operator}")
-    return refused
+                yield mistake((*path, "values", number), LABEL_VALUE.expected, value)
+        yield from refused_operator(each, path, LABEL_OPERATORS)
 
 
-def refused_labels(labels: Mapping[str, str], at: Path) -> Iterator[str]:
+def refused_operator(raw: _Raw, at: Path, operators: Sequence[str]) -> Iterator[Problem]:
+    """Why the API server would refuse the operator of an expression, or the number of values it has for that."""
+    operator, values = raw.get("operator"), raw.get("values") or ()
+    if operator not in operators:
+        yield no_word((*at, "operator"), operators, operator)
+    elif (operator in ("In", "NotIn")) != bool(values):
+        wanted = "at least one value" if operator in ("In", "NotIn") else "no values"
+        yield mistake((*at, "values"), f"{wanted} for {operator}", raw.get("values"))
+
+
+def refused_labels(labels: Mapping[str, str], at: Path) -> Iterator[Problem]:
     """Why the API server would refuse a mapping of labels (apimachinery, ValidateLabels)."""
     for key, value in labels.items():
         if not LABEL_KEY.accepts(key):
-            yield f"{path_text(at)}: a key must be {LABEL_KEY.expected}, got {brief(key)}"
+            yield mistake((*at, key), LABEL_KEY.expected, key)
         if not LABEL_VALUE.accepts(value):
-            yield _not((*at, key), LABEL_VALUE.expected, value)
+            yield mistake((*at, key), LABEL_VALUE.expected, value)
 
 
-def _refused_label_keys(raw: _Raw, at: Path, names: Iterable[str]) -> Iterator[str]:
+def _refused_label_keys(raw: _Raw, at: Path, names: Iterable[str]) -> Iterator[Problem]:
     stated = raw.get("labelSelector")
     named = {*((stated or {}).get("matchLabels") or {})}
     named.update(each.get("key") for each in (stated or {}).get("matchExpressions") or ())
     for name in names:
         keys = raw.get(name) or ()
         if keys and stated is None:
-            yield f"{path_text((*at, name))} needs a labelSelector"
-        for key in keys:
+            yield mistake((*at, "labelSelector"), f"a selector, which {name} needs", None)
+        for index, key in enumerate(keys):
             if key in named:
-                yield f"{path_text((*at, name))}: {brief(key)} stands in the labelSelector or in another list too"
+                yield mistake((*at, name, index), "a key that neither the labelSelector nor another list has", key)
             named.add(key)
 
 
-def refused_fields(fields: Iterable[_Raw], at: Path) -> Iterator[str]:
+def refused_fields(fields: Iterable[_Raw], at: Path) -> Iterator[Problem]:
     """Why the API server would refuse `matchFields` of a node selector term."""
     for index, each in enumerate(fields):
         if each.get("key") != _NODE_NAME:
-            yield _not((*at, index, "key"), _NODE_NAME, each.get("key"))
-        elif each.get("operator") not in ("In", "NotIn") or len(each.get("values") or ()) != 1:
-            yield f"{path_text((*at, index))} must be In or NotIn with one value"
-
-
-def _not(path: Path, expected: str, got: object) -> str:
-    return f"{path_text(path)} must be {expected}, got {brief(got) if got is not None else 'nothing'}"
+            yield mistake((*at, index, "key"), _NODE_NAME, each.get("key"))
+        elif each.get("operator") not in ("In", "NotIn"):
+            yield no_word((*at, index, "operator"), ("In", "NotIn"), each.get("operator"))
+        elif len(each.get("values") or ()) != 1:
+            yield mistake((*at, index, "values"), f"one value for {each['operator']}", each.get("values"))

@@ -59,7 +59,7 @@ def window_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults,
         deleted_s=meta.deleted_s,
         finalizers=meta.finalizers,
         status=_status(raw.get("status") or {}),
-        invalid=window_verdict(raw) or next((w.pod.invalid for w in warm if w.pod.invalid), ""),
+        invalid=window_verdict(raw) or next((str(w.pod.invalid) for w in warm if w.pod.invalid is not None), ""),
     )
 
 
@@ -92,7 +92,7 @@ def _warm(
         spec=spec,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
-        invalid=f"spec.warm[{index}].template: {invalid}" if invalid else "",
+        invalid=invalid,
         source=source,
     )
     return WarmCapacity(raw["replicas"], pod, is_exclusive)

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.errors import brief
+from kerf.errors import MOST_SHOWN, cut
 from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.decoded import Workload
 from kerf.manifests.metadata import Meta, instant
-from kerf.manifests.pods.decode import selector_of, spec_at
-from kerf.manifests.pods.refusal import policy_expected
-from kerf.manifests.schema import Path, Report
+from kerf.manifests.pods.decode import field_refusal, selector_of, spec_at
+from kerf.manifests.pods.refusal import policy_expected, policy_hint
+from kerf.manifests.schema import Path, Problem, Report, mistake
 from kerf.manifests.volumes.decode import claim_templates_of
 from kerf.model.constraints import Toleration
 from kerf.model.cronjobs import CronJob
@@ -39,10 +39,14 @@ def _template_pod(
     of_template = template.get("metadata") or {}
     labels = of_template.get("labels") or {}
     selector = raw["spec"].get("selector")
-    if not invalid and selector and selector_of(selector).unsatisfied_by(labels) is not None:
-        invalid = f"the selector of its {raw['kind']} does not select its labels"
-    if not invalid and not meta.uid and isinstance(template["spec"], dict):
-        invalid = _refused_policy(raw["kind"], template["spec"])
+    unmet = selector_of(selector).unsatisfied_by(labels) if selector else None
+    if invalid is None and unmet is not None:
+        held = labels.get(unmet.key)
+        expected = f"{cut(str(unmet), MOST_SHOWN)}, as the selector of its {raw['kind']} asks"
+        why = mistake(("metadata", "labels", unmet.key), expected, held)
+        invalid = field_refusal(why, path, report)
+    if invalid is None and not meta.uid and isinstance(template["spec"], dict):
+        invalid = field_refusal(_refused_policy(raw["kind"], template["spec"]), (*path, "spec"), report)
     return Pod(
         namespace=meta.namespace,
         name=meta.name,
@@ -56,10 +60,10 @@ def _template_pod(
     )
 
 
-def _refused_policy(kind: str, spec: dict[str, Any]) -> str:
-    expected, policy = policy_expected(kind, spec), spec.get("restartPolicy")
-    got = brief(policy) if policy else "none, which means Always"
-    return f"restartPolicy must be {expected} in the pod template of a {kind}, got {got}" if expected else ""
+def _refused_policy(kind: str, spec: dict[str, Any]) -> Problem | None:
+    expected = policy_expected(kind, spec)
+    problem = mistake(("restartPolicy",), expected, spec.get("restartPolicy"), policy_hint(kind))
+    return problem if expected else None
 
 
 def _is_left_out(raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report) -> bool:
@@ -67,7 +71,7 @@ def _is_left_out(raw: dict[str, Any], template: dict[str, Any], path: Path, repo
     spec = template["spec"]
     expected = "" if Meta.of(raw).uid or not isinstance(spec, dict) else policy_expected(raw["kind"], spec)
     if expected:
-        hint = f"the API server refuses a {raw['kind']} with any other; without one it is Always"
+        hint = policy_hint(raw["kind"])
         report.doubt((*path, "spec", "restartPolicy"), expected, spec.get("restartPolicy"), hint)
     return bool(expected)
 

@@ -67,13 +67,14 @@ def job_set_of(raw: Object, report: Report, admission: AdmissionDefaults, source
         return JobSet(())
     found, last = [], -1
     for number, child in child_jobs(raw):
-        own = Report()
+        at: Path = ("spec", "replicatedJobs", number, "template")
+        own = Report(root=at, place_of=report.place_of)
         job = workload_of(child, own, admission, source)
         if job is not None:
             found.append(job)
         if number != last:
             last = number
-            _take(own, report, ("spec", "replicatedJobs", number, "template"))
+            _take(own, report, at)
     return JobSet(tuple(found))
 
 

@@ -129,7 +129,7 @@ def _parse(config_map: ConfigMap) -> HamiConfig:
     text = config_map.data.get(CONFIG_KEY)
     if text is None:
         raise DecodeError(path, "HAMi's device configuration", "<nothing>", place=place)
-    whole = document(config_map, CONFIG_KEY, text).value
+    whole = document(config_map, CONFIG_KEY, text, joins=True).value
     section: object = whole.get("nvidia", {}) if isinstance(whole, dict) else whole
     if section is None:
         return CHART_DEFAULTS

@@ -113,6 +113,10 @@ class _Inline:
         """See Document."""
         return self.parent.place((*self.path, *path), at_key=at_key)
 
+    def near(self, path: Path = ()) -> str:
+        """See Document."""
+        return self.parent.near((*self.path, *path))
+
     def written(self, path: Path) -> str:
         """See Document."""
         return self.parent.written((*self.path, *path))
@@ -257,9 +261,9 @@ class _Reading:
             return Decoded()
         self._names.update(_key(document.value()) for document in documents)
         for pod in (*decoded.pods, *(workload.template for workload in decoded.workloads)):
-            if pod.invalid:
-                expected = "a pod that the API server accepts"
-                self._errors.append(DecodeError("spec", expected, f"<{pod.invalid}>", place=pod.source))
+            if pod.invalid is not None:
+                hint = f" (hint: {pod.invalid.hint})" if pod.invalid.hint else ""
+                self._errors.append(InputError(f"{pod.invalid.place or pod.source}: {pod.invalid}{hint}"))
         return decoded
 
     # Steps and expectations.

@@ -6,17 +6,24 @@ requests, a namespace fills in what a container does not say, and a class name b
 
 from collections.abc import Callable
 
-from kerf.errors import ApiError
+from kerf.errors import ApiError, DecodeError
+from kerf.manifests.admission import Defaults
+from kerf.manifests.decode import decode_object
+from kerf.manifests.pods.decode import read_spec
+from kerf.manifests.pods.refusal import policy_expected, policy_hint
+from kerf.manifests.schema import Path, mistake, path_text
 from kerf.model.constraints import NO_EXECUTE
 from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
+from kerf.model.volumes import OLD_CLASS, StorageClass, default_class
 from kerf.ports import WriteRefused
 from kerf.sim.kubernetes.selectors import PREFERRED, REQUIRED
-from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, ObjectLookup, key_of, name_of, shown
+from kerf.sim.objects import DEFAULT_GRACE_S, Json, JsonList, ObjectLookup, annotations_of, key_of, name_of, shown
 
 Admission = Callable[[Json], None]
 """Changes a new object in place, or raises ApiError to refuse it. The object has a name, and no uid yet."""
 
 _BORNE_S = 300
+_MAKING_PODS = ("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet")
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -108,6 +115,46 @@ def runtime_class(objects: ObjectLookup) -> Admission:
             spec["tolerations"] = [*(spec.get("tolerations") or []), *scheduling["tolerations"]]
 
     return admit
+
+
+def default_storage_class(objects: ObjectLookup) -> Admission:
+    """A claim that names no class gets the default one, where there is one."""
+
+    def admit(obj: Json) -> None:
+        if obj["kind"] != "PersistentVolumeClaim" or OLD_CLASS in annotations_of(obj):
+            return
+        if (obj.get("spec") or {}).get("storageClassName") is None:
+            classes = (decode_object(each) for each in objects.list("StorageClass"))
+            found = default_class(each for each in classes if isinstance(each, StorageClass))
+            if found is not None:
+                obj["spec"] = {**(obj.get("spec") or {}), "storageClassName": found.name}
+
+    return admit
+
+
+def refuse_invalid(obj: Json) -> None:
+    """Refuse a pod as planning from manifests does, and a workload whose pods can have no such restartPolicy.
+
+    What else is wrong in the template of a workload a server takes: no pod ever comes of it. Raises WriteRefused.
+    """
+    kind, found = obj["kind"], None
+    if kind == "Pod":
+        path: Path = ("spec",)
+        reading = read_spec(obj["spec"], Defaults())
+        found = next(iter(reading.problems), reading.invalid)
+    elif kind in _MAKING_PODS:
+        path = (
+            ("spec", "jobTemplate", "spec", "template", "spec") if kind == "CronJob" else ("spec", "template", "spec")
+        )
+        spec = obj
+        for step in path:
+            spec = spec.get(step) or {}
+        if policy_expected(kind, spec):
+            policy = spec.get("restartPolicy")
+            found = mistake(("restartPolicy",), policy_expected(kind, spec), policy, policy_hint(kind))
+    if found is not None:
+        why = DecodeError(path_text((*path, *found.path)), found.expected, found.got, hint=found.hint)
+        raise WriteRefused(f"{shown(key_of(obj))} is invalid: {why}")
 
 
 def merge_label_keys(obj: Json) -> None:

@@ -18,9 +18,11 @@ from kerf.model.times import instant_s, instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.kubernetes.admission import (
     Admission,
+    default_storage_class,
     limit_ranges,
     merge_label_keys,
     priority,
+    refuse_invalid,
     refuse_lost_tolerations,
     runtime_class,
     tolerate_ill_nodes,
@@ -117,6 +119,7 @@ class InMemoryApi:
         self._created = 0
         self._suffixes: dict[str, int] = {}
         self.admission: list[Admission] = [
+            refuse_invalid,
             gate_pods,
             refuse_important,
             limit_ranges(self),
@@ -124,6 +127,7 @@ class InMemoryApi:
             tolerate_ill_nodes,
             merge_label_keys,
             runtime_class(self),
+            default_storage_class(self),
         ]
         self.events: list[Change] = []
         self._forms: dict[ObjectKey, JsonList] = {}

@@ -4,35 +4,49 @@ A claim whose class waits for its first consumer is bound when its pod is, to a 
 soon as it is there. Real provisioners take seconds, in which no pod that mounts the claim can be placed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kerf.sim.kubernetes.api import ADDED, Change, InMemoryApi
-from kerf.sim.kubernetes.reconcilers import Key, Watcher
+from kerf.sim.kubernetes.reconcilers import Key, Reconciler, Watcher
 from kerf.sim.kubernetes.rooms import NodePods
 from kerf.sim.kubernetes.volumes import CLAIM, VOLUME, VolumeBinding, capacity_of, class_of, fits, may_hold, waits
-from kerf.sim.objects import Json, JsonList, name_of, owner_reference, uid_of
+from kerf.sim.objects import Json, JsonList, is_deleting, name_of, owner_reference, uid_of
 
 _ZONE = "topology.kubernetes.io/zone"
 
 
-class VolumeClaims(Watcher):
-    """Binds the claims that wait for no consumer, and makes those of ephemeral volumes."""
+class EphemeralClaims(Watcher):
+    """Makes the claims of a pod's ephemeral volumes, which end with it; one that is refused is tried again later."""
 
-    kind = CLAIM
+    kind = "Pod"
 
     def notice(self, change: Change) -> Iterable[Key]:
-        """A pod's ephemeral volumes have claims of their own, which end with it."""
+        """A pod that has such volumes."""
         pod = change.obj
-        if pod["kind"] != "Pod" or change.type != ADDED:
-            return
-        for volume in pod["spec"].get("volumes") or ():
-            template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-            key = pod["metadata"]["namespace"], f"{name_of(pod)}-{volume['name']}"
-            if template and self.api.get(CLAIM, *key) is None:
-                owner = owner_reference(pod)
-                metadata = {"namespace": key[0], "name": key[1], "ownerReferences": [owner]}
-                self.api.create({"apiVersion": "v1", "kind": CLAIM, "metadata": metadata, "spec": template["spec"]})
-                yield key
+        if pod["kind"] == "Pod" and change.type == ADDED and any(_claims_of(pod)):
+            yield pod["metadata"]["namespace"], name_of(pod)
+
+    def reconcile(self, obj: Json) -> None:
+        """Make those that are missing. Raises ApiError."""
+        for name, spec in _claims_of(obj):
+            namespace = obj["metadata"]["namespace"]
+            if not is_deleting(obj) and self.api.get(CLAIM, namespace, name) is None:
+                metadata = {"namespace": namespace, "name": name, "ownerReferences": [owner_reference(obj)]}
+                self.api.create({"apiVersion": "v1", "kind": CLAIM, "metadata": metadata, "spec": spec})
+
+
+def _claims_of(pod: Json) -> Iterator[tuple[str, Json]]:
+    """Names and specs of the claims of a pod's ephemeral volumes."""
+    for volume in pod["spec"].get("volumes") or ():
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template:
+            yield f"{name_of(pod)}-{volume['name']}", template["spec"]
+
+
+class VolumeClaims(Reconciler):
+    """Binds the claims that wait for no consumer."""
+
+    kind = CLAIM
 
     def reconcile(self, obj: Json) -> None:
         """Give it the volume that is kept for it, else the smallest that fits, else a new one."""

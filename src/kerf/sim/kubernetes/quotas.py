@@ -1,8 +1,8 @@
-"""ResourceQuotas: what the pods of a namespace ask for in sum, and who is refused because of it.
+"""ResourceQuotas: what pods and claims of a namespace ask for in sum, and who is refused because of it.
 
 A workload whose namespace is full has fewer pods than it wants, and no pod that waits: nothing for an autoscaler to do.
-As in the real one, an extended resource is counted as `requests.NAME` only, and pods that have ended count as
-`count/pods` only. Left out: scopes (a quota that has any counts nothing here) and objects other than pods.
+What counts by which name, and which quotas with scopes count it, is in `model.resourcequotas`, by which planning from
+manifests goes too. Left out: objects other than pods and claims.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,18 @@ from collections.abc import Iterable, Mapping
 from kerf.errors import ApiError
 from kerf.manifests.decode import decode_object
 from kerf.model.pods import Pod
-from kerf.model.quantities import NOTHING, quantity_text
-from kerf.model.snapshot import ResourceQuota
+from kerf.model.quantities import Resources, quantity_text
+from kerf.model.resourcequotas import OBJECTS, exceeded, is_counted, resource_of, unstated
+from kerf.model.snapshot import ResourceQuota, Watched
+from kerf.model.volumes import PersistentVolumeClaim
 from kerf.sim.kubernetes.admission import Admission
 from kerf.sim.kubernetes.api import DELETED, Change
+from kerf.sim.kubernetes.decoding import decoded
 from kerf.sim.kubernetes.reconcilers import Key, Watcher
+from kerf.sim.kubernetes.volumes import CLAIM, class_of
 from kerf.sim.objects import Json, JsonList, ObjectLookup, is_ended, key_of, name_of, shown
 
-_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_COUNTED = ("Pod", CLAIM)
 
 
 class Quotas(Watcher):
@@ -26,107 +30,86 @@ class Quotas(Watcher):
     kind = "ResourceQuota"
 
     def notice(self, change: Change) -> Iterable[Key]:
-        """A pod that comes, ends or goes changes what its namespace uses; other changes of it do not."""
-        pod = change.obj
-        if pod["kind"] != "Pod" or (change.type not in ("ADDED", DELETED) and not is_ended(pod)):
+        """A pod or claim that comes, ends or goes changes what its namespace uses; other changes of a pod do not."""
+        obj = change.obj
+        is_same = obj["kind"] == "Pod" and change.type not in ("ADDED", DELETED) and not is_ended(obj)
+        if obj["kind"] not in _COUNTED or is_same:
             return ()
-        return [(quota["metadata"]["namespace"], name_of(quota)) for quota in _of_namespace(self.api, pod)]
+        return [(quota["metadata"]["namespace"], name_of(quota)) for quota in _of_namespace(self.api, obj)]
 
     def reconcile(self, obj: Json) -> None:
         """Count anew."""
         hard = obj["spec"].get("hard") or {}
-        used = _used(self.api, obj, _hard(obj))
+        used = _used(self.api, _quota(obj))
         status = {"hard": hard, "used": {name: _text(name, amount) for name, amount in sorted(used.items())}}
         self.api.patch(self.kind, obj["metadata"]["namespace"], name_of(obj), {"status": status}, subresource="status")
 
 
 def within_quotas(objects: ObjectLookup) -> Admission:
-    """Refuse a pod that a ResourceQuota of its namespace has no room for, or that does not say what it asks for."""
+    """Refuse a pod or claim that a ResourceQuota of its namespace has no room for, or that leaves open what it asks."""
 
     def admit(obj: Json) -> None:
-        if obj["kind"] != "Pod":
+        if obj["kind"] not in _COUNTED:
             return
-        for quota in _of_namespace(objects, obj):
-            _check(objects, quota, obj)
+        quotas = _of_namespace(objects, obj)
+        value = decode_object(obj) if quotas else None
+        for quota in quotas:
+            _check(objects, _quota(quota), obj, value)
 
     return admit
 
 
-def _check(objects: ObjectLookup, quota: Json, obj: Json) -> None:
-    hard, pod = _hard(quota), _pod(obj)
+def _check(objects: ObjectLookup, quota: ResourceQuota, obj: Json, value: Watched | None) -> None:
+    asked = _asked(quota, obj, value)
+    if asked is None:
+        return
     start = f"{shown(key_of(obj))} is forbidden: "
-    unsaid = sorted(name for name in hard if _says_nothing(pod, name))
+    unsaid = unstated(value.spec, quota.hard) if isinstance(value, Pod) else ()
     if unsaid:
-        raise ApiError(f"{start}failed quota: {name_of(quota)}: must specify {','.join(unsaid)}")
-    asked, used = _asked(pod), _used(objects, quota, hard)
-    over = sorted(name for name in used if 0 < asked.get(name, 0) > hard[name] - used[name])
+        raise ApiError(f"{start}failed quota: {quota.name}: must specify {','.join(unsaid)}")
+    used = _used(objects, quota)
+    over = exceeded(quota.hard, used, asked)
     if over:
-        exceeded = (
+        exceeding = (
             f"{word}: {','.join(f'{name}={_text(name, amounts[name])}' for name in over)}"
-            for word, amounts in (("requested", asked), ("used", used), ("limited", hard))
+            for word, amounts in (("requested", asked), ("used", used), ("limited", quota.hard))
         )
-        raise ApiError(f"{start}exceeded quota: {name_of(quota)}, {', '.join(exceeded)}")
+        raise ApiError(f"{start}exceeded quota: {quota.name}, {', '.join(exceeding)}")
 
 
-def _says_nothing(pod: Pod, name: str) -> bool:
-    """Whether a container leaves open how much it takes of cpu or memory that the quota limits."""
-    bare = _bare(name)
-    if bare not in _NATIVE[:2] or name not in (bare, f"requests.{bare}", f"limits.{bare}"):
-        return False
-    amounts = (c.limits if name.startswith("limits.") else c.requests for c in pod.spec.containers)
-    return any(bare not in held for held in amounts)
+def _asked(quota: ResourceQuota, obj: Json, value: Watched | None) -> Mapping[str, int] | None:
+    """What the object counts of what the quota limits; None where that does not count such an object."""
+    if isinstance(value, PersistentVolumeClaim):
+        return quota.counted_claim(value, class_of(obj))
+    if not isinstance(value, Pod):
+        return None
+    if is_ended(obj):
+        # No scope lets a quota count objects that have ended.
+        return None if quota.scopes else Resources({name: 1 for name in (OBJECTS,) if name in quota.hard})
+    return quota.counted(value.spec)
 
 
-def _hard(quota: Json) -> Mapping[str, int]:
-    value = decode_object(quota)
-    assert isinstance(value, ResourceQuota)
-    return value.hard
-
-
-def _pod(obj: Json) -> Pod:
+def _quota(obj: Json) -> ResourceQuota:
     value = decode_object(obj)
-    assert isinstance(value, Pod)
+    assert isinstance(value, ResourceQuota)
     return value
 
 
-def _of_namespace(objects: ObjectLookup, pod: Json) -> JsonList:
-    namespace = pod["metadata"]["namespace"]
-    found = (quota for quota in objects.list("ResourceQuota") if quota["metadata"]["namespace"] == namespace)
-    return [quota for quota in found if not quota["spec"].get("scopes") and not quota["spec"].get("scopeSelector")]
+def _of_namespace(objects: ObjectLookup, obj: Json) -> JsonList:
+    namespace = obj["metadata"]["namespace"]
+    return [quota for quota in objects.list("ResourceQuota") if quota["metadata"]["namespace"] == namespace]
 
 
-def _used(objects: ObjectLookup, quota: Json, hard: Mapping[str, int]) -> dict[str, int]:
-    """What pods use of what the quota limits; a name that no pod can use is left out."""
-    pods = [pod for pod in objects.list("Pod") if pod["metadata"]["namespace"] == quota["metadata"]["namespace"]]
-    used = {name: 0 for name in hard if _is_counted(name)}
-    for pod in pods:
-        asked = {"count/pods": 1} if is_ended(pod) else _asked(_pod(pod))
-        for name, amount in asked.items():
-            if name in used:
-                used[name] += amount
+def _used(objects: ObjectLookup, quota: ResourceQuota) -> dict[str, int]:
+    """What pods and claims use of what the quota limits; a name by which none counts is left out."""
+    used = {name: 0 for name in quota.hard if is_counted(name)}
+    for kind in _COUNTED:
+        for obj in objects.list(kind):
+            if obj["metadata"]["namespace"] == quota.namespace:
+                for name, amount in (_asked(quota, obj, decoded(obj)) or {}).items():
+                    used[name] += amount
     return used
 
 
-def _is_counted(name: str) -> bool:
-    return name in ("pods", "count/pods") or _bare(name) in _NATIVE or (name.startswith("requests.") and "/" in name)
-
-
-def _asked(pod: Pod) -> dict[str, int]:
-    """What a pod counts, by the names of a quota."""
-    limits = NOTHING
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        limits = limits + container.limits
-    requests = {name: n for name, n in pod.spec.requests.items() if name in _NATIVE or "/" in name}
-    asked = {f"requests.{name}": n for name, n in requests.items()}
-    asked |= {name: n for name, n in requests.items() if name in _NATIVE}
-    asked |= {f"limits.{name}": n for name, n in limits.items() if name in _NATIVE}
-    return asked | {"pods": 1, "count/pods": 1}
-
-
-def _bare(name: str) -> str:
-    """The resource that a name of a quota is about."""
-    return name.removeprefix("requests.").removeprefix("limits.")
-
-
 def _text(name: str, amount: int) -> str:
-    return quantity_text(_bare(name), amount)
+    return quantity_text(resource_of(name), amount)

@@ -14,7 +14,7 @@ from kerf.sim.kubernetes.daemonsets import DaemonSets
 from kerf.sim.kubernetes.deployments import Deployments
 from kerf.sim.kubernetes.jobs import Jobs
 from kerf.sim.kubernetes.jobsets import JobSets
-from kerf.sim.kubernetes.provisioner import VolumeClaims
+from kerf.sim.kubernetes.provisioner import EphemeralClaims, VolumeClaims
 from kerf.sim.kubernetes.quotas import Quotas, within_quotas
 from kerf.sim.kubernetes.reconcilers import Key, PodMaker, Queue, Reconciler, Watcher
 from kerf.sim.kubernetes.replicas import ReplicaSets
@@ -108,8 +108,8 @@ class Workloads:
         pods = PodMaker(api)
         every = [of_kind(api, clock, self._queue, pods) for of_kind in self._KINDS]
         self._reconcilers = {reconciler.kind: reconciler for reconciler in every}
-        self._lost_pods = LostPods(api, clock, self._queue, pods)
-        self._watchers = [*(held for held in self._reconcilers.values() if isinstance(held, Watcher)), self._lost_pods]
+        self._of_pods = [of_pods(api, clock, self._queue, pods) for of_pods in (LostPods, EphemeralClaims)]
+        self._watchers = [*(held for held in self._reconcilers.values() if isinstance(held, Watcher)), *self._of_pods]
 
     def start(self) -> None:
         """Look at everything there is, then at everything that changes."""
@@ -132,8 +132,10 @@ class Workloads:
 
     def _reconcile(self, kind: str, key: Key) -> None:
         obj = self._api.get(kind, *key)
-        if obj is not None:
-            (self._lost_pods if kind == "Pod" else self._reconcilers[kind]).reconcile(obj)
+        if obj is None:
+            return
+        for reconciler in self._of_pods if kind == "Pod" else (self._reconcilers[kind],):
+            reconciler.reconcile(obj)
 
 
 def _key(obj: Json) -> Key:

@@ -43,6 +43,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
     match refusal.cause:
         case causes.NotBought():
             return None
+        case causes.InvalidPod(problem) | causes.TemplateInvalid(problem=problem):
+            return Advice(problem.hint)
         case causes.Gated(by_kueue=True):
             return Advice("it comes when its queue has quota for it: kubectl get workloads")
         case causes.Gated():
