@@ -292,7 +292,7 @@ def test_a_reservation_ends_two_minutes_after_the_last_pod_came_to_its_place(clu
 def test_a_reservation_ends_after_ten_minutes_however_busy_the_scheduler_is(cluster: Cluster) -> None:
     """Each minute another of its pods comes, and one never does."""
     names = [f"p{number:02d}" for number in range(15)]
-    reserved(cluster, *map(pod, names), rounds=None, **dict.fromkeys(names, [0]))
+    reserved(cluster, *map(pod, names), rounds=None, **{key: [0] for key in names})
     for number, name in enumerate(names[:12]):
         cluster.at(50 * (number + 1) - 1, partial(cluster.api.bind, "default", name, "node-1"))
     assert RESERVED == state(cluster)
