@@ -74,3 +74,24 @@ def test_an_empty_one_has_no_kerf(binaries: Binaries) -> None:
     with playground("--empty") as (_, said):
         assert "error: the cluster has no NodePool of karpenter.sh/v1" in shell(said, "kubectl kerf plan")
         assert "hami-webhook" in shell(said, "kubectl get mutatingwebhookconfigurations")
+
+
+def test_the_cloud_of_aws_can_be_played_with(binaries: Binaries) -> None:
+    """Its proposals as they are printed: a pod of the guide runs; when the type is sold out another one comes."""
+    del binaries
+    apply = "kubectl apply -f examples/eks"
+    with playground("--cloud=aws") as (process, said):
+        sell_out = next(each for each in re.findall(r"^ +(curl .*)$", said, re.MULTILINE) if "sell_out" in each)
+        assert f"  {apply}\n" in said
+        shell(said, apply)
+        runs = "kubectl wait --timeout=60s pod/first-gpu --for=jsonpath='{.status.phase}'=Running"
+        assert "pod/first-gpu condition met\n" == shell(said, runs)
+        assert "1 node, 0.526 USD/h" in shell(said, "kubectl kerf nodes")
+
+        assert "{}" == shell(said, f"{sell_out} 2>/dev/null")
+        shell(said, "kubectl delete nodeclaims --all && kubectl create -f examples/eks/pod.yaml")
+        assert "pod/first-gpu condition met\n" == shell(said, runs)
+        told = "kubectl get events --field-selector reason=InsufficientCapacityError"
+        assert "g4dn.xlarge" in shell(said, told)
+        process.send_signal(signal.SIGINT)
+        assert (0, "stopped") == (process.wait(60), process.communicate()[1].splitlines()[-1])

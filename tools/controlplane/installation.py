@@ -117,8 +117,8 @@ class Installation:
         ]
         return Replica(self.plane.launch(f"kerf-{self._replicas}", command, environment))
 
-    def start(self, *flags: str, user: str = "kerf") -> Replica:
+    def start(self, *flags: str, user: str = "kerf", environment: Mapping[str, str] | None = None) -> Replica:
         """Start a replica and wait until it is ready."""
-        replica = self.run(*flags, user=user)
+        replica = self.run(*flags, user=user, environment=environment)
         self.plane.wait_until(lambda: replica.ready()[0], 60, "Kerf to be ready")
         return replica
