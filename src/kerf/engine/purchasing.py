@@ -17,6 +17,7 @@ from kerf.engine.buy.launching import launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
 from kerf.engine.buy.options import COST, Options
+from kerf.engine.buy.precedence import importance
 from kerf.engine.buy.proving import Proof, proven
 from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
@@ -29,6 +30,7 @@ from kerf.model.causes import Cause
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
+from kerf.model.pods import Pod
 
 _MOST_ATTEMPTS = 4
 
@@ -68,19 +70,18 @@ class _Attempt:
     proof: Proof | None = None
 
     @property
-    def unserved(self) -> frozenset[str]:
-        """The keys of the pods that have no node."""
+    def unserved(self) -> dict[str, Pod]:
+        """The pods that have no node, or cannot be bound to it, by key."""
         held = zip(self.shapes, self.left, strict=True)
         left = (pod for shape, number in held if number for pod in shape.pods[len(shape) - number :])
         kept = (pod for each in self.kept if each.cause is not None for pod in each.pods)
-        return frozenset(pod.key for pods in (left, kept) for pod in pods)
+        wrong = (pod for each in (self.proof.wrong.values() if self.proof else ()) for pod in each.pods)
+        return {pod.key: pod for pods in (left, kept, wrong) for pod in pods}
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[list[tuple[int, int]], int]:
         """Sort key, the best first: pods without a place, price."""
-        wrong = len(self.proof.wrong) if self.proof is not None else 0
-        unserved = sum(self.left) + sum(len(each.pods) for each in self.kept if each.cause is not None) + wrong
-        return unserved, sum(launch.price_micro for launch in self.launches)
+        return importance(self.unserved.values()), sum(launch.price_micro for launch in self.launches)
 
 
 def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
@@ -164,16 +165,30 @@ def _relaxed(order: _Order) -> _Attempt:
         if not relaxing.relax(found.unserved):
             break
     made.dropped.update(relaxing.dropped())
+    if found.plan.are_blocked:
+        order = replace(order, shapes=relaxing.shapes)
+        plan = _plan(order, Known(reseats=True))
+        other = _bought(order, plan) if plan.is_reseated else found
+        found = min(found, other, key=lambda each: each.rank)
     return found
 
 
-def _bought(order: _Order) -> _Attempt:
-    """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned."""
-    known, wrong = Known(), dict[str, Unassigned]()
+def _plan(order: _Order, known: Known) -> Assigned:
+    made = order.made
+    return assigned(order.shapes, order.offered_types, order.ledger, made.ledger.copy(), made.world.holding, known)
+
+
+def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
+    """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned.
+
+    `plan` is what the first goes by, where pods of it come before others (`engine.buy.precedence`).
+    """
+    known, wrong = Known(reseats=plan is not None), dict[str, Unassigned]()
     elsewhere: dict[tuple[int, Place], int] = {}
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
-        found = _attempt(order, known)
+        found = _attempt(order, known, plan or _plan(order, known))
+        plan = None
         if not found.plan.are_bound:
             return found
         found.kept = (*found.kept, *wrong.values())
@@ -187,14 +202,14 @@ def _bought(order: _Order) -> _Attempt:
         # Pods without room beside others come first in the next attempt, and get another domain in the one after it.
         ceilings = {**known.ceilings, **ceilings, **elsewhere}
         lonely = known.lonely.union(found.plan.origins[number][0] for number in found.lonely)
-        known, elsewhere = Known(frozenset(wrong), ceilings, proof.sites, lonely), _ceilings(found, found.lonely)
+        known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats)
+        elsewhere = _ceilings(found, found.lonely)
     assert best is not None
     return _in_rounds(_without_wrong(_put_together(order, best)))
 
 
-def _attempt(order: _Order, known: Known) -> _Attempt:
+def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
     made, limits = order.made, order.made.ledger.copy()
-    plan = assigned(order.shapes, order.offered_types, order.ledger, limits, made.world.holding, known)
     found = _Attempt(plan, limits, kept=plan.kept)
     numbers: tuple[int, ...] = tuple(range(len(plan.shapes)))
     others = plan.shapes

@@ -18,6 +18,7 @@ from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in,
 from kerf.engine.buy.colocated import Colocated, Colocation, colocated
 from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
+from kerf.engine.buy.precedence import QUEUE_ORDER, Precedence, WantedCells, importance
 from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.domains import Site
 from kerf.engine.place.rounds import Backlog, Rounds
@@ -35,6 +36,10 @@ from kerf.model.topology import NotNear
 
 _MOST_ROUNDS = 4
 """How often cells are given again when others come into use than were thought of."""
+_MOST_AHEAD = 16
+"""Pods that get a cell before the company that they need."""
+_MOST_TRIES, _MOST_LOOKS = 16, 30_000
+"""How often cells are given in another order to pods that all cells refuse, and after how many looks not once more."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,15 @@ class Known:
 
     `out` are keys of pods that are not to be bought for. `ceilings` say how many pods of a shape, by its number, a
     place takes at most: nodes could be bought for so many there. `there` are the places of all nodes that were bought.
-    `lonely` are numbers of shapes that found no room beside those that they must be with.
+    `lonely` are numbers of shapes that found no room beside those that they must be with. `reseats`: pods that no cell
+    takes when all come in queue order are tried before others.
     """
 
     out: frozenset[str] = frozenset()
     ceilings: Mapping[tuple[int, Place], int] = field(default_factory=dict)
     there: tuple[Site, ...] = ()
     lonely: frozenset[int] = frozenset()
+    reseats: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,8 @@ class Unassigned:
 class Assigned:
     """Shapes to buy for, each in one cell where other pods matter to it, and pods that have none.
 
-    `origins` are, by number, the numbers that the shapes had and their places. `are_bound` says that some go by others.
+    `origins` are, by number, the numbers that the shapes had and their places. `are_bound` says that some go by others,
+    `are_blocked` that others keep some from all their cells, and `is_reseated` that fewer are than in queue order.
     """
 
     shapes: tuple[Shape, ...]
@@ -73,6 +81,8 @@ class Assigned:
     origins: Mapping[int, tuple[int, Place]] = field(default_factory=dict)
     companies: tuple[Colocated, ...] = ()
     are_bound: bool = False
+    are_blocked: bool = False
+    is_reseated: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -208,14 +218,10 @@ def assigned(
     able = [offered for offered in offered_types if limits.room_for(offered) != 0]
     cells_there = cells(concerns.keys, able, holding)
     options = _Options(concerns, cells_there, holding, known)
-    used = options.expected | options.there | options.wider
-    for _ in range(_MOST_ROUNDS):
-        made = _Assignment(concerns, cells_there, options, known, used)
-        if made.used | options.wider == used:
-            break
-        # A domain is one only where there is a node: what was thought of and not used bounds no pod.
-        used = made.used | options.wider
-    return made.result()
+    giving = _Giving(concerns, cells_there, options, known)
+    made = giving.settled(options.expected | options.there | options.wider, QUEUE_ORDER)
+    better = giving.reseated(made) if known.reseats else made
+    return replace(better.result(), is_reseated=better is not made)
 
 
 class _Options:
@@ -317,12 +323,59 @@ class _Options:
         return [[option.without_pods() for option in options] for options in self._found]
 
 
+@dataclass(frozen=True, eq=False)
+class _Giving:
+    """What cells are given by, as often as they are."""
+
+    concerns: Concerns
+    held: Sequence[Cell]
+    options: _Options
+    known: Known
+
+    def settled(self, used: frozenset[int], precedence: Precedence) -> "_Assignment":
+        """Every pod with a cell, given again a few times until those cells are domains that have pods."""
+        for _ in range(_MOST_ROUNDS):
+            made = _Assignment(self, used, precedence)
+            if made.used | self.options.wider == used:
+                break
+            # A domain is one only where there is a node: what was thought of and not used bounds no pod.
+            used = made.used | self.options.wider
+        return made
+
+    def reseated(self, made: "_Assignment") -> "_Assignment":
+        """The best of a few, in each of which those come before others that were left by the ones before it.
+
+        The first, where none leaves fewer. Cost: so many times that of the first, less where that is much.
+        """
+        best, precedence, looks = made, Precedence(), 0
+        for _ in range(_MOST_TRIES):
+            if not made.left or looks > _MOST_LOOKS:
+                break
+            for number, count in made.refused.items():
+                first = sorted(self.concerns.shapes[number].pods, key=queue_order)
+                precedence.refuse(number, [pod for pod in first if pod.key not in self.known.out][:count])
+            made = self.settled(made.used | self.options.wider, precedence)
+            looks += made.looks
+            if made.rank < best.rank:
+                # In queue order, for a pod may have come before one that it must find there.
+                again = _Assignment(self, made.used | self.options.wider, QUEUE_ORDER, made)
+                looks += again.looks
+                made = again
+            if made.rank < best.rank:
+                best = made
+        return best
+
+
 class _Assignment:
-    """One round: every pod is given a cell. `used` are the cells that are domains from the start; others come to be."""
+    """One round: every pod is given a cell. `used` are the cells that are domains from the start; others come to be.
+
+    With `same` so many pods of each shape get the same cell as there, as far as they may, and then the others one.
+    """
 
     def __init__(
-        self, before: Concerns, held: Sequence[Cell], options: _Options, known: Known, used: frozenset[int]
+        self, giving: _Giving, used: frozenset[int], precedence: Precedence, same: "_Assignment | None" = None
     ) -> None:
+        before, held, options, known = giving.concerns, giving.held, giving.options, giving.known
         self._before, self._shapes, self._options = before, before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
         self._known: dict[int, tuple[int, _Asked]] = {}
@@ -335,6 +388,10 @@ class _Assignment:
         for shape in before.shapes:
             # Terms that keep others off are known once a shape with them was asked for.
             self._ledger.checks(shape)
+        self._wanted = WantedCells()
+        for number in precedence.shapes:
+            sites = [option.site for option in self._options[number]]
+            self._wanted.add(self._ledger.checks(self._shapes[number]), sites)
         self._waiting = sorted(
             (
                 (pod, number)
@@ -343,9 +400,18 @@ class _Assignment:
                 for pod in shape.pods
                 if pod.key not in known.out
             ),
-            key=lambda each: queue_order(each[0]),
+            key=lambda each: (precedence.of(each[0], len(self._options[each[1]])), queue_order(each[0])),
         )
+        self.looks = len(self._waiting)
+        """Pods, and how often a cell was asked whether it takes one."""
+        if precedence.shapes:
+            self._seat_first(precedence)
+        if same is not None:
+            self._give_same(same)
+        self.refused = Counter(number for _, number in self._waiting)
         self._give_all()
+        if same is None:
+            self.refused = Counter(number for _, number in self._waiting)
         self.used = frozenset(option.site for found in self._options for option in found if option.pods)
 
     def _give_all(self) -> None:
@@ -369,12 +435,57 @@ class _Assignment:
                 rounds.notice(shut.come(self._ledger.counting(self._shapes[number])))
         self._waiting = [self._waiting[place] for place in rounds.left()]
 
+    def _give_same(self, same: "_Assignment") -> None:
+        """Cells as they are there, in queue order."""
+        pairs = [pair for each in zip(self._options, same._options, strict=True) for pair in zip(*each, strict=True)]
+        ceilings = [option.ceiling for option, _ in pairs]
+        for option, there in pairs:
+            option.ceiling = len(there.pods)
+        self._give_all()
+        for (option, _), ceiling in zip(pairs, ceilings, strict=True):
+            option.ceiling = ceiling
+
+    def _seat_first(self, precedence: Precedence) -> None:
+        """Cells for those that come before others, of some also where the company that they need has yet to come."""
+        left, ahead = [], 0
+        for pod, number in self._waiting:
+            times, option = precedence.times(pod), None
+            if times:
+                asked = self._asked(number)
+                option = self._best(number, asked)
+                if option is None and ahead < _MOST_AHEAD:
+                    option = self._ahead(number, asked, times)
+                    ahead += option is not None
+            if option is None:
+                left.append((pod, number))
+            else:
+                self._wanted.add(asked.of_cells, [option.site])
+                self._put(pod, option)
+        self._waiting = left
+
+    def _ahead(self, number: int, asked: _Asked, times: int) -> _Option | None:
+        """A cell that only lacks company, each time another one; those that are sought are wanted there."""
+        company = [check for check in asked.of_cells if isinstance(check, Together)]
+        others = [check for check in asked.of_cells if not isinstance(check, Together)]
+        found = [
+            option
+            for option in self._options[number]
+            if not option.is_full and self._ledger.allows(others, option.site)
+        ]
+        if not company or not found:
+            return None
+        found.sort(key=lambda option: option.price)
+        return found[(times - 1) % len(found)]
+
     def _best(self, number: int, asked: _Asked) -> _Option | None:
         """The cell for a pod of the shape; None where none takes it."""
-        best: tuple[tuple[int, int, int], _Option] | None = None
+        best: tuple[tuple[int, int, int, int], _Option] | None = None
+        counting = self._ledger.counting(self._shapes[number]) if self._wanted else ()
+        self.looks += len(self._options[number])
         for option in self._options[number]:
             if not option.is_full and self._ledger.allows(asked.of_cells, option.site):
-                key = (_crowd(asked.even, option.site), -option.follow, option.price)
+                met = self._wanted.met(counting, option.site) if counting else 0
+                key = (-met, _crowd(asked.even, option.site), -option.follow, option.price)
                 if best is None or key < best[0]:
                     best = key, option
         return None if best is None else best[1]
@@ -399,6 +510,19 @@ class _Assignment:
         option.pods.append(pod)
         self._ledger.come(option.site, pod)
 
+    @property
+    def left(self) -> dict[int, list[Pod]]:
+        """The pods that no cell takes, by number of their shape."""
+        found: dict[int, list[Pod]] = {}
+        for pod, number in self._waiting:
+            found.setdefault(number, []).append(pod)
+        return found
+
+    @property
+    def rank(self) -> list[tuple[int, int]]:
+        """Sort key, the best first: see `importance`."""
+        return importance(pod for pod, _ in self._waiting)
+
     def result(self) -> Assigned:
         """The shapes in their cells."""
         shapes: list[Shape] = []
@@ -416,12 +540,10 @@ class _Assignment:
                     numbers.setdefault(number, []).append(len(shapes))
                     pods = tuple(sorted(option.pods, key=queue_order))
                     shapes.append(Shape(pods, option.shape.asked, crowding[number]))
-        left: dict[int, list[Pod]] = {}
-        for pod, number in self._waiting:
-            left.setdefault(number, []).append(pod)
-        kept = tuple(self._kept(number, tuple(pods)) for number, pods in sorted(left.items()))
-        kept += tuple(self._kept_off.values())
-        return Assigned(tuple(shapes), kept, origins, self._companies(numbers, turns), are_bound=True)
+        found = [self._kept(number, tuple(pods)) for number, pods in sorted(self.left.items())]
+        kept, are_blocked = (*found, *self._kept_off.values()), any(each.cause is not None for each in found)
+        companies = self._companies(numbers, turns)
+        return Assigned(tuple(shapes), kept, origins, companies, are_bound=True, are_blocked=are_blocked)
 
     def _companies(self, numbers: Mapping[int, Sequence[int]], turns: Mapping[int, int]) -> tuple[Colocated, ...]:
         """Pods that must share nodes, in queue order of the first that ask for it; `turns` say who comes first."""
