@@ -38,7 +38,7 @@ OBJECTS: tuple[Json, ...] = (
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "web-0", "labels": {"app": "web"}},
-        "spec": {"containers": []},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
     },
 )
 

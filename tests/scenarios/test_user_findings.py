@@ -50,8 +50,8 @@ def test_the_smallest_limit_is_that_of_the_strategy() -> None:
 @pytest.mark.parametrize(
     ("bounds", "limits", "reason"),
     [
-        ('max: {cpu: "1"}', "cpu: 3", "container main: cpu 3 is above the LimitRange's max of 1"),
-        ('min: {cpu: "1"}', "cpu: 100m", "container main: cpu 100m is below the LimitRange's min of 1"),
+        ('max: {cpu: "1"}', "cpu: 3", "limits.cpu: expected at most 1, the max of a LimitRange of its namespace, got '3'"),
+        ('min: {cpu: "1"}', "cpu: 100m", "requests.cpu: expected at least 1, the min of a LimitRange of its namespace, got '100m'"),
     ],
 )
 def test_a_pod_that_a_limit_range_refuses_is_invalid(bounds: str, limits: str, reason: str) -> None:
@@ -65,7 +65,7 @@ spec: {{limits: [{{type: Container, {bounds}}}]}}
 """
     outcome = planned(manifests(GPU_POOLS[:1]) + text + POD % limits)
 
-    assert [("invalid", reason)] == [(pod["stage"], pod["reason"]) for pod in outcome.plan["unplaced"]]
+    assert [("invalid", f"spec.containers[0].resources.{reason}")] == [(pod["stage"], pod["reason"]) for pod in outcome.plan["unplaced"]]
 
 
 def test_a_misspelt_instance_type_is_mended_by_a_patch() -> None:

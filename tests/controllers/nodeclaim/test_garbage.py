@@ -156,7 +156,7 @@ def test_an_interrupted_instance_is_drained_while_there_is_time(cluster: Cluster
     cluster.at(10, lambda: cluster.cloud.interrupt(held.provider_id))
     cluster.at(30)
 
-    assert (True, "Evicted pod: its node is terminated") == (cluster.claim().is_deleting, *cluster.said("Evicted"))
+    assert (True, "Evicted pod: SpotInterrupted") == (cluster.claim().is_deleting, *cluster.said("Evicted"))
     assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
     assert cluster.pod().deleted_s is not None
 
