@@ -48,13 +48,13 @@ def test_the_smallest_limit_is_that_of_the_strategy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "limits", "reason"),
+    ("bounds", "limits", "reason", "got"),
     [
-        ('max: {cpu: "1"}', "cpu: 3", "limits.cpu: expected at most 1, the max of a LimitRange of its namespace, got '3'"),
-        ('min: {cpu: "1"}', "cpu: 100m", "requests.cpu: expected at least 1, the min of a LimitRange of its namespace, got '100m'"),
+        ('max: {cpu: "1"}', "cpu: 3", "limits.cpu: expected at most 1, the max of", "3"),
+        ('min: {cpu: "1"}', "cpu: 100m", "requests.cpu: expected at least 1, the min of", "100m"),
     ],
 )
-def test_a_pod_that_a_limit_range_refuses_is_invalid(bounds: str, limits: str, reason: str) -> None:
+def test_a_pod_that_a_limit_range_refuses_is_invalid(bounds: str, limits: str, reason: str, got: str) -> None:
     """Nothing is bought for a pod that the API server would not take."""
     text = f"""
 ---
@@ -65,7 +65,8 @@ spec: {{limits: [{{type: Container, {bounds}}}]}}
 """
     outcome = planned(manifests(GPU_POOLS[:1]) + text + POD % limits)
 
-    assert [("invalid", f"spec.containers[0].resources.{reason}")] == [(pod["stage"], pod["reason"]) for pod in outcome.plan["unplaced"]]
+    said = f"spec.containers[0].resources.{reason} a LimitRange of its namespace, got '{got}'"
+    assert [("invalid", said)] == [(pod["stage"], pod["reason"]) for pod in outcome.plan["unplaced"]]
 
 
 def test_a_misspelt_instance_type_is_mended_by_a_patch() -> None:
