@@ -106,6 +106,20 @@ def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
     )
 
 
+def fractions(launches: Sequence[Launch]) -> tuple[str, ...]:
+    """That nobody has seen what the device plugin shows on types with a part of a card."""
+    parts = {
+        launch.offering.instance_type: card.eighths
+        for launch in launches
+        for card in launch.devices
+        if card.is_fraction
+    }
+    return tuple(
+        f"{name} is sold with {eighths}/8 of a card; what the device plugin shows there was not verified"
+        for name, eighths in sorted(parts.items())
+    )
+
+
 def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     """Pools whose nodes would register no card, or whose sharing mode is none that this version plans for."""
     families = families_of(snapshot)

@@ -11,7 +11,7 @@ from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.groups import with_limits_for_all
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
-from kerf.engine.explain.notes import estimates, notes, pool_notes
+from kerf.engine.explain.notes import estimates, fractions, notes, pool_notes
 from kerf.engine.explain.preferences import dropped_notes
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.explain.room import decision_notes
@@ -67,6 +67,7 @@ def caveats(decision: Decision, pods: Sequence[Pod]) -> tuple[str, ...]:
         *(why for _, why in _unmet(decision)),
         *notes(world.snapshot, world.market, pods),
         *estimates(launches),
+        *fractions(launches),
     )
 
 
