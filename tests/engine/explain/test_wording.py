@@ -1,6 +1,5 @@
 """The sentences of a plan, with figures from the input."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from kerf.model.market import SoldOut
 from kerf.model.pods import RUNNING, Owner
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.registry import FAMILIES, family_named
-from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, an_instance_type, cards
+from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, M5, a_hami_pool, planned, shape_of, some
 
 OUT = Requirements.of_labels({ZONE: "nowhere"})
@@ -82,16 +81,6 @@ def test_an_estimated_price_is_called_so() -> None:
     )
 
     assert any("is an estimate" in note for note in planned([a_pod(cpu=1)], [a_pool()], [kind]).notes)
-
-
-def test_a_part_of_a_card_has_a_caveat() -> None:
-    """Once for each type that is bought, and only there."""
-    card = replace(cards(1, 2861, "L4")[0], eighths=1)
-    kinds = [an_instance_type("g6f.large", devices=[card], price="0.2"), an_instance_type("m5.large")]
-    said = "g6f.large is sold with 1/8 of a card; what the device plugin shows there was not verified"
-
-    assert 1 == planned([a_pod("a", gpu=1), a_pod("b", gpu=1)], [a_pool()], kinds).notes.count(said)
-    assert said not in planned([a_pod(cpu=1)], [a_pool()], kinds).notes
 
 
 def test_a_constraint_that_is_planned_for_needs_no_note() -> None:

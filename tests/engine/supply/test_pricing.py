@@ -33,6 +33,15 @@ def test_a_part_of_a_card_is_paid_as_that_part(nodes: tuple[ClusterNode, ...], p
     assert GpuUse(paid, 2500) == made.gpus
 
 
+def test_a_part_of_a_card_has_a_caveat() -> None:
+    """Once for each type that is bought, and only there: nobody has seen what a device plugin shows on it."""
+    said = "g6f.2xlarge is sold with 2/8 of a card; what the device plugin shows there was not verified"
+
+    made = planned([a_pod("a", gpu=1), a_pod("b", gpu=1)], [POOL], [QUARTER, G5])
+    assert (2, 1) == (len(made.launches), made.notes.count(said))
+    assert said not in planned([a_pod(gpu=1)], [POOL], [G5]).notes
+
+
 def test_nodes_that_go_take_their_parts_along() -> None:
     """Two quarters without one."""
     snapshot = a_snapshot(pools=(POOL,), nodes=(a_part("a"), a_part("b")))
