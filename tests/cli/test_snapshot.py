@@ -140,6 +140,24 @@ def test_manifests_are_planned_from_their_dump_as_from_themselves(kerf: Here, pa
     assert direct == kerf("plan", "--replay", dump) == kerf("plan", "-f", dump)
 
 
+def test_what_files_lack_is_said_of_their_dump_too(kerf: Here) -> None:
+    """A node without its pods, and pods whose PriorityClass is not there."""
+    pod = {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "gone"}
+    objects = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4"}}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": pod},
+    ]
+    path = kerf.folder / "part.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}), encoding="utf-8")
+    pool = ROOT / POOL_000
+    direct = kerf("plan", "-f", str(path), "-f", str(pool))
+    dump = kerf.dump("-f", str(path), "-f", str(pool))
+
+    assert "the input has no pod with a node" in direct
+    assert "the input has no PriorityClass gone" in direct
+    assert direct == kerf("plan", "--replay", dump)
+
+
 def test_a_dump_of_a_dump_is_the_same(kerf: Here) -> None:
     """So a full one can be cut later."""
     with serving(answering()) as server:

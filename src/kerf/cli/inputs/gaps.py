@@ -149,7 +149,8 @@ def _no_daemon_sets(decoded: Decoded, place: str) -> str:
 
 def _no_classes(decoded: Decoded, place: str) -> str:
     # Of a live cluster, and so in its dump, the classes are not asked for: its pods have their priorities.
-    if not decoded.absent_classes or place != "input" or decoded.dump is not None:
+    is_of_cluster = place != "input" or (decoded.dump is not None and decoded.dump.place != "input")
+    if not decoded.absent_classes or is_of_cluster:
         return ""
     return (
         f"the {place} has no PriorityClass {some(decoded.absent_classes, _MOST)}: its pods count with the priority "

@@ -274,13 +274,16 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _print_warnings(decoded)
-        missing = [] if source.replay else gaps(decoded, source.place)
-        decoded = decoded if source.replay else with_claims(decoded)
         dump = decoded.dump if source.replay else None
         if source.replay and dump is None:
             raise InputError(
                 f"--replay {source.replay}: expected the {DUMP} of kerf snapshot whole, got one with errors"
             )
+        # What a cluster has is all there is; files may lack something, and so does their dump.
+        place = source.place if dump is None else dump.place
+        is_whole = dump is not None and place != "input"
+        missing = [] if is_whole else gaps(decoded, place)
+        decoded = decoded if is_whole else with_claims(decoded)
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
         note_foreign(decoded, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
@@ -291,7 +294,6 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
     market = replace(market, observed_memory_mib=observed)
     measured_s = at_s if now_s is not None else max(at_s, _last_measured_s(decoded))
     usage = _usage(decoded, measured_s, usage_problem) if with_usage else NO_USAGE
-    place = source.place if dump is None else dump.place
     named = namespace if dump is None else dump.namespace
     return ReadInput(decoded, pods, snapshot, market, place, named, usage, measured_s, tuple(missing))
 
