@@ -169,5 +169,5 @@ def test_groups_that_break_each_other_are_taken_in_turn_of_namespaces() -> None:
     untried = [each for each in chosen.refusals if isinstance(each.cause, GroupUntried)]
     assert 0 < len(untried) < 60
     assert {"not tried in this round, other groups come first"} == {cause_text(each.cause) for each in untried}
-    assert len(tries) <= 3 * 8 + 32 + 10
+    assert len(tries) <= 3 * 8 + 32 + 16 + 11
     assert 61 == len({p.key for r in chosen.refusals for p in r.pods}) + 2
