@@ -135,8 +135,7 @@ def test_what_a_pass_leaves_has_its_turn_in_the_next_ones(cluster: Cluster) -> N
     start(cluster)
     cluster.at(5 * 2 * cluster.settings.batch_idle_s + 1)
 
-    refused = {held.occurrence.regards for held in cluster.recorder.posted if held.occurrence.reason == FAILED}
-    assert 50 == len(refused)
+    assert 50 == len(refused(cluster))
 
 
 def test_the_condition_of_a_pool_says_what_is_not_served(cluster: Cluster) -> None:
@@ -161,3 +160,47 @@ def said(cluster: Cluster) -> dict[str, tuple[str, str]]:
         for each in obj.get("status", {}).get("conditions", ())
         if each["type"] == "FieldsNotServed"
     }
+
+
+@pytest.mark.parametrize("number", [10, 11, 12, 40])
+def test_a_group_of_more_kinds_of_pods_than_a_pass_has_its_turn(cluster: Cluster, number: int) -> None:
+    """Bought for whole within a few batch windows, though others of another tenant are older and have theirs, too."""
+    cluster.settings = replace(cluster.settings, most_shapes=10)
+    group, older = flood(number), flood(30, cards=9)
+    for each in group:
+        labels = {"kerf.dev/pod-group": "g", "kerf.dev/pod-group-min": str(number)}
+        each["metadata"] |= {"namespace": "team", "labels": labels}
+    cluster.put(pool(), *older)
+    start(cluster)
+    cluster.at(1)
+    cluster.put(*group)
+    cluster.at(5 + 4 * cluster.settings.batch_max_s)
+
+    assert {f"team/f-{n}" for n in range(number)} == bought_for(cluster)
+    assert {f"default/f-{n}" for n in range(30)} == refused(cluster)
+
+
+def refused(cluster: Cluster) -> set[str]:
+    """The pods that an event says why they have no place."""
+    said = (held.occurrence for held in cluster.recorder.posted if held.occurrence.reason == FAILED)
+    return {each.regards[1] for each in said}
+
+
+def test_groups_of_more_kinds_of_pods_than_a_pass_keep_no_other_tenant_waiting(cluster: Cluster) -> None:
+    """Five that fit nowhere, older than all others: another tenant's pod has its node within two batch windows."""
+    cluster.settings = replace(cluster.settings, most_shapes=10)
+    evil = [flood(15, cards=9) for _ in range(5)]
+    for number, pods in enumerate(evil):
+        for each in pods:
+            each["metadata"]["name"] = f"g{number}-{each['metadata']['name']}"
+            each["metadata"]["labels"] = {"kerf.dev/pod-group": f"g{number}", "kerf.dev/pod-group-min": "15"}
+    cluster.put(pool(), *(each for pods in evil for each in pods))
+    start(cluster)
+    cluster.at(5)
+    other = pod("other", limits={"nvidia.com/gpu": "1"})
+    other["metadata"]["namespace"] = "web"
+    cluster.put(other)
+    cluster.at(5 + 2 * cluster.settings.batch_max_s)
+
+    assert "web/other" in bought_for(cluster)
+    assert 75 == len(refused(cluster))

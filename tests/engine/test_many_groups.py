@@ -1,9 +1,12 @@
 """Groups that never fit take nothing from others, however many they are and whatever pods go by."""
 
+import sys
 from collections.abc import Iterable
+from types import FrameType
 
 import pytest
 
+from kerf.engine import remainder
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide, place_and_buy
 from kerf.engine.decision import Decision
@@ -169,5 +172,29 @@ def test_groups_that_break_each_other_are_taken_in_turn_of_namespaces() -> None:
     untried = [each for each in chosen.refusals if isinstance(each.cause, GroupUntried)]
     assert 0 < len(untried) < 60
     assert {"not tried in this round, other groups come first"} == {cause_text(each.cause) for each in untried}
-    assert len(tries) <= 3 * 8 + 32 + 10
+    assert len(tries) <= 3 * 8 + 32 + 16 + 11
     assert 61 == len({p.key for r in chosen.refusals for p in r.pods}) + 2
+
+
+def test_twice_as_many_equal_groups_at_a_limit_cost_little_more_than_twice() -> None:
+    """A node that is full is not looked at again for each group that comes later."""
+    few, many = (calls([pod for n in range(count) for pod in members(f"g{n}", ["1"] * 4)]) for count in (100, 200))
+
+    assert many < 2.2 * few
+
+
+def calls(pods: list[Pod]) -> int:
+    """How many functions a plan for them, half of which find room, calls to look at what a try has left."""
+    count, before = 0, sys.getprofile()
+
+    def counted(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code.co_filename == remainder.__file__
+
+    sys.setprofile(counted)
+    try:
+        made = decided(pods, cpu=len(pods) // 2)
+    finally:
+        sys.setprofile(before)
+    assert len(pods) // 2 == len(served(made))
+    return count

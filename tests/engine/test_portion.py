@@ -5,6 +5,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
+
 from kerf.engine.place.shapes import Readings
 from kerf.engine.portion import Portion, portion
 from kerf.model.groups import POD_GROUP
@@ -60,14 +62,55 @@ def test_what_was_bought_for_stays_in_and_counts_as_turns() -> None:
     assert promised == {pod.key for pod in found.pods if pod.namespace == "a"}
 
 
-def test_a_group_is_taken_whole_or_not_at_all() -> None:
-    """One with more shapes than a pass has never stands before the others."""
-    group = flood("a", 6, labels={POD_GROUP: "g"})
-    alone = [a_pod(f"q-{n}", namespace="a", uid=f"q-{n}", created_s=9 + n, cpu=1 + n) for n in range(6)]
-    whole, never = portion([*group, *alone], 8), portion([*group, *alone], 5)
+def group(namespace: str, number: int, name: str = "g", **given: Any) -> list[Pod]:
+    """One group of pods that all differ."""
+    pods = flood(namespace, number, labels={POD_GROUP: name}, **given)
+    return [replace(pod, name=f"{name}-{pod.name}", uid=f"{name}-{pod.uid}") for pod in pods]
 
-    assert {"p": 6, "q": 2} == Counter(pod.name[0] for pod in whole.pods)
-    assert {"q": 5} == Counter(pod.name[0] for pod in never.pods)
+
+def test_a_group_is_taken_whole_or_not_at_all() -> None:
+    """Also one with more shapes than a pass has: as the first it is all that the namespace gets."""
+    alone = [a_pod(f"q-{n}", namespace="a", uid=f"q-{n}", created_s=9 + n, cpu=1 + n) for n in range(6)]
+    whole, larger = (portion([*group("a", 6), *alone], most) for most in (8, 5))
+
+    assert {"g": 6, "q": 2} == Counter(pod.name[0] for pod in whole.pods)
+    assert {"g": 6} == Counter(pod.name[0] for pod in larger.pods)
+
+
+@pytest.mark.parametrize("number", [9, 10, 11, 12, 60])
+@pytest.mark.parametrize("others", [0, 3, 30])
+def test_a_group_of_any_number_of_shapes_has_its_turn(number: int, others: int) -> None:
+    """Though it is the youngest. Nothing is left in each pass, and the other namespace gets its share beside it."""
+    pods = [*flood("b", others), *(replace(pod, created_s=99) for pod in group("a", number))]
+    tried = set[str]()
+    for _ in range(6):
+        part = portion(pods, 10, tried=tried)
+        tried |= {pod.uid for pod in part.pods}
+        assert taken(part)["a"] in (0, number)
+        assert taken(part)["b"] >= min(others, 5)
+
+    assert number + others == len(tried)
+
+
+def test_a_namespace_of_large_groups_lets_others_go_first_once_one_had_its_turn() -> None:
+    """Though its groups are the oldest, and more namespaces wait than a pass has turns."""
+    large = [pod for n in range(20) for pod in group("a", 9, f"g{n:02}", cpu=100 + n)]
+    others = [a_pod("p", namespace=f"n{n}", uid=str(n), created_s=50 + n, memory=f"{n + 1}Mi") for n in range(12)]
+    tried, passes = set[str](), []
+    for _ in range(5):
+        part = portion([*large, *others], 6, tried=tried)
+        tried |= {pod.uid for pod in part.pods}
+        passes.append((taken(part)["a"], len(part.pods) - taken(part)["a"]))
+
+    assert [(9, 0), (0, 6), (0, 6), (9, 0), (9, 0)] == passes
+
+
+def test_a_large_group_has_its_turn_while_nodes_of_others_are_on_their_way() -> None:
+    """What is bought for comes on top, so it may fill the pass each time."""
+    pods, large = flood("b", 20), group("a", 12)
+    found = portion([*pods, *large], 10, lambda pod: pod.namespace == "b")
+
+    assert {"a": 12, "b": 20} == taken(found)
 
 
 def test_a_shape_of_two_namespaces_costs_once() -> None:

@@ -2,7 +2,8 @@
 
 A node bought for five of eight pods that wait for each other is paid for and does nothing. A try with all groups comes
 first. Where one falls short, the groups are taken in the order of the queue, each on what those before it leave, and
-one more try is made with those that got in.
+one more try is made with those that got in. A group that breaks there is left out, and what was refused beside it is
+looked at once more: it may have had room all the time.
 """
 
 from collections import Counter
@@ -57,6 +58,8 @@ _MOST_LEFT_OUT = 3
 """Groups that are left out one by one where all that got in are not whole together; the next are taken in turns."""
 _MOST_IN_TURNS = 32
 """Whole tries for those that are taken in turns."""
+_MOST_AGAIN = 16
+"""Whole tries in turns for those that were refused beside one that is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +191,7 @@ def whole(found: Sequence[Gang], attempt: Attempt) -> Chosen:
     """The try in which every group is placed whole or not at all.
 
     Cost: one try where all groups have room; else one for each of a few groups, and for many of them three, a look at
-    each group, and tries that halve what is wrong.
+    each group, and tries that halve what is wrong. Where one breaks then, those behind it are looked at once more.
     """
     groups = tuple(found)
     invalid = tuple(Refusal(gang.pods, gang.stage, gang.problem) for gang in groups if gang.problem is not None)
@@ -229,6 +232,9 @@ class _Search:
         self._packs_left, self._packed, self._held = _MOST_PACKED, 0, 0
         """How often more may be packed, how many groups had got in when that was last done, how many are in `made`."""
         self._refused: dict[int, tuple[Gang, Refusal]] = {}
+        self._left_out: list[Gang] = []
+        self._doubted: set[int] = set()
+        """Those of `_refused` that were whole in a try which other groups broke that may since have been left out."""
         self.made = self._try(())
         self._everyone = everyone
 
@@ -277,6 +283,8 @@ class _Search:
         """None where one try makes the group and all that got in whole."""
         made = self._try((*self._taken, gang))
         if not all(each.is_whole(made) for each in (*self._taken, gang)):
+            if gang.is_whole(made) and self._held != len(self._taken):
+                self._doubted.add(id(gang))
             return gang.ready(made), _first_refusal(gang, made)
         self.made = made
         return None
@@ -325,35 +333,84 @@ class _Search:
 
     def settle(self) -> None:
         """One try with all that got in. Packed together some may fall short after all: then the first group that
-        breaks those before it is left out, a few times, and after that those behind it are taken in turns."""
+        breaks those before it is left out, a few times, and after that those behind it are taken in turns. What was
+        refused beside one that is left out may have room now."""
         if self._held == len(self._taken):
             return
+        self._make_whole()
+        if self._left_out:
+            self._offer_again()
+
+    def _make_whole(self) -> None:
         self.made = self._try(self._taken)
         for _ in range(_MOST_LEFT_OUT):
             if all(gang.is_whole(self.made) for gang in self._taken):
                 return
-            late = self._taken.pop(self._first_that_breaks())
-            self._refuse(late, (late.ready(self.made), _first_refusal(late, self.made)))
+            self._leave_out(self._taken.pop(self._first_that_breaks()), self.made)
             self.made = self._try(self._taken)
         if not all(gang.is_whole(self.made) for gang in self._taken):
-            self._take_in_turns(self._first_that_breaks())
+            first = self._first_that_breaks()
+            self._taken, others = self._taken[:first], self._taken[first:]
+            self.made = self._try(self._taken)
+            self._take_in_turns(others, _MOST_IN_TURNS)
 
-    def _take_in_turns(self, first: int) -> None:
-        """Keep the groups before this one, and take those from it on, in turn from each namespace, as many at once as
-        are whole together. What is left once the tries are spent was not tried."""
-        self._taken, left = self._taken[:first], _in_turns(self._taken[first:])
-        self.made, at_once = self._try(self._taken), 1
-        for _ in range(_MOST_IN_TURNS):
+    def _leave_out(self, late: Gang, made: Outcome) -> None:
+        self._left_out.append(late)
+        if late.is_whole(made):
+            self._doubted.add(id(late))
+        self._refuse(late, (late.ready(made), _first_refusal(late, made)))
+
+    def _offer_again(self) -> None:
+        """Take those that were refused and find room now, as `take` did, on top of those that are whole together.
+
+        One that broke is not among them, but one that was whole while another broke is.
+        """
+        broken = {id(gang) for gang in self._left_out} - self._doubted
+        first = min(self._groups.index(gang) for gang in self._left_out)
+        others = [gang for gang in self._groups[first:] if id(gang) not in broken and self._was_tried(gang)]
+        kept, self._rest = len(self._taken), self._rest.after(self.made)
+        self.take(others, self._look)
+        self._taken, found = self._taken[:kept], self._taken[kept:]
+        more = {id(gang) for gang in found} | self._doubted
+        again = [gang for gang in others if id(gang) in more]
+        if again and self._take_together(again) is not None:
+            self._take_in_turns(again, _MOST_AGAIN)
+
+    def _was_tried(self, gang: Gang) -> bool:
+        """Whether it was refused, and not because the work is bounded."""
+        found = self._refused.get(id(gang))
+        return found is not None and not isinstance(found[1].cause, GroupUntried)
+
+    def _look(self, gang: Gang) -> _Short | None:
+        """None where the group finds room on what is left, which it then has."""
+        placed, first = self._rest.take(gang.pods, gang.needed)
+        return None if placed >= gang.needed else (gang.placed + placed, first)
+
+    def _take_together(self, more: Sequence[Gang]) -> Outcome | None:
+        """Take these too where all are whole together; None then, else the try in which they are not."""
+        made = self._try((*self._taken, *more))
+        if not all(gang.is_whole(made) for gang in (*self._taken, *more)):
+            return made
+        self._taken, self.made = [*self._taken, *more], made
+        for gang in more:
+            self._refused.pop(id(gang), None)
+        return None
+
+    def _take_in_turns(self, groups: Sequence[Gang], tries: int) -> None:
+        """Take them on top of those that are whole, in turn from each namespace, as many at once as are whole together.
+        What is left once the tries are spent was not tried."""
+        left, at_once = _in_turns(groups), 1
+        for _ in range(tries):
             if not left:
                 return
-            more, made = left[:at_once], self._try((*self._taken, *left[:at_once]))
-            if all(gang.is_whole(made) for gang in (*self._taken, *more)):
-                self._taken, left, self.made = [*self._taken, *more], left[at_once:], made
+            made = self._take_together(left[:at_once])
+            if made is None:
+                left = left[at_once:]
                 at_once *= 2
             elif at_once > 1:
                 at_once //= 2
             else:
-                self._refuse(left[0], (left[0].ready(made), _first_refusal(left[0], made)))
+                self._leave_out(left[0], made)
                 left = left[1:]
         for gang in left:
             self._refused[id(gang)] = gang, Refusal(gang.pods, Stage.HELD, GroupUntried(gang.name))

@@ -2,6 +2,7 @@
 
 A plan costs by shapes, and any tenant can make each pod a shape of its own. So a pass takes shapes in turn from each
 namespace. What was bought for before stays in: its node is on its way, and left out it would be given to others.
+A group cannot be cut, so one of more shapes than a pass has is planned for all the same when it is first.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -45,10 +46,10 @@ class _Turns:
     used: dict[str, int] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
-    def take(self, namespace: str, unit: _Unit, *, is_promised: bool = False) -> bool:
-        """Take a unit where there is room for it, or where its namespace has had less than its share."""
+    def take(self, namespace: str, unit: _Unit, *, is_due: bool = False) -> bool:
+        """Take a unit that is due, for which there is room, or whose namespace has had less than its share."""
         more, used = len(unit.shapes - self.shapes), self.used.get(namespace, 0)
-        if not is_promised and len(self.shapes) + more > self.most and used + more > self.fair:
+        if not is_due and len(self.shapes) + more > self.most and used + more > self.fair:
             return False
         self.shapes |= unit.shapes
         self.used[namespace] = used + more
@@ -67,7 +68,8 @@ def portion(
 
     `is_promised` says that a node was bought for a pod: such pods come on top, and count as turns of their namespace.
     Pods whose uids are among `tried` come after the others, so what an earlier pass left comes first. A group is
-    taken whole or not at all. `read` says what selectors and quotas read of pods, by which shapes differ; it is asked
+    taken whole or not at all, and the first unit of all is taken however large it is: a pass may have as many shapes
+    more as one group has. `read` says what selectors and quotas read of pods, by which shapes differ; it is asked
     where there are more than `most` pods. Cost: linear in the pods, and n log n in units.
     """
     if len(pods) <= most:
@@ -81,7 +83,8 @@ def portion(
     for namespace, units in queues.items():
         for unit in units:
             if unit.is_promised:
-                turns.take(namespace, unit, is_promised=True)
+                turns.take(namespace, unit, is_due=True)
+    _take_first(queues, turns)
     _take_in_turn(queues, turns)
     return Portion(
         tuple(pod for pod in pods if pod.key in turns.taken),
@@ -104,8 +107,27 @@ def _queues(
     return dict(sorted(ordered.items(), key=lambda item: item[1][0].order))
 
 
+def _take_first(queues: dict[str, list[_Unit]], turns: _Turns) -> None:
+    """Take the unit that is first of all, so none is left in each pass; a group lets namespaces that had less go first.
+
+    Else a namespace with many groups of more shapes than a pass has would be first in each.
+    """
+    firsts: list[tuple[tuple[object, ...], str, _Unit]] = []
+    for name, units in queues.items():
+        first = next((unit for unit in units if not unit.is_promised), None)
+        had_its_share = turns.used.get(name, 0) >= turns.fair > 0
+        if first is None or (had_its_share and len(first.shapes) == 1):
+            continue
+        before = sum(len(unit.shapes) for unit in units if unit.is_promised or unit.is_tried)
+        firsts.append(((first.is_tried, before if len(first.shapes) > 1 else 0, *first.order), name, first))
+    if firsts:
+        _, name, first = min(firsts, key=lambda each: each[0])
+        turns.take(name, first, is_due=True)
+
+
 def _take_in_turn(queues: dict[str, list[_Unit]], turns: _Turns) -> None:
-    left = {name: [unit for unit in units if not unit.is_promised][::-1] for name, units in queues.items()}
+    waiting = ((name, [unit for unit in units if not unit.is_promised]) for name, units in queues.items())
+    left = {name: [unit for unit in units if unit.pods[0].key not in turns.taken][::-1] for name, units in waiting}
     for turn in count(1):
         left = {name: units for name, units in left.items() if units}
         if not left:

@@ -44,6 +44,8 @@ class Remainder:
         self._trial, self._ledger = made.trial.copy(), made.ledger.copy()
         self._new = [(node.load.offered, node.load.room) for node in made.bought]
         self._usable = {pod.key: pod for shape in everyone.planned_for for pod in shape.pods}
+        asked = [shape.requests for shape in everyone.planned_for]
+        self._least = {name: min((each.get(name, 0) for each in asked), default=0) for name in (CPU, MEMORY)}
         self._takers: dict[int, tuple[OfferedType, ...]] = {}
         self._readings = Readings.of(made.world.snapshot)
         self._requests = {each.key for each in made.world.snapshot.provisioning_requests}
@@ -176,7 +178,8 @@ class Remainder:
         return bought_later(self._made, shapes, in_order, self._ledger, topology, len(self._new))
 
     def _on_new_nodes(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Pods on nodes that were bought for others; the shapes of those that are left."""
+        """Pods on nodes that were bought for others; the shapes of those that are left. A node that is too full for any
+        pod is looked at once."""
         left: list[Shape] = []
         for shape in shapes:
             waiting = list(shape.pods)
@@ -187,7 +190,12 @@ class Remainder:
                 self._new[number] = offered, room
             if waiting:
                 left.append(Shape(tuple(waiting)))
+        self._new = [(offered, room) for offered, room in self._new if self._may_take_more(room)]
         return tuple(left)
+
+    def _may_take_more(self, room: Room) -> bool:
+        """Whether it has the cpu and the memory of the smallest pod."""
+        return all(max(0, room.free.get(name, 0)) >= least for name, least in self._least.items())
 
     def _buy(self, shapes: Sequence[Shape]) -> Purchase:
         takers = dict.fromkeys(offered for shape in shapes for offered in self._takers_of(shape))

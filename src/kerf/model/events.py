@@ -11,6 +11,7 @@ from kerf.model.causes import Cause, Paced
 from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
 from kerf.model.nodepool import NodePool
 from kerf.model.printable import one_line
+from kerf.model.provisioningrequests import NODES_STARTING
 from kerf.model.quantities import NODES, Resources, quantity_text
 from kerf.model.schedules import local_text
 from kerf.model.times import instant_text
@@ -335,6 +336,6 @@ def left_pending(pod_key: str, window: str) -> Occurrence:
 def request_changed(request: str, condition: Condition) -> Occurrence:
     """What a ProvisioningRequest asked for is there, is not, or is kept no longer; once for each reason."""
     is_good = condition.status == TRUE and condition.type != "Failed"
-    type_ = NORMAL if is_good or condition.reason == "NodesStarting" else WARNING
+    type_ = NORMAL if is_good or condition.reason == NODES_STARTING else WARNING
     dedupe = ("ProvisioningRequest", request, condition.type, condition.status, condition.reason)
     return Occurrence(("ProvisioningRequest", request), type_, condition.reason, condition.message, dedupe)

@@ -22,6 +22,8 @@ CONSUMES = (
 """Annotations of a pod that takes the room of the request they name; the second is the older one."""
 ACCEPTED, PROVISIONED, FAILED = "Accepted", "Provisioned", "Failed"
 BOOKING_EXPIRED, CAPACITY_REVOKED = "BookingExpired", "CapacityRevoked"
+NODES_STARTING = "NodesStarting"
+"""Reason why a request is not provisioned yet: what it needs is bought."""
 NO_RETRY, VALID_UNTIL = "noRetry", "ValidUntilSeconds"
 """Parameters: `"true"` fails at the first refusal; after so many seconds since its creation a request fails."""
 BOOKED_S, EXPIRES_S = 600, 7 * 24 * 3600

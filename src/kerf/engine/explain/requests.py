@@ -13,6 +13,7 @@ from kerf.model.provisioningrequests import (
     BOOKING_EXPIRED,
     FAILED,
     NO_RETRY,
+    NODES_STARTING,
     PROVISIONED,
     ProvisioningRequest,
 )
@@ -75,7 +76,7 @@ def advanced(booking: Booking, seen: BookingVerdict, now_s: float) -> Provisioni
     waiting = seen.refusal or f"{seen.ready} of {_places(seen.asked)} on nodes that are up, the others are starting"
     if now_s >= request.fails_s:
         return stated(FAILED, "Expired", f"not provisioned in time: {waiting}")
-    return stated(PROVISIONED, "CapacityIsNotFound" if seen.refusal else "NodesStarting", waiting, FALSE)
+    return stated(PROVISIONED, "CapacityIsNotFound" if seen.refusal else NODES_STARTING, waiting, FALSE)
 
 
 def _places(number: int) -> str:
