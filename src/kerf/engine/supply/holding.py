@@ -25,6 +25,7 @@ Amounts = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
+_NO_AMOUNT = -(2**63)
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold; no node has so much."""
 
@@ -112,8 +113,10 @@ class Holding:
 
     def know(self, offered_types: Iterable[OfferedType]) -> None:
         """Give types their rows at once: one by one the answers that are known grow row by row."""
+        known = self._rows
         for offered in offered_types:
-            self.row(offered)
+            if id(offered) not in known:
+                self.row(offered)
 
     def row(self, offered: OfferedType) -> int:
         """The row of a type, a new one for one that was not seen before."""
@@ -131,7 +134,10 @@ class Holding:
 
     def rows(self, offered_types: Iterable[OfferedType]) -> Amounts:
         """The rows of types, in their order."""
-        return np.fromiter((self.row(offered) for offered in offered_types), dtype=np.int64)
+        held = tuple(offered_types)
+        self.know(held)
+        known = self._rows
+        return np.fromiter((known[id(offered)] for offered in held), dtype=np.int64, count=len(held))
 
     def layout(self, row: int) -> int:
         """A number that types have alike whose cards take the same pods."""
@@ -143,13 +149,17 @@ class Holding:
 
     def amounts(self, name: str) -> Amounts:
         """By row, what an empty node has of a resource; without bound where no sum over the node decides."""
-        known = self._offered.get(name, np.zeros(0, dtype=np.int64))
-        if len(known) < len(self.types):
-            amounts = [
-                _MOST if name in offered.target.uncounted else measured(offered.room.free, name)
-                for offered in self.types[len(known) :]
-            ]
-            known = self._offered[name] = np.concatenate([known, np.array(amounts, dtype=np.int64)])
+        known = self._offered.get(name)
+        if known is None or len(known) < len(self.types):
+            if known is None:
+                there = None if self._before is None else self._before._offered.get(name)
+                known = np.zeros(0, dtype=np.int64) if there is None else inherited(there, self._origins, _NO_AMOUNT)
+            more = np.full(len(self.types) - len(known), _NO_AMOUNT, dtype=np.int64)
+            known = np.concatenate([known, more])
+            for row in np.flatnonzero(known == _NO_AMOUNT).tolist():
+                offered = self.types[row]
+                known[row] = _MOST if name in offered.target.uncounted else measured(offered.room.free, name)
+            self._offered[name] = known
         return known
 
     def capacities(self, name: str) -> Amounts:
