@@ -248,8 +248,9 @@ def related_groups(count: int) -> ClusterSnapshot:
         name = f"group-{number:03}"
         labels = {POD_GROUP: name, POD_GROUP_MIN: str(_MEMBERS), "app": name}
         near = PodAffinity((PodAffinityTerm(ZONE, Requirements.of_labels({"app": name})),))
-        asked = {"cpu": f"{30_000 + number}m", "memory": "1Gi", "labels": labels, "pod_affinity": near}
-        pods += [a_pod(f"{name}-{member}", **asked) for member in range(_MEMBERS)]
+        for member in range(_MEMBERS):
+            cpu = f"{30_000 + number}m"
+            pods.append(a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels, pod_affinity=near))
     return a_snapshot(pools=[a_pool(limits={CPU: 100})], pods=pods)
 
 

@@ -42,14 +42,14 @@ class Classes:
         self._known: dict[str | None, Amounts] = {}
         """By label the numbers of what the types state of it; by None what all pods tell apart."""
 
-    def of(self, labels: Iterable[str], types: list[OfferedType]) -> Amounts:
-        """By row, a number that is equal for types which no pod that asks for these labels tells apart.
+    def of(self, labels: Iterable[str], types: list[OfferedType], rows: Amounts) -> Amounts:
+        """Of these rows, a number that is equal for types which no pod that asks for these labels tells apart.
 
-        Cost: rows that are new to a label, each once; then one sort of the rows a call.
+        Cost: rows that are new to a label, each once; then one sort of these rows for each label.
         """
-        found = self._values(None, types)
+        found = self._values(None, types)[rows]
         for label in sorted(set(labels)):
-            _, stated = np.unique(self._values(label, types), return_inverse=True)
+            _, stated = np.unique(self._values(label, types)[rows], return_inverse=True)
             _, found = np.unique(found * (int(stated.max(initial=0)) + 1) + stated, return_inverse=True)
         return found.astype(np.int64)
 

@@ -74,7 +74,7 @@ class Holding:
     """
 
     def __init__(self, offered_types: Iterable[OfferedType] = (), before: "Holding | None" = None) -> None:
-        self.cards = Cards() if before is None else before.cards
+        self.cards: Cards = Cards() if before is None else before.cards
         self.types: list[OfferedType] = []
         self._rows: dict[int, int] = {}
         self._starts: list[int] = []
@@ -102,7 +102,7 @@ class Holding:
             self._asked, self._known_asked, self._asks = before._asked, before._known_asked, before._asks
             known = before._rows
             self._origins = np.array([known.get(id(each), -1) for each in self.types], dtype=np.int64)
-        self._classes = Classes(None if before is None else before._classes, self._origins)
+        self._classes: Classes = Classes(None if before is None else before._classes, self._origins)
 
     def beside(self, offered_types: Iterable[OfferedType]) -> "Holding":
         """The same of another supply. Types that both have keep the answers that are known by then.
@@ -248,8 +248,8 @@ class Holding:
         self._admits[asked] = answers
         new = rows[answers[rows] < 0]
         if len(new):
-            alike = self._classes.of(labels_asked(shape), self.types)
-            _, firsts, numbers = np.unique(alike[new], return_index=True, return_inverse=True)
+            alike = self._classes.of(labels_asked(shape), self.types, new)
+            _, firsts, numbers = np.unique(alike, return_index=True, return_inverse=True)
             found = [admits_shape(shape, self.types[row]) for row in new[firsts].tolist()]
             answers[new] = np.array(found, dtype=np.int8)[numbers]
         return answers > 0
@@ -260,7 +260,7 @@ class Holding:
         Types that labels or taints refuse in one way are told apart by their names alone: the first by name is kept.
         Cost: linear in the rows, and one question for each class of types that the pods tell apart.
         """
-        alike = self._classes.of(labels_asked(shape), self.types)[rows]
+        alike = self._classes.of(labels_asked(shape), self.types, rows)
         _, firsts, numbers = np.unique(alike, return_index=True, return_inverse=True)
         refused = np.array([is_kept_out(shape, self.types[row]) for row in rows[firsts].tolist()], dtype=np.bool_)
         found = np.flatnonzero(~refused[numbers])

@@ -6,7 +6,7 @@ MOST = 1_000
 """Tries for one explanation. What is left then gets its reason and a hint that was not tried, without a patch."""
 MOST_DECIDED = 10_000
 """Looks at a pod that may go into deciding again for one explanation, all its decisions together (`Decision.work`)."""
-MOST_ASKED = 500_000
+MOST_ASKED = 300_000
 """Types that may be asked for one explanation, all tries together: a purchase goes through all that are offered."""
 LEAST_DECIDED = 50
 """Looks that each decision counts for at least, so one explanation decides at most 200 times."""
