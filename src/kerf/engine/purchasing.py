@@ -57,7 +57,7 @@ class _Attempt:
     """What comes of one: nodes, the limits then, and pods that are left of `shapes`, by their numbers.
 
     `purchases` have a part of the nodes each, with the shapes that it was made for. Launches are made, and the limits
-    charged with what other types may take more, of the first `settled` of them: for most attempts nobody asks.
+    charged with what other types may take more, of the first `settled` of them: of most attempts neither is asked for.
     """
 
     plan: Assigned

@@ -226,8 +226,8 @@ class Telling:
         """The same where deciding again with it places all of a group whose pods are not equal, or for which a limit
         must rise beside another change.
 
-        A purchase was tried for those alone that are as its first pod; the others may lack something else. What limits
-        must be is told of all groups together (`hints.groups`). Cost: a decision, which is a try.
+        A purchase was tried for those alone that are as its first pod; the others may lack something else. Limits
+        alone are proven for all groups together (`hints.groups`). Cost: a decision, which is a try.
         """
         if refusal.first is None or advice.patch is None or not advice.can_be_tried or advice.spec is not None:
             return advice

@@ -1,4 +1,4 @@
-"""Types that no pod of a kind tells apart by taints, labels, ports or offerings, so one of them answers for all.
+"""Types that are alike to pods of a kind by taints, labels, ports or offerings, so one of them answers for all.
 
 A catalogue has a thousand types and a cluster a dozen pools, and a pod that asks for a label of its own asks for one
 that most of them say nothing of.
@@ -43,7 +43,7 @@ class Classes:
         """By label the numbers of what the types state of it; by None what all pods tell apart."""
 
     def of(self, labels: Iterable[str], types: list[OfferedType], rows: Amounts) -> Amounts:
-        """Of these rows, a number that is equal for types which no pod that asks for these labels tells apart.
+        """Of these rows, a number that is equal for types that are alike to every pod that asks for these labels.
 
         Cost: rows that are new to a label, each once; then one sort of these rows for each label.
         """

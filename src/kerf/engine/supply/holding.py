@@ -257,7 +257,7 @@ class Holding:
     def distinct(self, shape: Shape, rows: Amounts) -> list[int]:
         """Of rows of one pool the numbers of those that pods of the shape tell apart, in their order.
 
-        Types that labels or taints refuse in one way are told apart by their names alone: the first by name is kept.
+        Types that labels or taints refuse in one way differ in their names alone: the first by name is kept.
         Cost: linear in the rows, and one question for each class of types that the pods tell apart.
         """
         alike = self._classes.of(labels_asked(shape), self.types, rows)
