@@ -134,8 +134,9 @@ def groups(size: int = 80, large: int = 400) -> Figures:
     yield "groups_growth", growth(provision, clusters.groups, large // 2)
 
 
-def catalogue(size: int = 80, cards: int = 400) -> Figures:
-    """The same on all types that AWS sells: a plan for groups that ask cpu alone, and one for groups with a GPU a pod.
+def catalogue(size: int = 80, cards: int = 400, related: int = 60, shapes: int = 50, nodes: int = 100) -> Figures:
+    """The same on all types that AWS sells: a plan for groups that ask cpu alone, one for groups with a GPU a pod, one
+    for groups that a limit refuses and whose pods go by each other, and one for shapes with a label of their own each.
 
     Deciding and putting it into words are measured apart: the controller acts once it has decided.
     """
@@ -148,6 +149,10 @@ def catalogue(size: int = 80, cards: int = 400) -> Figures:
     yield f"groups_{cards}_gpu_catalogue_s", seconds(decided, with_cards(cards))
     yield f"groups_{cards}_gpu_catalogue_words_s", words_s(with_cards(cards))
     yield "groups_gpu_catalogue_growth", growth(decided, with_cards, cards)
+    yield f"groups_related_{related}_catalogue_s", seconds(decided, clusters.related_groups(related))
+    labelled = clusters.refused_labels(nodes, shapes)
+    yield f"refused_labels_{shapes}_catalogue_s", seconds(decided, labelled)
+    yield f"refused_labels_{shapes}_catalogue_words_s", words_s(labelled)
 
 
 def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:

@@ -241,6 +241,19 @@ def groups(count: int, *, equal: bool = False, gpu: int = 0) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool(limits={CPU: f"{total // 2}m"})], pods=pods)
 
 
+def related_groups(count: int) -> ClusterSnapshot:
+    """Groups of four pods that must be in one zone with their own kind, each group too much for the limit alone."""
+    pods = []
+    for number in range(count):
+        name = f"group-{number:03}"
+        labels = {POD_GROUP: name, POD_GROUP_MIN: str(_MEMBERS), "app": name}
+        near = PodAffinity((PodAffinityTerm(ZONE, Requirements.of_labels({"app": name})),))
+        for member in range(_MEMBERS):
+            cpu = f"{30_000 + number}m"
+            pods.append(a_pod(f"{name}-{member}", cpu=cpu, memory="1Gi", labels=labels, pod_affinity=near))
+    return a_snapshot(pools=[a_pool(limits={CPU: 100})], pods=pods)
+
+
 def _cluster(
     nodes: int,
     *,

@@ -350,3 +350,17 @@ def test_groups_whose_pods_go_by_others_get_in_as_far_as_they_fit() -> None:
 
     assert [f"pair-{n:02}-{i}" for n in range(5) for i in range(2)] == served(made)
     assert [1] * 10 == [len(launch.pods) for launch in made.launches]
+
+
+def test_a_patch_for_a_group_of_different_pods_places_them_all() -> None:
+    """What helps its first pod alone is not enough where the others then meet a limit."""
+    market = a_market(an_instance_type("m5.xlarge", cpu=4), an_instance_type("m5.2xlarge", cpu=8))
+    pool = a_pool(types=("m5.xlarge",), limits={"nodes": 1})
+    pods = [pod for cpu in (7, 6) for pod in members(1, f"train-{cpu}", 2, cpu=cpu)]
+    pods = [replace(pod, labels={**pod.labels, "kerf.dev/pod-group": "train"}) for pod in pods]
+
+    (first, _) = plan(a_snapshot(pods=pods, pools=[pool]), market, Options(with_bound=False)).unplaced
+
+    assert first.patch is not None
+    assert {"limits", "template"} == set(first.patch.change["spec"])  # type: ignore[call-overload]
+    assert {"nodes": "2"} == first.patch.change["spec"]["limits"]  # type: ignore[index]

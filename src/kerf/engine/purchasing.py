@@ -5,7 +5,7 @@ there in queue order. What does not hold is tried again a few times with what th
 domain had for the pods, and which pods came in each other's way.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.buy.cells import Place
@@ -13,7 +13,7 @@ from kerf.engine.buy.company import rest, shared_nodes
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.following import NONE_COMING, Bought, Coming
-from kerf.engine.buy.launching import launches_of
+from kerf.engine.buy.launching import dealt, keep_free, launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
 from kerf.engine.buy.options import COST, Options
@@ -47,14 +47,24 @@ class _Order:
     ledger: TopologyLedger
     first: int
     """The number of the first node."""
+    launches: bool = True
+    """Whether launches are asked for, and not only nodes."""
+    is_kept: bool = True
+    """Whether anything is bought after it, by the limits as they are then."""
 
 
 @dataclass
 class _Attempt:
-    """What comes of one: nodes, the limits then, and pods that are left of `shapes`, by their numbers."""
+    """What comes of one: nodes, the limits then, and pods that are left of `shapes`, by their numbers.
+
+    `purchases` have a part of the nodes each, with the shapes that it was made for. Launches are made, and the limits
+    charged with what other types may take more, of the first `settled` of them: of most attempts neither is asked for.
+    """
 
     plan: Assigned
     limits: Limits
+    purchases: list[tuple[Purchase, Sequence[Shape], list[Bought]]] = field(default_factory=list)
+    settled: int = 0
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
     kept: tuple[Unassigned, ...] = ()
@@ -81,7 +91,8 @@ class _Attempt:
     @property
     def rank(self) -> tuple[list[tuple[int, int]], int]:
         """Sort key, the best first: pods without a place, price."""
-        return importance(self.unserved.values()), sum(launch.price_micro for launch in self.launches)
+        price_micro = sum(node.load.offering.price_micro for node in self.bought)
+        return importance(self.unserved.values()), price_micro
 
 
 def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
@@ -130,13 +141,17 @@ def bought_later(
     limits: Limits,
     topology: TopologyLedger,
     first: int,
+    *,
+    is_kept: bool,
 ) -> Later:
     """Nodes for pods that come after all of a try, which stays as it is; `first` is the number of the first node.
 
-    `topology` has the nodes that were bought before with their pods, and `limits` what these take.
+    `topology` has the nodes that were bought before with their pods, and `limits` what these take. No launch is made
+    of them; the limits are only right then where the nodes are to be kept.
     """
     beside = replace(made, ledger=limits, dropped={})
-    found = _relaxed(_Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first))
+    order = _Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first, False, is_kept)
+    found = _relaxed(order)
     proof = found.proof or proven(found.bought, topology, first)
     kept = tuple(Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
     return Later(found.bought, found.limits, proof.ledger, found.shapes, tuple(found.left), kept)
@@ -190,7 +205,7 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         found = _attempt(order, known, plan or _plan(order, known))
         plan = None
         if not found.plan.are_bound:
-            return found
+            return _finished(order, found)
         found.kept = (*found.kept, *wrong.values())
         proof = found.proof = proven(found.bought, order.ledger, order.first)
         if best is None or found.rank < best.rank:
@@ -205,7 +220,14 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats)
         elsewhere = _ceilings(found, found.lonely)
     assert best is not None
-    return _in_rounds(_without_wrong(_put_together(order, best)))
+    return _in_rounds(_without_wrong(_finished(order, _put_together(order, best))))
+
+
+def _finished(order: _Order, found: _Attempt) -> _Attempt:
+    """The attempt that was chosen, with its launches and the limits as they are then, where they are asked for."""
+    if order.launches or order.is_kept:
+        _settle(order, found)
+    return found
 
 
 def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
@@ -216,15 +238,17 @@ def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
     if plan.companies:
         urgent = _numbered(plan, known.lonely)
         shared = shared_nodes(plan.companies, plan.shapes, order.offered_types, limits, made.world.holding, urgent)
-        _launch(order, found, shared.purchase, plan.shapes)
+        _take(found, shared.purchase, plan.shapes)
         found.loads = [load for load, _ in shared.purchase.loads]
         found.kept += tuple(shared.kept.values())
         found.lonely = {number: len(kept.pods) for number, kept in shared.kept.items()}
         numbers, taken = rest(plan.shapes, shared.purchase)
         left, pods = shared.purchase.left, {n: plan.shapes[n].pods[int(taken[n]) :] for n in numbers}
         others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
+    if others:
+        _settle(order, found)
     purchase = made.buy(others, order.offered_types, limits)
-    _launch(order, found, purchase, others)
+    _take(found, purchase, others)
     if found.loads:
         more = ((_renumbered(load, numbers, len(plan.shapes)), times) for load, times in purchase.loads)
         found.loads += [load for load, times in more for _ in range(times)]
@@ -235,10 +259,23 @@ def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
     return found
 
 
-def _launch(order: _Order, found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
-    first = order.first + len(found.launches)
-    more, nodes = launches_of(purchase, shapes, (order.made.world, found.limits), order.options, order.coming, first)
-    found.launches, found.bought = (*found.launches, *more), (*found.bought, *nodes)
+def _take(found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
+    nodes = dealt(purchase, shapes)
+    found.purchases.append((purchase, shapes, nodes))
+    found.bought = (*found.bought, *nodes)
+
+
+def _settle(order: _Order, found: _Attempt) -> None:
+    """Make the launches that are asked for, and charge the limits with what other types may take more."""
+    available = order.made.world, found.limits
+    for purchase, shapes, nodes in found.purchases[found.settled :]:
+        if order.launches:
+            first = order.first + len(found.launches)
+            more = launches_of(purchase, nodes, shapes, available, order.options, order.coming, first)
+            found.launches = (*found.launches, *more)
+        else:
+            keep_free(purchase, shapes, available, order.options)
+    found.settled = len(found.purchases)
 
 
 def _numbered(plan: Assigned, shapes: frozenset[int]) -> frozenset[int] | None:
@@ -271,12 +308,12 @@ def _put_together(order: _Order, found: _Attempt) -> _Attempt:
     loads = merged(found.loads, Filler(shapes, order.made.world.holding, keeps_choice=any(map(asks, types))), types)
     if loads is None:
         return found
-    made = replace(found, limits=order.made.ledger.copy(), launches=(), bought=())
+    made = replace(found, limits=order.made.ledger.copy(), purchases=[], settled=0, launches=(), bought=())
     for load in loads:
         if made.limits.room_for(load.offered, load.charge) == 0:
             return found
         made.limits.charge(load.offered.pool.name, load.charge)
-    _launch(order, made, Purchase([(load, 1) for load in loads]), shapes)
+    _take(made, Purchase([(load, 1) for load in loads]), shapes)
     made.proof = proven(made.bought, order.ledger, order.first)
     return made if made.rank < found.rank else found
 
@@ -284,7 +321,7 @@ def _put_together(order: _Order, found: _Attempt) -> _Attempt:
 def _in_rounds(found: _Attempt) -> _Attempt:
     """The same where pods say in which round of the scheduler they come."""
     late = found.proof.late if found.proof is not None else {}
-    if late:
+    if late and found.launches:
         rounds = ([replace(pod, round=late.get(pod.pod, 0)) for pod in launch.pods] for launch in found.launches)
         found.launches = tuple(replace(e, pods=tuple(p)) for e, p in zip(found.launches, rounds, strict=True))
     return found
@@ -295,13 +332,18 @@ def _without_wrong(found: _Attempt) -> _Attempt:
     wrong = found.proof.wrong if found.proof is not None else {}
     if not wrong:
         return found
-    launches, bought = [], []
-    for launch, node in zip(found.launches, found.bought, strict=True):
-        pods = tuple(pod for pod in node.pods if pod.key not in wrong)
-        if pods:
-            placed = tuple(each for each in launch.pods if each.pod not in wrong)
-            launches.append(replace(launch, pods=placed))
-            bought.append(Bought(node.load, pods))
-    found.launches, found.bought = tuple(launches), tuple(bought)
+    kept = [(at, pods) for at, node in enumerate(found.bought) if (pods := _others(node.pods, wrong))]
+    if found.launches:
+        found.launches = tuple(_holding(found.launches[at], pods) for at, pods in kept)
+    found.bought = tuple(Bought(found.bought[at].load, pods) for at, pods in kept)
     found.kept = (*found.kept, *(each for key, each in wrong.items()))
     return found
+
+
+def _others(pods: Iterable[Pod], wrong: Container[str]) -> tuple[Pod, ...]:
+    return tuple(pod for pod in pods if pod.key not in wrong)
+
+
+def _holding(launch: Launch, pods: Iterable[Pod]) -> Launch:
+    keys = {pod.key for pod in pods}
+    return replace(launch, pods=tuple(each for each in launch.pods if each.pod in keys))

@@ -51,6 +51,10 @@ class Remainder:
         self._requests = {each.key for each in made.world.snapshot.provisioning_requests}
         self._first_site = len(made.trial.spots)
         self._are_related = self._relate()
+        self._is_as_made = True
+        """Whether no pods have been given places yet."""
+        self._most: dict[str, int] = {}
+        """How many pods of a group found a place then, by its first pod; shared with others of the same try."""
 
     def _relate(self) -> bool:
         """Whether some pods go by others. Then what they go by has the nodes that were bought, and their pods, too."""
@@ -68,6 +72,8 @@ class Remainder:
         """What another try has left."""
         other = Remainder(made, self._everyone)
         other._takers = self._takers
+        if made is self._made and self._is_as_made:
+            other._most = self._most
         return other
 
     def take(self, pods: Sequence[Pod], needed: int) -> tuple[int, Refusal | None]:
@@ -79,19 +85,24 @@ class Remainder:
         others, what these go by is counted again for each time that nodes are bought.
         """
         before = self._state()
-        placed, refusals = self._placed(pods)
+        placed, refusals = self._placed(pods, is_kept=True)
         if placed >= needed:
+            self._is_as_made = False
             return placed, None
         first = self._first(pods, refusals())
         self._return_to(before)
+        if self._is_as_made:
+            self._most[pods[0].key] = placed
         return placed, first
 
     def has_room(self, pods: Sequence[Pod], needed: int) -> bool:
-        """Whether so many would find a place; none is given."""
-        before = self._state()
-        placed, _ = self._placed(pods)
-        self._return_to(before)
-        return placed >= needed
+        """Whether so many would find a place; none is given. What `take` found before any was is remembered."""
+        if not self._is_as_made or pods[0].key not in self._most:
+            before = self._state()
+            placed, _ = self._placed(pods, is_kept=False)
+            self._return_to(before)
+            return placed >= needed
+        return self._most[pods[0].key] >= needed
 
     def _state(self) -> _State:
         topology = self._trial.ledger
@@ -103,13 +114,13 @@ class Remainder:
         state.topology.undo_to(state.topology_mark)
         self._ledger, self._new = state.limits, state.new
 
-    def _placed(self, pods: Sequence[Pod]) -> tuple[int, Callable[[], list[Refusal]]]:
+    def _placed(self, pods: Sequence[Pod], *, is_kept: bool) -> tuple[int, Callable[[], list[Refusal]]]:
         """How many pods get a place, and why the others get none, to be asked at once."""
         known = (self._usable[pod.key] for pod in pods if pod.key in self._usable)
         shapes = group(known, self._readings)
         places = find_places(self._trial, shapes, {})
         if self._are_related:
-            later = self._buy_related(self._beside_others(places.left))
+            later = self._buy_related(self._beside_others(places.left), is_kept=is_kept)
             left, unserved, kept = later.shapes, list(later.left), later.kept
         else:
             left = self._on_new_nodes(places.left)
@@ -155,27 +166,29 @@ class Remainder:
                 return
             roomy = [number for number in roomy if number not in full]
 
-    def _buy_related(self, shapes: Sequence[Shape]) -> Later:
+    def _buy_related(self, shapes: Sequence[Shape], *, is_kept: bool) -> Later:
         """Nodes for pods some of which go by others, on the types that hold them, and on all where others matter."""
         able = [shape for shape in shapes if self._takers_of(shape)]
         unable = tuple(shape for shape in shapes if not self._takers_of(shape))
         takers = dict.fromkeys(offered for shape in able for offered in self._takers_of(shape))
-        later = self._bought(able, [each for each in takers if self._ledger.room_for(each) != 0])
+        later = self._bought(able, [each for each in takers if self._ledger.room_for(each) != 0], is_kept=is_kept)
         if later.kept:
             available = self._made.world.supply.available
             if len(available) > len(takers):
-                wider = self._bought(able, [each for each in available if self._ledger.room_for(each) != 0])
+                every = [each for each in available if self._ledger.room_for(each) != 0]
+                wider = self._bought(able, every, is_kept=is_kept)
                 later = wider if wider.unserved < later.unserved else later
         self._ledger, self._trial.ledger = later.limits, later.topology
         self._new += [(node.load.offered, node.load.room) for node in later.nodes]
         return replace(later, shapes=(*later.shapes, *unable), left=(*later.left, *map(len, unable)))
 
-    def _bought(self, shapes: Sequence[Shape], types: Sequence[OfferedType]) -> Later:
+    def _bought(self, shapes: Sequence[Shape], types: Sequence[OfferedType], *, is_kept: bool) -> Later:
         topology = self._trial.ledger
         if not shapes or not types:
             return Later((), self._ledger, topology, tuple(shapes), tuple(map(len, shapes)), ())
         in_order = sorted(types, key=lambda each: each.order)
-        return bought_later(self._made, shapes, in_order, self._ledger, topology, len(self._new))
+        first = len(self._new)
+        return bought_later(self._made, shapes, in_order, self._ledger, topology, first, is_kept=is_kept)
 
     def _on_new_nodes(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Pods on nodes that were bought for others; the shapes of those that are left. A node that is too full for any

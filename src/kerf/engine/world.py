@@ -23,6 +23,8 @@ class World:
     snapshot: ClusterSnapshot
     market: Market
     ignores_preferences: bool = False
+    known: Holding | None = None
+    """What another world has found of types most of which are also of this one; None where nothing is known."""
 
     @cached_property
     def supply(self) -> Supply:
@@ -37,15 +39,17 @@ class World:
     @cached_property
     def holding(self) -> Holding:
         """What the types of the supply hold of pods, as far as a purchase has asked."""
-        return Holding(self.supply.available)
+        available = self.supply.available
+        return Holding(available) if self.known is None else self.known.beside(available)
 
     def with_leaving(self) -> "World":
         """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""
         snapshot = with_leaving(self.snapshot)
-        return self if snapshot is self.snapshot else World(snapshot, self.market, self.ignores_preferences)
+        return self if snapshot is self.snapshot else World(snapshot, self.market, self.ignores_preferences, self.known)
 
     def with_pools(self, pools: Iterable[NodePool]) -> "World":
-        """The same with these pools in the place of those of their names."""
+        """The same with these pools in the place of those of their names, with what is known of the types of others."""
         changed = {pool.name: pool for pool in pools}
         node_pools = tuple(changed.get(pool.name, pool) for pool in self.snapshot.node_pools)
-        return World(replace(self.snapshot, node_pools=node_pools), self.market, self.ignores_preferences)
+        snapshot, known = replace(self.snapshot, node_pools=node_pools), vars(self).get("holding")
+        return World(snapshot, self.market, self.ignores_preferences, known)

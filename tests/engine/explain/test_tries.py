@@ -141,3 +141,11 @@ def test_nodes_and_shapes_are_part_of_what_a_decision_costs() -> None:
         return decide(World(a_snapshot(nodes=held, pods=pods), a_market()), OPTIONS).work
 
     assert work(1, 0) < work(50, 0) < work(50, 1)
+
+
+def test_tries_end_once_they_have_asked_so_many_types() -> None:
+    """The first is made whatever it costs; then they end for good."""
+    tries = Tries(10, asked=100)
+
+    assert [True, False, False] == [tries.take(types) for types in (101, 1, 0)]
+    assert tries.are_over

@@ -41,10 +41,7 @@ class Others:
     def _is_simple(self, load: Load) -> bool:
         """Whether amounts and labels decide alone, and no limit counts."""
         chosen, filler = load.offered, self._filler
-        if chosen.pool.name not in self._is_alike:
-            known = {each.target.uncounted for each in self._supply.by_pool[chosen.pool.name]}
-            self._is_alike[chosen.pool.name] = len(known) == 1
-        if not self._is_alike[chosen.pool.name] or load.needed:
+        if not self._are_alike(chosen.pool.name) or load.needed:
             return False
         if self._ledger.limit(chosen.pool.name) is not None or COST_PER_HOUR in chosen.capacity:
             return False
@@ -55,6 +52,12 @@ class Others:
             or filler.shapes[number].crowding.daemons
             for number, _ in load.held
         )
+
+    def _are_alike(self, pool: str) -> bool:
+        """Whether sums over a node decide of the same resources for all types of the pool."""
+        if pool not in self._is_alike:
+            self._is_alike[pool] = len({each.target.uncounted for each in self._supply.by_pool[pool]}) == 1
+        return self._is_alike[pool]
 
     def _by_amounts(self, load: Load) -> _Found:
         chosen = load.offered
@@ -126,12 +129,18 @@ class Others:
             terms = agreed
         return True
 
+    def keep_free(self, load: Load, times: int) -> None:
+        """What `of` charges the limits with; nothing is asked where no limit counts it."""
+        if self._ledger.limit(load.offered.pool.name) is not None:
+            self.of(load, times)
+
     def _one_by_one(self, load: Load, times: int, others: Sequence[OfferedType]) -> _Found:
         chosen, extra = load.offered, Resources()
         used = chosen.room.free - load.room.free
         # The load's charge has those that it needs in it.
         names = {other.kind.name for other in load.needed}
-        for other in others:
+        for at in np.flatnonzero(self._may_do(load, times, used, others)).tolist():
+            other = others[at]
             if len(names) == MOST_ALTERNATIVES:
                 break
             if other.kind.name in names or not self._may_stand_in(load, other):
@@ -148,6 +157,23 @@ class Others:
                 extra = more.largest(extra)
         self._ledger.keep_free(chosen.pool.name, extra, times)
         return _in_order(others, names), extra
+
+    def _may_do(self, load: Load, times: int, used: Resources, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
+        """By type of the pool, whether it is large enough for the load and small enough for the limits, by amounts."""
+        pool, holding = load.offered.pool.name, self._filler.holding
+        rows = holding.rows(others)
+        able = np.ones(len(rows), dtype=np.bool_)
+        for name, amount in used.items() if self._are_alike(pool) else ():
+            if amount > 0:
+                able &= holding.amounts(name)[rows] >= measured({name: amount}, name)
+        counted = self._ledger.used(pool)
+        for name, limit in (self._ledger.limit(pool) or Resources()).items():
+            # The price that is charged depends on the offering.
+            if name != COST_PER_HOUR:
+                more = np.maximum(0, holding.capacities(name)[rows] - measured(load.charge, name))
+                room = max(0, limit - counted.get(name, 0)) // max(1, times)
+                able &= more <= measured({name: room}, name)
+        return able
 
     def _still_within(self, offered: OfferedType, wanted: Resources) -> bool:
         limits = self._ledger.limit(offered.pool.name)

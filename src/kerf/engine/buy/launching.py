@@ -5,6 +5,7 @@ The pods of a shape are dealt out in queue order, so that the same pods come on 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from kerf.engine.buy.alternatives import Others, positive
 from kerf.engine.buy.filling import Filler, Load, Purchase, named
@@ -32,21 +33,46 @@ class Needed(Cause):
     supply: Supply
 
 
+def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
+    """The nodes of a purchase, pods dealt out in queue order. Linear in the pods."""
+    queues = [iter(shape.pods) for shape in shapes]
+    return [
+        Bought(load, tuple(next(queues[number]) for number, count in load.held for _ in range(count)))
+        for load, times in purchase.loads
+        for _ in range(times)
+    ]
+
+
+def keep_free(purchase: Purchase, shapes: Sequence[Shape], available: tuple[World, Ledger], options: Options) -> None:
+    """Charge the limits as `launches_of` does, for a purchase of which no launch is made.
+
+    Cost: a look at the types of its pool for each load of a pool with limits.
+    """
+    world, ledger = available
+    if options.strategy == FIRST_FIT:
+        return
+    others = Others(purchase.filler or Filler(shapes, world.holding), world.supply, ledger)
+    for load, times in purchase.loads:
+        others.keep_free(load, times)
+
+
 def launches_of(
     purchase: Purchase,
+    nodes: Sequence[Bought],
     shapes: Sequence[Shape],
     available: tuple[World, Ledger],
     options: Options,
     coming: Coming,
     first: int,
-) -> tuple[tuple[Launch, ...], list[Bought]]:
-    """One Launch a node, pods dealt out in queue order; `first` is the number of the first."""
+) -> tuple[Launch, ...]:
+    """One Launch for each of the `dealt` nodes of the purchase, in their order; `first` is the number of the first.
+
+    The limits are charged with what other types that the cloud may take have more.
+    """
     (world, ledger), supply = available, available[0].supply
-    queues = [iter(shape.pods) for shape in shapes]
     others = Others(purchase.filler or Filler(shapes, world.holding), supply, ledger)
-    templates = _Templates(shapes, supply)
+    templates, left = _Templates(shapes, supply), iter(nodes)
     launches: list[Launch] = []
-    bought: list[Bought] = []
     for load, times in purchase.loads:
         alternatives: tuple[str, ...] = ()
         extra = Resources()
@@ -55,11 +81,11 @@ def launches_of(
         else:
             alternatives, extra = others.of(load, times)
         template = templates.of(load, alternatives, load.charge + extra)
-        for _ in range(times):
-            members = [(number, next(queues[number])) for number, count in load.held for _ in range(count)]
-            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=named(load, members)))
-            bought.append(Bought(load, tuple(pod for _, pod in members)))
-    return with_follow(launches, bought, shapes, options.follow, coming), bought
+        numbers = [number for number, count in load.held for _ in range(count)]
+        for node in islice(left, times):
+            pods = named(load, list(zip(numbers, node.pods, strict=True)))
+            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=pods))
+    return with_follow(launches, nodes, shapes, options.follow, coming)
 
 
 @dataclass(frozen=True)

@@ -405,12 +405,11 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
     numbers = np.flatnonzero(left)
     names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
     narrows = _narrows(filler, numbers.tolist())
-    ordered = sorted(tier, key=lambda c: c.order)
-    holds = _held(filler, ordered, numbers) > 0
+    holds = _held(filler, tier, numbers) > 0
+    useful = sorted(np.flatnonzero(holds.any(axis=1)).tolist(), key=lambda at: tier[at].order)
     groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
-    for offered, takes in zip(ordered, holds, strict=True):
-        if not takes.any():
-            continue
+    for at in useful:
+        offered, takes = tier[at], holds[at]
         sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
         zones = tuple((o.zone, o.capacity_type) for o in sold)
         charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))

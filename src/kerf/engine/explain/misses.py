@@ -108,17 +108,20 @@ def _furthest(
 ) -> tuple[OfferedType, ...]:
     """The types of a pool among which the nearest is: where a limit alone keeps a type out, none that is too small.
 
-    Types that are too small come no further than cards, and of those that a limit keeps out the cheapest is nearest.
+    Of those that labels or taints refuse in one way there is one. Types that are too small come no further than cards,
+    and of those that a limit keeps out the cheapest is nearest.
     """
     holding = evidence.world.holding
     rows = holding.rows(offered_types)
     limited = np.isin(rows, evidence.limited) & (holding.alone(shape, holding.kind(shape))[rows] > 0)
-    if not limited.any():
-        return (*offered_types, *unavailable)
-    price = min(offered_types[at].price_micro for at in np.flatnonzero(limited).tolist())
-    others = np.flatnonzero(~limited & ~holding.lacking(shape)[rows])
-    cheapest = (at for at in np.flatnonzero(limited).tolist() if offered_types[at].price_micro == price)
-    return (*(offered_types[at] for at in (*cheapest, *others.tolist())), *unavailable)
+    found, others = np.zeros(0, dtype=np.int64), np.arange(len(rows))
+    if limited.any():
+        price = min(offered_types[at].price_micro for at in np.flatnonzero(limited).tolist())
+        found = np.array([at for at in np.flatnonzero(limited).tolist() if offered_types[at].price_micro == price])
+        others = np.flatnonzero(~limited & ~holding.lacking(shape)[rows])
+    if not any(map(evidence.after.is_used_up, offered_types)):
+        others = others[holding.distinct(shape, rows[others])]
+    return (*(offered_types[at] for at in (*found.tolist(), *others.tolist())), *unavailable)
 
 
 def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | None:

@@ -14,6 +14,7 @@ from kerf.engine.explain.hints import Advice, Situation, hint_of
 from kerf.engine.explain.hints.again import Again, Question, losers
 from kerf.engine.explain.hints.alike import Alike
 from kerf.engine.explain.hints.corrections import decided_again, work_expected
+from kerf.engine.explain.hints.groups import is_of_limits, limits_of
 from kerf.engine.explain.hints.related import RELATED, beside_others, missing, partly
 from kerf.engine.explain.hints.search import ALONE, NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
@@ -111,7 +112,7 @@ class Telling:
 
     def unplaced(self, refusal: Refusal) -> list[Unplaced]:
         """One entry a pod, with what would help it."""
-        reason, advice = self.reason(refusal), self._advised(refusal.innermost)
+        reason, advice = self.reason(refusal), self._for_group(self._advised(refusal.innermost), refusal)
         misfits = reason.misfits or self._nearest_misses(refusal.innermost)
         is_group = refusal.first is not None
         found: list[Unplaced] = []
@@ -221,6 +222,31 @@ class Telling:
                 return both
         return other if served else Advice(self._in_vain(advice, found, question))
 
+    def _for_group(self, advice: Advice, refusal: Refusal) -> Advice:
+        """The same where deciding again with it places all of a group whose pods are not equal, or for which a limit
+        must rise beside another change.
+
+        A purchase was tried for those alone that are as its first pod; the others may lack something else. Limits
+        alone are proven for all groups together (`hints.groups`). Cost: a decision, which is a try.
+        """
+        if refusal.first is None or advice.patch is None or not advice.can_be_tried or advice.spec is not None:
+            return advice
+        patches = (advice.patch, *advice.more)
+        if all(map(is_of_limits, patches)) or not (_are_different(refusal.pods) or any(map(limits_of, patches))):
+            return advice
+        question = self._question(refusal.pods)
+        if question is None:
+            return advice
+        found = question.with_both(advice.pool, None) if _is_one_pool(advice) else None
+        if found is None:
+            return Advice(advice.hint)
+        if found.served == len(refusal.pods):
+            return advice
+        both, together = self._both(advice, found, question)
+        if together > found.served:
+            return both
+        return partly(advice, found, question) if found.served else Advice(self._in_vain(advice, found, question))
+
     def _in_vain(self, advice: Advice, found: Again | None, question: Question) -> str:
         """That the change does not help, and what is in the way then."""
         refused = () if found is None else found.made.refusals
@@ -310,6 +336,12 @@ def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     # A pool without any GPU takes such a pod further than a taint does, and is no place for it.
     stage = worst.stage if apt and len(apt) < len(by_pool) else nearest(misfits).stage
     return Reason(stage, misfit_sentence(worst), misfits, worst)
+
+
+def _are_different(pods: Sequence[Pod]) -> bool:
+    """Whether the pods do not all ask the same. Linear in the pods; each spec is compared once."""
+    first, *others = {id(pod.spec): pod.spec for pod in pods}.values()
+    return any(other != first for other in others)
 
 
 def _is_one_pool(advice: Advice) -> bool:

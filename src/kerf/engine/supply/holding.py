@@ -5,7 +5,7 @@ in. Taints, labels, offerings and cards answer all shapes of one kind alike: eve
 kubelet. So they are asked once a kind and type, and what is left for a shape is division, for all types at once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from kerf.engine.place.devices import Taken, asks_devices, demand_of, place_on_devices
 from kerf.engine.place.fit import check_taints, narrowed
 from kerf.engine.place.shapes import Kinds, Shape
+from kerf.engine.supply.classes import Classes, asked_of, inherited, labels_asked
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit
@@ -22,6 +23,9 @@ from kerf.model.quantities import Resources
 
 Amounts = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_UNKNOWN = -1
+"""In the place of an answer that was not asked for yet."""
+_NO_AMOUNT = -(2**63)
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold; no node has so much."""
 
@@ -33,12 +37,15 @@ class Cards:
         self._devices: list[tuple[DeviceState, ...]] = []
         self._after: dict[tuple[int, int], tuple[int, tuple[Slice, ...]] | None] = {}
         self._starts: dict[tuple[object, ...], int] = {}
+        self._families: dict[int, object] = {}
+        """Kept, so no others can get their identity."""
 
     def start(self, offered: OfferedType) -> int:
         """The state of an empty node of the type; types that take the same pods share it."""
         target = offered.target
         key = (offered.layout, target.quotas, id(target.families), target.no_devices is None)
         if key not in self._starts:
+            self._families[id(target.families)] = target.families
             self._starts[key] = self._number(offered.room.devices)
         return self._starts[key]
 
@@ -66,8 +73,8 @@ class Holding:
     Types are rows, in the order in which they were first seen; they are kept, so no other can get the id of one.
     """
 
-    def __init__(self, offered_types: Iterable[OfferedType] = ()) -> None:
-        self.cards = Cards()
+    def __init__(self, offered_types: Iterable[OfferedType] = (), before: "Holding | None" = None) -> None:
+        self.cards: Cards = Cards() if before is None else before.cards
         self.types: list[OfferedType] = []
         self._rows: dict[int, int] = {}
         self._starts: list[int] = []
@@ -77,18 +84,39 @@ class Holding:
         self._first_of_family: list[int] = []
         self._known_layouts: dict[object, int] = {}
         self._offered: dict[str, Amounts] = {}
+        self._capacities: dict[str, Amounts] = {}
         self._kinds, self._numbers = Kinds(are_sized=False), dict[object, int]()
-        self._admits: list[npt.NDArray[np.int8]] = []
+        self._asked: dict[int, int] = {}
+        self._known_asked: dict[Hashable, int] = {}
+        self._admits: dict[int, npt.NDArray[np.int8]] = {}
         self._counts: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._alone: dict[tuple[int, Resources, int], Amounts] = {}
         self._quotients: dict[Resources, Amounts] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
+        self._names = np.zeros(0, dtype=np.int64)
+        self._before, self._origins = before, np.zeros(0, dtype=np.int64)
         self.know(offered_types)
+        if before is not None:
+            # What is said of a kind of pods, or of a state of cards, is said by the same numbers in both.
+            self._kinds, self._numbers, self._counts = before._kinds, before._numbers, before._counts
+            self._asked, self._known_asked, self._asks = before._asked, before._known_asked, before._asks
+            known = before._rows
+            self._origins = np.array([known.get(id(each), -1) for each in self.types], dtype=np.int64)
+        self._classes: Classes = Classes(None if before is None else before._classes, self._origins)
+
+    def beside(self, offered_types: Iterable[OfferedType]) -> "Holding":
+        """The same of another supply. Types that both have keep the answers that are known by then.
+
+        Cost: linear in the types; later, once for each answer that is asked for again, and the types that are new.
+        """
+        return Holding(offered_types, self)
 
     def know(self, offered_types: Iterable[OfferedType]) -> None:
         """Give types their rows at once: one by one the answers that are known grow row by row."""
+        known = self._rows
         for offered in offered_types:
-            self.row(offered)
+            if id(offered) not in known:
+                self.row(offered)
 
     def row(self, offered: OfferedType) -> int:
         """The row of a type, a new one for one that was not seen before."""
@@ -106,7 +134,10 @@ class Holding:
 
     def rows(self, offered_types: Iterable[OfferedType]) -> Amounts:
         """The rows of types, in their order."""
-        return np.fromiter((self.row(offered) for offered in offered_types), dtype=np.int64)
+        held = tuple(offered_types)
+        self.know(held)
+        known = self._rows
+        return np.fromiter((known[id(offered)] for offered in held), dtype=np.int64, count=len(held))
 
     def layout(self, row: int) -> int:
         """A number that types have alike whose cards take the same pods."""
@@ -118,23 +149,32 @@ class Holding:
 
     def amounts(self, name: str) -> Amounts:
         """By row, what an empty node has of a resource; without bound where no sum over the node decides."""
-        known = self._offered.get(name, np.zeros(0, dtype=np.int64))
+        known = self._offered.get(name)
+        if known is None or len(known) < len(self.types):
+            if known is None:
+                there = None if self._before is None else self._before._offered.get(name)
+                known = np.zeros(0, dtype=np.int64) if there is None else inherited(there, self._origins, _NO_AMOUNT)
+            more = np.full(len(self.types) - len(known), _NO_AMOUNT, dtype=np.int64)
+            known = np.concatenate([known, more])
+            for row in np.flatnonzero(known == _NO_AMOUNT).tolist():
+                offered = self.types[row]
+                known[row] = _MOST if name in offered.target.uncounted else measured(offered.room.free, name)
+            self._offered[name] = known
+        return known
+
+    def capacities(self, name: str) -> Amounts:
+        """By row, what a launch charges of a resource against its pool's limits, at the least."""
+        known = self._capacities.get(name, np.zeros(0, dtype=np.int64))
         if len(known) < len(self.types):
-            amounts = [
-                _MOST if name in offered.target.uncounted else measured(offered.room.free, name)
-                for offered in self.types[len(known) :]
-            ]
-            known = self._offered[name] = np.concatenate([known, np.array(amounts, dtype=np.int64)])
+            amounts = [measured(offered.capacity, name) for offered in self.types[len(known) :]]
+            known = self._capacities[name] = np.concatenate([known, np.array(amounts, dtype=np.int64)])
         return known
 
     def kind(self, shape: Shape) -> int:
         """The number of the pods' kind: equal for shapes that differ in cpu and memory alone."""
         pod = shape.pods[0]
         key = (pod.namespace, self._kinds.of(pod, shape.asked))
-        number = self._numbers.setdefault(key, len(self._numbers))
-        if number == len(self._admits):
-            self._admits.append(np.zeros(0, dtype=np.int8))
-        return number
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def asks_devices(self, kind: int, shape: Shape, offered: OfferedType) -> bool:
         """Whether pods of the kind must be asked about the cards of the type."""
@@ -147,9 +187,16 @@ class Holding:
     def alone(self, shape: Shape, kind: int) -> Amounts:
         """By row, how many pods of the shape an empty node holds; 0 where none fits. Cost: linear in new rows."""
         key = (kind, shape.requests, len(shape))
-        known = self._alone.get(key, np.zeros(0, dtype=np.int64))
-        if len(known) < len(self.types):
-            known = self._alone[key] = np.concatenate([known, self._count(shape, kind, len(known))])
+        known = self._alone.get(key)
+        if known is None or len(known) < len(self.types):
+            if known is None:
+                there = None if self._before is None else self._before._alone.get(key)
+                known = np.zeros(0, dtype=np.int64) if there is None else inherited(there, self._origins, _UNKNOWN)
+            more = np.full(len(self.types) - len(known), _UNKNOWN, dtype=np.int64)
+            known = np.concatenate([known, more])
+            new = np.flatnonzero(known == _UNKNOWN)
+            known[new] = self._count(shape, kind, new)
+            self._alone[key] = known
         return known
 
     def lacking(self, shape: Shape) -> Bools:
@@ -160,16 +207,17 @@ class Holding:
                 lacking |= self.amounts(name) < min(amount, _MOST)
         return lacking
 
-    def _count(self, shape: Shape, kind: int, first: int) -> Amounts:
-        """The counts of the rows from `first` on."""
+    def _count(self, shape: Shape, kind: int, rows: Amounts) -> Amounts:
+        """The counts of these rows."""
         most = 1 if shape.spec.host_ports else len(shape)
-        counts = np.minimum(most, self._divided(shape.requests)[first:])
-        counts *= self.admits(shape, kind, first + np.flatnonzero(counts > 0))[first:]
-        for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[first:]).tolist():
-            by_devices = self._count_devices(shape, kind, first + at)
+        counts = np.minimum(most, self._divided(shape.requests)[rows])
+        counts *= self.admits(shape, kind, rows[counts > 0])[rows]
+        for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[rows]).tolist():
+            by_devices = self._count_devices(shape, kind, int(rows[at]))
             if by_devices is not None:
                 counts[at] = min(int(counts[at]), by_devices)
-        return np.maximum(counts, 0)
+        found: Amounts = np.maximum(counts, 0)
+        return found
 
     def _divided(self, requests: Resources) -> Amounts:
         """By row, how often an empty node has these amounts."""
@@ -183,14 +231,50 @@ class Holding:
         return known
 
     def admits(self, shape: Shape, kind: int, rows: Amounts) -> Bools:
-        """By row whether taints, labels, ports and offerings let pods of the kind onto a node; right for `rows`."""
-        answers = self._admits[kind]
+        """By row whether taints, labels, ports and offerings let pods of the kind onto a node; right for `rows`.
+
+        Cost: one question for each class of types that the pods tell apart, asked once for all kinds that ask the same.
+        """
+        if kind not in self._asked:
+            self._asked[kind] = self._known_asked.setdefault(asked_of(shape), len(self._known_asked))
+        asked = self._asked[kind]
+        answers = self._admits.get(asked)
+        if answers is None:
+            there = None if self._before is None else self._before._admits.get(asked)
+            answers = np.zeros(0, dtype=np.int8) if there is None else inherited(there, self._origins, _UNKNOWN)
         if len(answers) < len(self.types):
-            more = np.full(len(self.types) - len(answers), -1, dtype=np.int8)
-            answers = self._admits[kind] = np.concatenate([answers, more])
-        for row in rows[answers[rows] < 0].tolist():
-            answers[row] = admits_shape(shape, self.types[row])
+            more = np.full(len(self.types) - len(answers), _UNKNOWN, dtype=np.int8)
+            answers = np.concatenate([answers, more])
+        self._admits[asked] = answers
+        new = rows[answers[rows] < 0]
+        if len(new):
+            alike = self._classes.of(labels_asked(shape), self.types, new)
+            _, firsts, numbers = np.unique(alike, return_index=True, return_inverse=True)
+            found = [admits_shape(shape, self.types[row]) for row in new[firsts].tolist()]
+            answers[new] = np.array(found, dtype=np.int8)[numbers]
         return answers > 0
+
+    def distinct(self, shape: Shape, rows: Amounts) -> list[int]:
+        """Of rows of one pool the numbers of those that pods of the shape tell apart, in their order.
+
+        Types that labels or taints refuse in one way differ in their names alone: the first by name is kept.
+        Cost: linear in the rows, and one question for each class of types that the pods tell apart.
+        """
+        alike = self._classes.of(labels_asked(shape), self.types, rows)
+        _, firsts, numbers = np.unique(alike, return_index=True, return_inverse=True)
+        refused = np.array([is_kept_out(shape, self.types[row]) for row in rows[firsts].tolist()], dtype=np.bool_)
+        found = np.flatnonzero(~refused[numbers])
+        names = self._by_name[rows]
+        nearest = [at[names[at].argmin()] for at in (np.flatnonzero(numbers == n) for n in np.flatnonzero(refused))]
+        return sorted((*found.tolist(), *map(int, nearest)))
+
+    @property
+    def _by_name(self) -> Amounts:
+        """By row the place of the type's name among all; equal for equal names."""
+        if len(self._names) < len(self.types):
+            names = [str(offered.target.name) for offered in self.types]
+            self._names = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        return self._names
 
     def _asking(self, shape: Shape, kind: int) -> Bools:
         """By row whether pods of the kind must be asked about the cards of the type."""
@@ -220,6 +304,12 @@ class Holding:
         while count < len(shape) and (after := self.cards.after(state, kind, shape, offered)) is not None:
             count, state = count + 1, after[0]
         return count
+
+
+def is_kept_out(shape: Shape, offered: OfferedType) -> bool:
+    """Whether taints or labels keep pods of the shape off an empty node of the type."""
+    kept_off = check_taints(offered.target, shape) is not None
+    return kept_off or isinstance(narrowed(offered.target, offered.room, shape), Misfit)
 
 
 def admits_shape(shape: Shape, offered: OfferedType) -> bool:

@@ -30,15 +30,18 @@ def with_limits_for_all(
     `expected` is what a decision is likely to cost, as its `work`. Cost: a decision, which is a try, for each pool
     whose limit is in the way.
     """
-    advised = {each.patch.name: each for each in everyone if each.patch is not None and _limits(each.patch)}
+    advised = {each.patch.name: each for each in everyone if each.patch is not None and limits_of(each.patch)}
     served: dict[str, frozenset[str]] = {}
 
     def held(each: Unplaced) -> Unplaced:
-        if each.patch is None or not _limits(each.patch):
+        if each.patch is None or not limits_of(each.patch):
+            return each
+        if each.cause is not each.innermost and not is_of_limits(each.patch):
+            # With what else such a patch changes, it was decided again for the group.
             return each
         best = advised.get(each.patch.name, each)
         assert best.patch is not None
-        pool, raised = pools[best.patch.name], _limits(best.patch)
+        pool, raised = pools[best.patch.name], limits_of(best.patch)
         if best.patch.name not in served:
             limits = (pool.limits or Resources()).replaced(raised)
             raised_pool = replace(pool, limits=limits)
@@ -54,7 +57,13 @@ def with_limits_for_all(
     return tuple(map(held, unplaced))
 
 
-def _limits(patch: Patch) -> Mapping[str, int]:
+def is_of_limits(patch: Patch) -> bool:
+    """Whether limits of a NodePool are all that it changes."""
+    spec = patch.change.get("spec")
+    return isinstance(spec, Mapping) and set(spec) == {"limits"}
+
+
+def limits_of(patch: Patch) -> Mapping[str, int]:
     """The limits that a patch of a NodePool sets; empty for every other patch."""
     spec = patch.change.get("spec")
     limits = spec.get("limits") if patch.kind == "NodePool" and isinstance(spec, Mapping) else None

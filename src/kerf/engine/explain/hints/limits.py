@@ -44,7 +44,7 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
     already, else as many as halve the steps between the limit and it.
     """
     limits = pool.limits or Resources()
-    if not situation.tries.take():
+    if not situation.tries.take(len(situation.supply.available)):
         return {}, 0, False
     least, needed = _bought_with(pool, None, situation)
     rising = {name: needed.get(name, 0) for name, limit in limits.items() if needed.get(name, 0) > limit}
@@ -55,7 +55,7 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
         # In steps above what is used: the limits between two of them allow the same nodes.
         low, high = max(0, -((used - limits[name] - 1) // step)), (rising[name] - used) // step
         middle = high - 1  # Mostly what they use without limits is the least, and then one purchase shows it.
-        while low < high and situation.tries.take():
+        while low < high and situation.tries.take(len(situation.supply.available)):
             tried = limits.replaced({**rising, name: used + middle * step})
             left, needed = _bought_with(pool, tried, situation)
             if left <= least:

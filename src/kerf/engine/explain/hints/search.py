@@ -120,26 +120,26 @@ def _rank(tried: _Tried) -> tuple[int, int]:
 
 def _changes(held: _Tried, breadth: int, first: Advice | None) -> Iterator[Advice]:
     """What could be changed next, that of the nearest miss first, each once."""
-    said = set()
+    said: list[Advice] = []
     if first is not None:
-        said.add(first.hint)
+        said.append(first)
         yield first
     refused = misses(held.shape, held.situation.evidence)
     advised = (advise(held.shape, misfit, held.situation) for misfit in refused)
     for advice in chain(advised, _further(refused, held)):
         if len(said) == breadth:
             return
-        if advice.can_be_tried and advice.hint not in said:
-            said.add(advice.hint)
+        if advice.can_be_tried and not any(map(advice.changes_as, said)):
+            said.append(advice)
             yield advice
 
 
 def _tried(held: _Tried, advice: Advice) -> _Tried | None:
     """The pods with the change, first on nodes there are, then on bought ones; None where there is no try left."""
     situation = held.situation
-    if not situation.tries.take():
-        return None
     evidence = situation.evidence
+    if not situation.tries.take(len(evidence.world.supply.available)):
+        return None
     world = evidence.world if advice.pool is None else with_pool(advice.pool, situation)
     changed, trial = held.shape, evidence.trial
     waiting: tuple[Pod, ...] = changed.pods
@@ -238,7 +238,7 @@ def joined(one: Advice, other: Advice) -> Advice:
 
     The patch of what makes the pod comes first, then those of pools.
     """
-    if not one.hint:
+    if one.is_words:
         return other
     patches: dict[tuple[str, str], Patch] = {}
     for patch in filter(None, (one.patch, *one.more, other.patch, *other.more)):

@@ -63,6 +63,15 @@ class Advice:
         """Whether it says a change, and not only words."""
         return self.pool is not None or self.spec is not None
 
+    @property
+    def is_words(self) -> bool:
+        """Whether it says no change at all, whether that can be tried or not."""
+        return not self.can_be_tried and self.patch is None and not self.change
+
+    def changes_as(self, other: "Advice") -> bool:
+        """Whether pools and pods are the same with either, however it is said."""
+        return self.pool == other.pool and self.spec == other.spec
+
 
 @dataclass(frozen=True)
 class Situation:

@@ -6,6 +6,8 @@ MOST = 1_000
 """Tries for one explanation. What is left then gets its reason and a hint that was not tried, without a patch."""
 MOST_DECIDED = 10_000
 """Looks at a pod that may go into deciding again for one explanation, all its decisions together (`Decision.work`)."""
+MOST_ASKED = 300_000
+"""Types that may be asked for one explanation, all tries together: a purchase goes through all that are offered."""
 LEAST_DECIDED = 50
 """Looks that each decision counts for at least, so one explanation decides at most 200 times."""
 MOST_LOOKED_AT = 1_000_000
@@ -20,14 +22,20 @@ class Tries:
     """Counts the tries of one explanation, all of its refusals together.
 
     They end when they are used up, or for good when `is_wanted` says that there is something better to do. A decision
-    costs by its work, so `decided` bounds that of all of them. The first is made whatever it costs: the decision that
-    is explained cost as much.
+    costs by its work, so `decided` bounds that of all of them, and a purchase by the types that it is made among, so
+    `asked` bounds those. The first of each is made whatever it costs: the decision that is explained cost as much.
     """
 
     def __init__(
-        self, most: int = MOST, is_wanted: Callable[[], bool] = _always, *, decided: int = MOST_DECIDED
+        self,
+        most: int = MOST,
+        is_wanted: Callable[[], bool] = _always,
+        *,
+        decided: int = MOST_DECIDED,
+        asked: int = MOST_ASKED,
     ) -> None:
         self._left, self._is_wanted, self._decided, self._looks = most, is_wanted, decided, MOST_LOOKED_AT
+        self._asked, self._most_asked = asked, asked
         self._is_refused = False
         self.decisions = 0
         """How many decisions were made."""
@@ -37,12 +45,14 @@ class Tries:
         """Whether one that was asked for has been refused."""
         return self._is_refused
 
-    def take(self) -> bool:
-        """Whether one more may be made."""
-        if self._left <= 0 or not self._is_wanted():
+    def take(self, types: int = 0) -> bool:
+        """Whether one more may be made, which asks so many types."""
+        is_too_much = self._asked < types and self._asked < self._most_asked
+        if self._left <= 0 or is_too_much or not self._is_wanted():
             self._left, self._is_refused = 0, True
             return False
         self._left -= 1
+        self._asked -= types
         return True
 
     def take_decision(self, work: int) -> bool:

@@ -1,0 +1,69 @@
+"""What types hold of pods, kept for every purchase of one decision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Holding, admits_shape
+from kerf.engine.world import World
+from kerf.model.constraints import Taint
+from kerf.model.nodepool import NodePool
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
+
+MARKET = a_market(an_instance_type("m5.large", cpu=2), an_instance_type("m5.xlarge", cpu=4))
+POOLS = (
+    a_pool("plain"),
+    a_pool("labelled", labels={"disk": "fast"}),
+    a_pool("tainted", taints=(Taint("only", "x", "NoSchedule"),)),
+)
+SHAPES = tuple(
+    Shape((a_pod(f"pod-{number}", cpu=cpu, selector=selector),))
+    for number, (cpu, selector) in enumerate(
+        [
+            (1, {}),
+            (3, {"disk": "fast"}),
+            (1, {"disk": "slow"}),
+            (1, {"topology.kubernetes.io/zone": "us-east-1a"}),
+            (1, {"topology.kubernetes.io/zone": "elsewhere"}),
+            (1, {"node.kubernetes.io/instance-type": "m5.large"}),
+        ]
+    )
+)
+
+
+def a_world(*pools: NodePool) -> World:
+    """With nothing but pools."""
+    return World(a_snapshot(pools=pools), MARKET)
+
+
+def held(holding: Holding, world: World) -> list[list[int]]:
+    """By shape and type of the supply, how many pods an empty node holds."""
+    rows = holding.rows(world.supply.available)
+    return [holding.alone(shape, holding.kind(shape))[rows].tolist() for shape in SHAPES]
+
+
+def test_types_that_answer_for_others_answer_as_each_would() -> None:
+    """Taints, labels and offerings are asked of one type of each class alone."""
+    world = a_world(*POOLS)
+    holding, rows = world.holding, world.holding.rows(world.supply.available)
+
+    for shape in SHAPES:
+        expected = [admits_shape(shape, offered) for offered in world.supply.available]
+        assert expected == holding.admits(shape, holding.kind(shape), rows)[rows].tolist()
+        assert len(set(expected)) <= 2
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_world_with_another_pool_answers_as_a_new_one(*, asked_before: bool) -> None:
+    """What is known of other pools' types is kept; what the pool sells is asked anew."""
+    changed = replace(POOLS[0], labels={**POOLS[0].labels, "disk": "slow"})
+    before = a_world(*POOLS)
+    if asked_before:
+        held(before.holding, before)
+    after, fresh = before.with_pools((changed,)), a_world(changed, *POOLS[1:])
+
+    assert held(fresh.holding, fresh) == held(after.holding, after)
+    assert np.array_equal(fresh.holding.amounts("cpu"), after.holding.amounts("cpu"))
+    assert held(before.holding, before) == held(a_world(*POOLS).holding, a_world(*POOLS))
