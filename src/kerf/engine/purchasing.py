@@ -17,7 +17,7 @@ from kerf.engine.buy.launching import dealt, keep_free, launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
 from kerf.engine.buy.options import COST, Options
-from kerf.engine.buy.precedence import importance
+from kerf.engine.buy.precedence import importance, is_better
 from kerf.engine.buy.proving import Proof, proven
 from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
@@ -184,7 +184,7 @@ def _relaxed(order: _Order) -> _Attempt:
         order = replace(order, shapes=relaxing.shapes)
         plan = _plan(order, Known(reseats=True))
         other = _bought(order, plan) if plan.is_reseated else found
-        found = min(found, other, key=lambda each: each.rank)
+        found = other if is_better(other.unserved, found.unserved) else found
     return found
 
 

@@ -8,10 +8,11 @@ even. `WantedCells` says where those are wanted.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
+from kerf.engine.place.shapes import queue_order
 from kerf.engine.place.tallies import Company, Presence, Spread, Tally
 from kerf.model.pods import Pod
 
@@ -19,6 +20,17 @@ from kerf.model.pods import Pod
 def importance(pods: Iterable[Pod]) -> list[tuple[int, int]]:
     """Of pods that get no place: the lesser, the better. One of higher priority weighs more than any of lower ones."""
     return sorted(((pod.queue_priority, pod.spec.priority) for pod in pods), reverse=True)
+
+
+def is_better(left: Mapping[str, Pod], than: Mapping[str, Pod]) -> bool:
+    """Whether a plan that leaves these pods, by key, is better than one that leaves those.
+
+    It leaves fewer, see `importance`, and of the pods that only one of the two leaves the first in the queue has its
+    place: nobody loses a place to those that come after, however many they are.
+    """
+    changed = [left.get(key) or than[key] for key in left.keys() ^ than.keys()]
+    first = min(changed, key=queue_order, default=None)
+    return first is not None and first.key in than and importance(left.values()) < importance(than.values())
 
 
 class Precedence:

@@ -18,7 +18,7 @@ from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in,
 from kerf.engine.buy.colocated import Colocated, Colocation, colocated
 from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
-from kerf.engine.buy.precedence import QUEUE_ORDER, Precedence, WantedCells, importance
+from kerf.engine.buy.precedence import QUEUE_ORDER, Precedence, WantedCells, is_better
 from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.domains import Site
 from kerf.engine.place.rounds import Backlog, Rounds
@@ -345,7 +345,7 @@ class _Giving:
     def reseated(self, made: "_Assignment") -> "_Assignment":
         """The best of a few, in each of which those come before others that were left by the ones before it.
 
-        The first, where none leaves fewer. Cost: so many times that of the first, less where that is much.
+        The first, where none is better, see `is_better`. Cost: so many times that of the first, less where that is much.
         """
         best, precedence, looks = made, Precedence(), 0
         for _ in range(_MOST_TRIES):
@@ -356,12 +356,12 @@ class _Giving:
                 precedence.refuse(number, [pod for pod in first if pod.key not in self.known.out][:count])
             made = self.settled(made.used | self.options.wider, precedence)
             looks += made.looks
-            if made.rank < best.rank:
+            if is_better(made.unseated, best.unseated):
                 # In queue order, for a pod may have come before one that it must find there.
                 again = _Assignment(self, made.used | self.options.wider, QUEUE_ORDER, made)
                 looks += again.looks
                 made = again
-            if made.rank < best.rank:
+            if is_better(made.unseated, best.unseated):
                 best = made
         return best
 
@@ -519,9 +519,9 @@ class _Assignment:
         return found
 
     @property
-    def rank(self) -> list[tuple[int, int]]:
-        """Sort key, the best first: see `importance`."""
-        return importance(pod for pod, _ in self._waiting)
+    def unseated(self) -> dict[str, Pod]:
+        """The pods that no cell takes, by key."""
+        return {pod.key: pod for pod, _ in self._waiting}
 
     def result(self) -> Assigned:
         """The shapes in their cells."""
