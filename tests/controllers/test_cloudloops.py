@@ -1,7 +1,7 @@
 """The loops of a provider: when each turn comes, and what Kerf does with its news."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -10,6 +10,9 @@ from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.cloudloops import CloudLoops
 from kerf.controllers.provisioning import Provisioning
 from kerf.model.instancetypes import OfferingKey
+from kerf.model.nodeclaim import NodeClaim
+from kerf.ports import Conflict
+from kerf.sim.kubernetes.adapter import SimWriter
 from tests.clouds.market import MARKET
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -89,6 +92,40 @@ def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue:
     assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
     assert cluster.claim(held.name).is_deleting
     assert ("True", "SpotInterrupted", "the cloud interrupts its instance") == cluster.condition("DisruptionReason")
+
+
+class _Refusing(SimWriter):
+    """A server that refuses so many writes of one claim's status."""
+
+    def __init__(self, cluster: Cluster, claim: str, times: int) -> None:
+        super().__init__(cluster.api)
+        self._claim, self.times = claim, times
+
+    async def update_node_claim_status(self, claim: NodeClaim) -> NodeClaim:
+        """Refuse, or as ever."""
+        if claim.name == self._claim and self.times > 0:
+            self.times -= 1
+            raise Conflict("the object has been modified")
+        return await super().update_node_claim_status(claim)
+
+
+@pytest.mark.parametrize(("refused", "ends"), [(1, True), (4, True), (99, False)])
+@pytest.mark.usefixtures("cloud")
+def test_a_claim_that_cannot_be_ended_keeps_no_other_and_is_tried_again(
+    cluster: Cluster, queue: _Queue, refused: int, ends: bool
+) -> None:
+    """Before the next turn, which deletes the message; five times at the most, for other notices wait."""
+    first, second = cluster.running(), cluster.running(2)
+    spot = Interruption(InterruptionKind.SPOT, cluster.clock.now_s() + 120)
+    queue.says.append(News({first.provider_id: spot, second.provider_id: spot}))
+    cluster.ports = replace(cluster.ports, writer=_Refusing(cluster, first.name, refused))
+    _start(cluster)
+    assert [False, True] == [cluster.claim(each.name).is_deleting for each in (first, second)]
+    assert [0] == queue.turns_s
+
+    cluster.at(60)
+    assert ends == cluster.claim(first.name).is_deleting
+    assert 1 < len(queue.turns_s)
 
 
 @pytest.mark.usefixtures("cloud")

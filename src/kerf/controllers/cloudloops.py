@@ -5,15 +5,28 @@ What a turn says is acted on before the next one begins, because a provider dele
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from kerf.cloudprovider import Interruption, Loop
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports, Result
+from kerf.errors import KerfError
 from kerf.model import events
 from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
+
+_MOST_TRIES = 5
+"""Half a minute of back-off. A claim that cannot be ended then must not keep off the notices of others."""
+
+
+@dataclass
+class _Left:
+    """Interruptions of a turn that could not be acted on, and how often that was tried."""
+
+    interruptions: dict[str, Interruption]
+    tries: int = 0
 
 
 class CloudLoops:
@@ -23,6 +36,7 @@ class CloudLoops:
 
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, *, is_dry_run: bool = False) -> None:
         self._state, self._ports, self._book, self._is_dry_run = state, ports, book, is_dry_run
+        self._left: dict[str, _Left] = {}
         self._loops: dict[str, Loop] = {
             loop.name: loop for loop in ports.cloud.loops if loop.only_reads or not is_dry_run
         }
@@ -32,16 +46,35 @@ class CloudLoops:
         return tuple(self._loops) if isinstance(event, Synced) else ()
 
     async def reconcile(self, key: str) -> Result:
-        """One turn of the loop of that name."""
-        news = await self._loops[key].turn()
-        self._book.mark_sold_out(news.sold_out)
-        if not self._is_dry_run:
-            by_instance = {claim.provider_id: claim for claim in self._state.claims() if claim.provider_id}
-            for provider_id, interruption in sorted(news.interruptions.items()):
-                claim = by_instance.get(provider_id)
+        """One turn of the loop of that name, or what the last one has left to do."""
+        left = self._left.pop(key, None)
+        if left is None:
+            news = await self._loops[key].turn()
+            self._book.mark_sold_out(news.sold_out)
+            left = _Left({} if self._is_dry_run else dict(news.interruptions))
+        failed = await self._end(left.interruptions)
+        if failed is not None:
+            left.tries += 1
+            if left.tries < _MOST_TRIES:
+                # The next turn would say that Kerf has acted.
+                self._left[key] = left
+            raise failed
+        return Result(self._loops[key].period_s)
+
+    async def _end(self, interruptions: dict[str, Interruption]) -> KerfError | None:
+        """End the claims of these instances, each by itself; what was done is taken out. The first failure, or None."""
+        by_instance = {claim.provider_id: claim for claim in self._state.claims() if claim.provider_id}
+        failed: KerfError | None = None
+        for provider_id, interruption in sorted(interruptions.items()):
+            claim = by_instance.get(provider_id)
+            try:
                 if claim is not None and not claim.is_deleting:
                     await interrupt(self._ports, claim, interruption)
-        return Result(self._loops[key].period_s)
+            except KerfError as error:
+                failed = failed or error
+            else:
+                del interruptions[provider_id]
+        return failed
 
 
 async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) -> None:

@@ -82,6 +82,19 @@ def test_two_hundred_launches_are_through_in_forty_seconds() -> None:
     assert 40 == max(bucket.take() for _ in range(200))
 
 
+def test_a_notice_does_not_wait_behind_the_messages_of_other_instances() -> None:
+    """Two hundred launches put four hundred messages into the queue."""
+    clock = Clock()
+    buckets = Buckets(None, clock.now_s, clock.sleep)
+
+    async def delete() -> None:
+        for _ in range(400):
+            await buckets.take("DeleteMessage")
+
+    asyncio.run(delete())
+    assert [] == clock.slept
+
+
 def test_a_read_is_known_by_its_name() -> None:
     """Only these are repeated by themselves."""
     names = (

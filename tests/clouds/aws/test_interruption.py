@@ -81,10 +81,19 @@ def test_what_ends_nothing_is_understood_and_announces_nothing(body: str) -> Non
     assert () == of(body)
 
 
+NO_IDS: tuple[object, ...] = (None, 7, {}, ["i-1"], "x")
+NO_INSTANCES = (
+    *(event("EC2 Spot Instance Interruption Warning", **{"instance-id": given}) for given in NO_IDS),
+    event(
+        "AWS Health Event", service="EC2", eventTypeCategory="scheduledChange", affectedEntities=[{"entityValue": 1}]
+    ),
+)
+
+
 @pytest.mark.parametrize(
     "body",
     ["", "no JSON", "[]", "3", '"text"', "{}", event("EC2 Something New"), event("AWS Health Event")[:-2],
-     event("EC2 Spot Instance Interruption Warning"), "[" * 100_000],
+     event("EC2 Spot Instance Interruption Warning"), "[" * 100_000, *NO_INSTANCES],
 )  # fmt: skip
 def test_a_message_that_is_no_event_is_not_understood(body: str) -> None:
     """Its sender may be anybody who can write to the queue."""

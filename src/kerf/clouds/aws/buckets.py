@@ -27,8 +27,11 @@ RATES: Mapping[str, Rate] = {
     "DescribeSpotPriceHistory": Rate(25, 5),
     "GetProducts": Rate(5, 2),
     "GetParameter": Rate(20, 10),
+    **dict.fromkeys(("ReceiveMessage", "DeleteMessage"), Rate(1000, 300)),
 }
-"""Operations that have another bucket. EC2 documents none for CreateFleet, so it is a write unless a setting says."""
+"""Operations that have another bucket. EC2 documents none for CreateFleet, so it is a write unless a setting says. SQS
+takes nearly any number of calls of a standard queue (SQS developer guide, "Amazon SQS message quotas", read 2026-11):
+each instance of the account that starts puts two messages there, and a spot notice must not wait behind them."""
 _READING = ("Describe", "Get", "List", "Receive")
 
 

@@ -6,6 +6,7 @@ is logged and deleted, or it would come again for ever.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,7 @@ _STATE_CHANGE, _HEALTH = "EC2 Instance State-change Notification", "AWS Health E
 _IMPAIRED, _ENDING = "impaired", ("instance-retirement", "instance-stop")
 """Of a status check, and of events after which the instance does not run; after the others it does."""
 _MOST_LETTERS = 200
+_INSTANCE = re.compile(r"i-[0-9a-f]{1,17}")
 
 Announced = tuple[str, Interruption]
 """Instance id and what is announced about it."""
@@ -68,13 +70,20 @@ def _read(kind: str, detail: Mapping[str, Any], time: str) -> Understood | None:
     if kind in _KINDS:
         ends = kind != "EC2 Instance Rebalance Recommendation"
         deadline_s = instant_s(time) + _NOTICE_S if ends and time else None
-        return Understood(kind, ((detail["instance-id"], Interruption(_KINDS[kind], deadline_s)),))
+        return Understood(kind, ((_instance(detail["instance-id"]), Interruption(_KINDS[kind], deadline_s)),))
     if kind == _STATE_CHANGE:
         named = _STATES.get(detail["state"])
-        return Understood(kind, ((detail["instance-id"], Interruption(named)),) if named is not None else ())
+        return Understood(kind, ((_instance(detail["instance-id"]), Interruption(named)),) if named is not None else ())
     if kind == _HEALTH:
         return Understood(kind, tuple(_scheduled(detail)))
     return None
+
+
+def _instance(value: object) -> str:
+    """An instance id. Raises ValueError for what is none: EC2 would refuse all others of the same call with it."""
+    if not isinstance(value, str) or _INSTANCE.fullmatch(value) is None:
+        raise ValueError("no instance id")
+    return value
 
 
 def _scheduled(detail: Mapping[str, Any]) -> Iterable[Announced]:
@@ -82,7 +91,7 @@ def _scheduled(detail: Mapping[str, Any]) -> Iterable[Announced]:
         return
     for entity in detail.get("affectedEntities") or ():
         what = cut(str(detail.get("eventTypeCode") or ""), _MOST_LETTERS)
-        yield entity["entityValue"], Interruption(InterruptionKind.SCHEDULED, None, what)
+        yield _instance(entity["entityValue"]), Interruption(InterruptionKind.SCHEDULED, None, what)
 
 
 class InterruptionQueue:

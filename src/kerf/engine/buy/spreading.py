@@ -345,7 +345,7 @@ class _Giving:
     def reseated(self, made: "_Assignment") -> "_Assignment":
         """The best of a few, in each of which those come before others that were left by the ones before it.
 
-        The first, where none is better, see `is_better`. Cost: so many times that of the first, less where that is much.
+        The first, where none `is_better`. Cost: so many times that of the first, less where that is much.
         """
         best, precedence, looks = made, Precedence(), 0
         for _ in range(_MOST_TRIES):
