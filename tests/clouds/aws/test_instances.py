@@ -138,6 +138,7 @@ def test_an_instance_of_another_owner_is_never_ended(account: Account, tags: dic
 
     assert isinstance(account.done(account.instances.delete(other)), InstanceNotFound)
     assert isinstance(account.done(account.instances.get(other)), InstanceNotFound)
+    assert {} == account.done(account.instances.located([other.rpartition("/")[2]]))
     assert [] == account.ec2.asked("TerminateInstances")
 
 

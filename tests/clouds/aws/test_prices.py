@@ -68,6 +68,20 @@ def test_only_spot_prices_are_asked_for_at_each_turn() -> None:
     assert 6 == len(region.asked)
 
 
+def test_what_was_not_answered_is_asked_for_again_at_the_next_turn() -> None:
+    """Else one throttled call at the start would leave a region without prices for half a day."""
+    region = Region()
+    region.refused = {"GetProducts"}
+    region.refresh()
+    region.refused, region.asked = set(), []
+    region.refresh()
+
+    assert "GetProducts" in region.asked
+    region.asked = []
+    region.refresh()
+    assert ["DescribeSpotPriceHistory"] == region.asked
+
+
 def test_a_described_type_is_the_row_of_the_catalogue() -> None:
     """A fractional card: logical count, share and memory as the packaged row has them."""
     row, packed = row_of(G6F_RECORD), packaged("us-east-1").rows["g6f.large"]

@@ -38,6 +38,36 @@ def test_an_instance_that_no_claim_asked_for_is_terminated(cluster: Cluster) -> 
     assert () == cluster.cloud.instances
 
 
+class Doubled(FakeCloud):
+    """A cloud in which each launch was carried out twice."""
+
+    ended: tuple[str, ...] = ()
+
+    async def list_instances(self) -> Sequence[Instance]:
+        """Each with its twin."""
+        found = await super().list_instances()
+        return [*found, *(replace(each, provider_id=f"{each.provider_id}-twin") for each in found)]
+
+    async def delete(self, provider_id: str) -> None:
+        """Note it."""
+        self.ended = (*self.ended, provider_id)
+
+
+@pytest.mark.parametrize(("reached", "ends"), [((), 0), (("Launched",), 1)])
+def test_a_second_instance_for_a_claim_ends_once_the_claim_knows_its_own(
+    cluster: Cluster, reached: Sequence[str], ends: int
+) -> None:
+    """A reply was lost, and the next life did not see the first instance yet."""
+    cloud = Doubled(MARKET, cluster.clock, latencies=Latencies(0, 5))
+    cluster.use(cloud)
+    held = cluster.claimed(reached=reached)
+    cluster.done(cloud.create(held))
+    start(cluster)
+    cluster.at(59)
+
+    assert (f"{held.provider_id}-twin",) * ends == cloud.ended
+
+
 def test_an_instance_of_a_claim_that_is_being_launched_stays(cluster: Cluster) -> None:
     """However long its launch takes: the claim's uid is on it."""
     held = cluster.claimed(reached=())

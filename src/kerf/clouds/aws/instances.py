@@ -192,8 +192,8 @@ class Instances:
         return min(found, key=lambda each: (each.launched_s, each.provider_id), default=None)
 
     async def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
-        """Instances by their ids; those that EC2 does not show, or that have ended, are left out."""
-        records = await self._described(ids)
+        """Instances by their ids; those that EC2 does not show, that have ended, or are another's, are left out."""
+        records = [record for record in await self._described(ids) if self._is_ours(record)]
         found = ((record["InstanceId"], instance_of(record)) for record in records)
         return {each: instance for each, instance in found if instance is not None}
 

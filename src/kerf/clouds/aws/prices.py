@@ -86,13 +86,17 @@ class Prices:
         return all(self._problems.values())
 
     async def refresh(self) -> News:
-        """Ask AWS; spot prices each time, the others twice a day. Raises Throttled, with what was learnt kept."""
+        """Ask AWS; spot prices each time, the others twice a day, and each time until all of them were answered.
+
+        What is not answered, for want of a permission or of tokens, stays as it was, and is said.
+        """
         now_s, found = self._clock.now_s(), self.current
         if now_s >= self._slow_due_s:
             found = await self._asked(_TYPES, self._types, found)
             found = await self._asked(_ZONES, self._zones, found)
             found = await self._asked(_ON_DEMAND, self._on_demand, found)
-            self._slow_due_s = now_s + _SLOW_S
+            is_whole = not any(self._problems[what] for what in (_TYPES, _ZONES, _ON_DEMAND))
+            self._slow_due_s = now_s + _SLOW_S if is_whole else now_s
         found = self._noted(await self._asked(_SPOT, self._spot, found))
         if found != self.current:
             self.current = found

@@ -101,7 +101,8 @@ class GarbageCollection:
             return
 
     async def _instances_without_claim(self, instances: Sequence[Instance]) -> None:
-        claimed = {identity for claim in self._state.claims() for identity in (claim.uid, claim.provider_id)}
+        # By its uid while the claim does not know its instance yet; afterwards another one of that uid is a twin.
+        claimed = {claim.provider_id or claim.uid for claim in self._state.claims()}
         old = self._ports.clock.now_s() - self._settings.orphan_age_s
         for instance in instances:
             # Without a uid it is another autoscaler's, launched for a claim of that time: never garbage.
