@@ -206,7 +206,7 @@ def _wait(plane: ControlPlane) -> None:
 
 
 def _client(url: str, service: str) -> Any:
-    # Half a second, which nobody else here has to wait for.
+    # Half a second, which without --cloud=aws is not spent.
     import boto3
 
     return boto3.session.Session("access", "secret", region_name=REGION).client(service, endpoint_url=url)

@@ -34,7 +34,7 @@ def test_a_part_of_a_card_is_paid_as_that_part(nodes: tuple[ClusterNode, ...], p
 
 
 def test_a_part_of_a_card_has_a_caveat() -> None:
-    """Once for each type that is bought, and only there: nobody has seen what a device plugin shows on it."""
+    """Once for each type that is bought, and only there: what a device plugin shows on it was not seen."""
     said = "g6f.2xlarge is sold with 2/8 of a card; what the device plugin shows there was not verified"
 
     made = planned([a_pod("a", gpu=1), a_pod("b", gpu=1)], [POOL], [QUARTER, G5])

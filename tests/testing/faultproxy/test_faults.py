@@ -135,7 +135,7 @@ def test_a_held_call_waits(fleets: Fleets, when: str, running: int) -> None:
 
 @pytest.mark.parametrize("when, running", [("before", 0), ("after", 1)])
 def test_a_held_call_may_be_lost(fleets: Fleets, when: str, running: int) -> None:
-    """Where its caller was ended: nothing was done, or nobody has heard of it."""
+    """Where its caller was ended: nothing was done, or its caller has not heard of it."""
     held = fleets.cloud.proxy.faults.hold("CreateFleet", when)
     refused: list[Exception] = []
 

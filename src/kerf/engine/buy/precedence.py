@@ -26,7 +26,7 @@ def is_better(left: Mapping[str, Pod], than: Mapping[str, Pod]) -> bool:
     """Whether a plan that leaves these pods, by key, is better than one that leaves those.
 
     It leaves fewer, see `importance`, and of the pods that only one of the two leaves the first in the queue has its
-    place: nobody loses a place to those that come after, however many they are.
+    place: no pod loses a place to those that come after, however many they are.
     """
     changed = [left.get(key) or than[key] for key in left.keys() ^ than.keys()]
     first = min(changed, key=queue_order, default=None)

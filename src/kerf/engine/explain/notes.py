@@ -107,7 +107,7 @@ def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
 
 
 def fractions(launches: Sequence[Launch]) -> tuple[str, ...]:
-    """That nobody has seen what the device plugin shows on types with a part of a card."""
+    """That the device plugin was not seen on types with a part of a card."""
     parts = {
         launch.offering.instance_type: card.eighths
         for launch in launches
