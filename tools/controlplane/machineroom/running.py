@@ -16,6 +16,8 @@ from tools.controlplane.machineroom.ec2 import Ec2View
 from tools.controlplane.machineroom.nodes import JoinableCluster
 from tools.controlplane.machineroom.room import MachineRoom
 
+_TRANSPORTS_CLOSE_S = 0.3
+
 
 def ca_of(file: Path) -> str:
     """A certificate as EKS and user data have it: the PEM in base64."""
@@ -58,6 +60,8 @@ class RunningRoom:
         failed = self._acting.exception() if self._acting.done() else None
         self._acting.cancel()
         self._call(self._client.close())
+        # aiohttp does not wait until the transports of TLS connections have closed.
+        self._call(asyncio.sleep(_TRANSPORTS_CLOSE_S))
         self._call(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
