@@ -25,6 +25,8 @@ Amounts = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
+_FEW = 8
+"""Rows of which each is asked about by itself."""
 _NO_AMOUNT = -(2**63)
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold; no node has so much."""
@@ -258,8 +260,11 @@ class Holding:
         """Of rows of one pool the numbers of those that pods of the shape tell apart, in their order.
 
         Types that labels or taints refuse in one way differ in their names alone: the first by name is kept.
-        Cost: linear in the rows, and one question for each class of types that the pods tell apart.
+        Cost: linear in the rows, and one question for each class of types that the pods tell apart. Of a few rows all
+        are kept: to ask about each costs less than to find out which are alike.
         """
+        if len(rows) <= _FEW:
+            return list(range(len(rows)))
         alike = self._classes.of(labels_asked(shape), self.types, rows)
         _, firsts, numbers = np.unique(alike, return_index=True, return_inverse=True)
         refused = np.array([is_kept_out(shape, self.types[row]) for row in rows[firsts].tolist()], dtype=np.bool_)
