@@ -95,7 +95,7 @@ def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue:
 
 
 class _Refusing(SimWriter):
-    """A server that refuses so many writes of one claim's status."""
+    """A server that refuses so many deletions of one claim, and each write of its status."""
 
     def __init__(self, cluster: Cluster, claim: str, times: int) -> None:
         super().__init__(cluster.api)
@@ -103,10 +103,16 @@ class _Refusing(SimWriter):
 
     async def update_node_claim_status(self, claim: NodeClaim) -> NodeClaim:
         """Refuse, or as ever."""
+        if claim.name == self._claim:
+            raise Conflict("the object has been modified")
+        return await super().update_node_claim_status(claim)
+
+    async def delete_node_claim(self, claim: NodeClaim) -> None:
+        """Refuse, or as ever."""
         if claim.name == self._claim and self.times > 0:
             self.times -= 1
             raise Conflict("the object has been modified")
-        return await super().update_node_claim_status(claim)
+        await super().delete_node_claim(claim)
 
 
 @pytest.mark.parametrize(("refused", "ends"), [(1, True), (4, True), (99, False)])

@@ -5,12 +5,13 @@ What a turn says is acted on before the next one begins, because a provider dele
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from kerf.cloudprovider import Interruption, Loop
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports, Result
-from kerf.errors import KerfError
+from kerf.errors import ApiError, KerfError
 from kerf.model import events
 from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
@@ -80,7 +81,8 @@ class CloudLoops:
 async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) -> None:
     """End a claim whose instance the cloud ends, and note why on it; mere advice is an event and no more.
 
-    By that note provisioning knows that the pods of its node cannot wait for a batch.
+    By that note provisioning knows that the pods of its node cannot wait for a batch. A claim on which it cannot be
+    written ends without: the end is what the deadline is for.
     """
     if interruption.kind.is_advice:
         ports.recorder.record(events.advised(claim.name, interruption.kind, interruption.detail))
@@ -89,7 +91,8 @@ async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) 
     ports.recorder.record(events.interrupted(claim.name, why))
     reason = Condition(DISRUPTION_REASON, TRUE, interruption.kind, why, ports.clock.now_s())
     try:
-        claim = await ports.writer.update_node_claim_status(claim.with_condition(reason))
+        with suppress(ApiError):
+            claim = await ports.writer.update_node_claim_status(claim.with_condition(reason))
         await ports.writer.delete_node_claim(claim)
     except NotFound:
         return

@@ -169,7 +169,7 @@ class AwsCloud(CloudProvider):
     def boot_log(self, claim: NodeClaim) -> str:
         """EC2 keeps the console of an instance for an hour after its end; that of now is to be had on Nitro alone.
 
-        Source: "Troubleshoot Amazon EC2 instance state with the console output", EC2 user guide.
+        Source: GetConsoleOutput in the EC2 API reference, read 2026-11.
         """
         instance = claim.provider_id.rpartition("/")[2]
         if not instance:

@@ -7,6 +7,7 @@ kubelet. So they are asked once a kind and type, and what is left for a shape is
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from kerf.model.quantities import Resources
 
 Amounts = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_Number = TypeVar("_Number", bound=np.integer[Any])
 _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
 _FEW = 8
@@ -153,11 +155,8 @@ class Holding:
         """By row, what an empty node has of a resource; without bound where no sum over the node decides."""
         known = self._offered.get(name)
         if known is None or len(known) < len(self.types):
-            if known is None:
-                there = None if self._before is None else self._before._offered.get(name)
-                known = np.zeros(0, dtype=np.int64) if there is None else inherited(there, self._origins, _NO_AMOUNT)
-            more = np.full(len(self.types) - len(known), _NO_AMOUNT, dtype=np.int64)
-            known = np.concatenate([known, more])
+            there = None if self._before is None else self._before._offered.get(name)
+            known = self._grown(known, there, np.full(len(self.types), _NO_AMOUNT, dtype=np.int64), _NO_AMOUNT)
             for row in np.flatnonzero(known == _NO_AMOUNT).tolist():
                 offered = self.types[row]
                 known[row] = _MOST if name in offered.target.uncounted else measured(offered.room.free, name)
@@ -191,11 +190,8 @@ class Holding:
         key = (kind, shape.requests, len(shape))
         known = self._alone.get(key)
         if known is None or len(known) < len(self.types):
-            if known is None:
-                there = None if self._before is None else self._before._alone.get(key)
-                known = np.zeros(0, dtype=np.int64) if there is None else inherited(there, self._origins, _UNKNOWN)
-            more = np.full(len(self.types) - len(known), _UNKNOWN, dtype=np.int64)
-            known = np.concatenate([known, more])
+            there = None if self._before is None else self._before._alone.get(key)
+            known = self._grown(known, there, np.full(len(self.types), _UNKNOWN, dtype=np.int64), _UNKNOWN)
             new = np.flatnonzero(known == _UNKNOWN)
             known[new] = self._count(shape, kind, new)
             self._alone[key] = known
@@ -241,13 +237,10 @@ class Holding:
             self._asked[kind] = self._known_asked.setdefault(asked_of(shape), len(self._known_asked))
         asked = self._asked[kind]
         answers = self._admits.get(asked)
-        if answers is None:
+        if answers is None or len(answers) < len(self.types):
             there = None if self._before is None else self._before._admits.get(asked)
-            answers = np.zeros(0, dtype=np.int8) if there is None else inherited(there, self._origins, _UNKNOWN)
-        if len(answers) < len(self.types):
-            more = np.full(len(self.types) - len(answers), _UNKNOWN, dtype=np.int8)
-            answers = np.concatenate([answers, more])
-        self._admits[asked] = answers
+            answers = self._grown(answers, there, np.full(len(self.types), _UNKNOWN, dtype=np.int8), _UNKNOWN)
+            self._admits[asked] = answers
         new = rows[answers[rows] < 0]
         if len(new):
             alike = self._classes.of(labels_asked(shape), self.types, new)
@@ -255,6 +248,20 @@ class Holding:
             found = [admits_shape(shape, self.types[row]) for row in new[firsts].tolist()]
             answers[new] = np.array(found, dtype=np.int8)[numbers]
         return answers > 0
+
+    def _grown(
+        self,
+        known: npt.NDArray[_Number] | None,
+        there: npt.NDArray[_Number] | None,
+        blank: npt.NDArray[_Number],
+        unknown: int,
+    ) -> npt.NDArray[_Number]:
+        """`blank`, which is `unknown` in each row, with what is `known` here, else what was known `there`, before."""
+        if known is None and there is not None:
+            known = inherited(there, self._origins, unknown)
+        if known is not None:
+            blank[: len(known)] = known
+        return blank
 
     def distinct(self, shape: Shape, rows: Amounts) -> list[int]:
         """Of rows of one pool the numbers of those that pods of the shape tell apart, in their order.
