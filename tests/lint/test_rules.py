@@ -125,3 +125,50 @@ def test_shares_of_cards_are_recognised_by_name(resource: str, said: bool) -> No
     text = JOB % "activeDeadlineSeconds: 60"
 
     assert said == ("KL066" in codes(looked(text.replace("nvidia.com/gpu", resource))))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("priority: 9", "spec.priority: expected 0, as without a priorityClassName, got 9"),
+        ("overhead: {cpu: 1}", "spec.overhead: expected nothing without a runtimeClassName"),
+        ("volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}]", "spec.volumes[0].hostPath: expected one source"),
+    ],
+)
+def test_what_the_server_refuses_is_said_with_its_whole_path(spec: str, said: str) -> None:
+    """What follows from the pod's form, and what admission says beside it."""
+    text = f"""apiVersion: v1
+kind: Pod
+metadata: {{name: p}}
+spec:
+  containers: [{{name: main, image: "ubuntu:22.04", resources: {{requests: {{cpu: 1}}}}}}]
+  {spec}
+"""
+    found = [each.message for each in looked(text).findings if each.code == "KL073"]
+
+    assert 1 == len(found)
+    assert f"the API server refuses it: {said}" in found[0]
+
+
+def test_an_extended_resource_without_a_limit_is_said_once() -> None:
+    """KL030 says it, and how to mend it."""
+    text = """apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers: [{name: main, image: "ubuntu:22.04", resources: {requests: {cpu: 1, nvidia.com/gpu: 1}}}]
+"""
+    assert {"KL030"} == {"KL030", "KL073"} & set(codes(looked(text)))
+
+
+def test_hami_takes_the_keys_of_both_sections() -> None:
+    """It reads one into the other; of a key it takes the last."""
+    text = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: hami-scheduler-device, namespace: kube-system}
+data:
+  device-config.yaml: |
+    nvidia: {deviceSplitCount: 4}
+    nvidia: {deviceMemoryScaling: 2}
+"""
+    assert any("HAMi takes the keys of both" in each.message for each in looked(text).findings)

@@ -273,3 +273,90 @@ def test_a_job_set_runs_its_jobs_again_when_one_fails(tmp_path: Path) -> None:
     report = run(scenario(tmp_path, job_set))
 
     assert {60: 2, 120: 2} == Counter(int(at_s) for at_s, _, name in rows(report, "job failed") if "set-a" in name)
+
+
+QUOTA = """\
+    - apiVersion: v1
+      kind: ResourceQuota
+      metadata: {name: few}
+      spec: {hard: {pods: "%s"}}
+"""
+
+
+def test_a_workload_whose_pods_admission_refuses_has_fewer_and_the_timeline_says_why(tmp_path: Path) -> None:
+    """Nothing is lost: once the quota allows more, they come."""
+    timeline = "  timeline: [{at: 30m, delete: {kind: ResourceQuota, name: few}}]\n"
+    three = SCENARIO.replace("replicas: 1", "replicas: 3")
+
+    report = run(scenario(tmp_path, QUOTA % 2, text=three))
+    later = run(scenario(tmp_path, QUOTA % 2, timeline, text=three))
+
+    assert (2, 3) == (report.totals.pods_placed, later.totals.pods_placed)
+    (refused,) = [row for row in report.rows if row.what == "refused"]
+    assert refused.object.startswith("ReplicaSet default/web-")
+    assert "exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2" in refused.why
+
+
+def test_a_pod_of_the_scenario_that_admission_refuses_ends_nothing(tmp_path: Path) -> None:
+    """As with kubectl: it is not there, and all else is."""
+    pod = """\
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: large}
+      spec: {containers: [{name: main, resources: {limits: {cpu: 3}}}]}
+"""
+    report = run(scenario(tmp_path, QUOTA % 0, pod))
+
+    refused = [row.object for row in report.rows if row.what == "refused"]
+    assert (0, "Pod default/large") == (report.totals.pods_placed, refused[0])
+
+
+def test_a_limit_range_that_comes_later_holds_for_the_pods_after_it(tmp_path: Path) -> None:
+    """A pod that runs stays; the next is refused, and the timeline has its figures."""
+    timeline = """\
+  timeline:
+    - at: 10m
+      apply: {apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [%s]}}
+    - {at: 20m, scale: {deployment: web, replicas: 2}}
+"""
+    largest = "{type: Container, max: {cpu: 2}, default: {cpu: 3}}"
+    report = run(scenario(tmp_path, timeline % largest))
+
+    assert 1 == report.totals.pods_placed
+    (refused,) = [row for row in report.rows if row.what == "refused"]
+    assert "expected at most 2, the max of a LimitRange of its namespace, got '3'" in refused.why
+
+
+SET = """\
+    - apiVersion: apps/v1
+      kind: StatefulSet
+      metadata: {name: db}
+      spec:
+        replicas: %s
+        selector: {matchLabels: {app: db}}
+        volumeClaimTemplates:
+          - metadata: {name: data}
+            spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+        template:
+          metadata: {labels: {app: db}}
+          spec: {containers: [{name: main, resources: {limits: {cpu: %s}}}]}
+"""
+
+
+def test_a_set_that_waits_for_its_first_pod_has_lost_none(tmp_path: Path) -> None:
+    """No type has 500 cores, so that the second pod is never made."""
+    report = run(scenario(tmp_path, SET % (3, 500)))
+
+    assert (1, 1) == (report.totals.pods_placed, report.totals.pods_unplaced)
+
+
+def test_a_pod_of_a_set_comes_back_to_its_claim(tmp_path: Path) -> None:
+    """Scaled to nothing and up again: the claim is bound by then."""
+    timeline = """\
+  timeline:
+    - {at: 10m, scale: {statefulset: db, replicas: 0}}
+    - {at: 20m, scale: {statefulset: db, replicas: 1}}
+"""
+    report = run(scenario(tmp_path, SET % (1, 1), timeline))
+
+    assert (3, 0) == (report.totals.pods_placed, report.totals.pods_unplaced)

@@ -4,22 +4,60 @@ Only pods that a manifest describes and no server has seen need it; the rules ar
 and Priority.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 from kerf.manifests.schema import Path, Problem, mistake
 from kerf.model.opportunistic import PRIORITY, PRIORITY_CLASS
-from kerf.model.pods import Container
-from kerf.model.quantities import NOTHING, Resources, quantity_text
+from kerf.model.pods import PodSpec
+from kerf.model.quantities import CPU, NOTHING, Resources, quantity, quantity_text
 
+_OF_CONTAINERS, _OF_PODS = "Container", "Pod"
 _BUILT_IN_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
     PRIORITY_CLASS: PRIORITY,
 }
 """Of every server, and the one that is applied with Kerf."""
+
+
+@dataclass(frozen=True)
+class AllowedRange:
+    """What one entry of a LimitRange allows: each container (`kind` Container), or each pod in sum (Pod).
+
+    `ratios` are how many times the request the limit may be, in thousandths, by resource.
+    """
+
+    kind: str
+    most: Resources = NOTHING
+    least: Resources = NOTHING
+    ratios: Resources = NOTHING
+
+    def broken(self, requests: Resources, limits: Resources, at: Path) -> Problem | None:
+        """The first breach of what is asked at `at`; None without one."""
+        for name, most in sorted(self.most.items()):
+            limit, request = limits.get(name, 0), requests.get(name, 0)
+            if name not in limits or limit > most:
+                return self._problem((*at, "limits", name), f"at most {quantity_text(name, most)}, the max", limit)
+            if request > most:
+                return self._problem((*at, "requests", name), f"at most {quantity_text(name, most)}, the max", request)
+        for name, least in sorted(self.least.items()):
+            if requests.get(name, 0) < least:
+                expected = f"at least {quantity_text(name, least)}, the min"
+                return self._problem((*at, "requests", name), expected, requests.get(name, 0))
+        for name, ratio in sorted(self.ratios.items()):
+            limit, request = limits.get(name, 0), requests.get(name, 0)
+            if not limit or not request or 1000 * limit > ratio * request:
+                expected = f"at most {quantity_text(CPU, ratio)} times the request, the maxLimitRequestRatio"
+                return self._problem((*at, "limits", name), expected, limit)
+        return None
+
+    def _problem(self, path: Path, expected: str, amount: int) -> Problem:
+        whole = " for whole pods" if self.kind == _OF_PODS else ""
+        got = quantity_text(str(path[-1]), amount) if amount else None
+        return mistake(path, f"{expected} of a LimitRange of its namespace{whole}", got)
 
 
 @dataclass(frozen=True)
@@ -30,24 +68,28 @@ class Defaults:
     requests: Resources = NOTHING
     priorities: tuple[tuple[str, int], ...] = ()
     priority_class: str = ""
-    most: Resources = NOTHING
-    least: Resources = NOTHING
+    bounds: tuple[AllowedRange, ...] = ()
 
-    def out_of_range(self, container: Container, at: Path) -> Problem | None:
-        """Why LimitRanger refuses the container at `at`; None when it does not."""
-        for name, most in sorted(self.most.items()):
-            limit, request = container.limits.get(name, 0), container.requests.get(name, 0)
-            if max(limit, request) > most:
-                part, asked = ("limits", limit) if limit > most else ("requests", request)
-                expected = f"at most {quantity_text(name, most)}, the max of a LimitRange of its namespace"
-                return mistake((*at, "resources", part, name), expected, quantity_text(name, asked))
-        for name, least in sorted(self.least.items()):
-            asked = container.requests.get(name, 0)
-            if asked < least:
-                expected = f"at least {quantity_text(name, least)}, the min of a LimitRange of its namespace"
-                got = quantity_text(name, asked) if asked else None
-                return mistake((*at, "resources", "requests", name), expected, got)
-        return None
+    def out_of_range(self, spec: PodSpec) -> Problem | None:
+        """Why LimitRanger refuses a pod whose containers have their defaults; None when it does not.
+
+        Kubernetes 1.36, plugin/pkg/admission/limitranger, PodValidateLimitFunc. Ranges for claims are not looked at.
+        """
+        asked: list[tuple[str, Resources, Resources, Path]] = [
+            (_OF_CONTAINERS, container.requests, container.limits, (part, index, "resources"))
+            for part, containers in (("initContainers", spec.init_containers), ("containers", spec.containers))
+            for index, container in enumerate(containers)
+        ]
+        whole = spec.requests_of_containers.replaced(spec.pod_requests)
+        limits = spec.limits_of_containers.replaced(spec.pod_limits)
+        asked.append((_OF_PODS, whole, limits, ("resources",)))
+        found = (
+            bounds.broken(requests, limits, at)
+            for kind, requests, limits, at in asked
+            for bounds in self.bounds
+            if bounds.kind == kind
+        )
+        return next(filter(None, found), None)
 
     def priority_of(self, class_name: str, stated: int | None) -> int:
         """What a pod of the class gets, 0 without one; `stated` is its own, which counts where the class is absent."""
@@ -108,19 +150,18 @@ def admission_of(priority_classes: list[dict[str, Any]], limit_ranges: list[dict
             requests.replaced(held.requests),
             priorities,
             default_class,
-            _bounds(raw, "max").replaced(held.most),
-            _bounds(raw, "min").replaced(held.least),
+            (*held.bounds, *_bounds(raw)),
         )
     return AdmissionDefaults(by_namespace, Defaults(priorities=priorities, priority_class=default_class))
 
 
-def _bounds(raw: dict[str, Any], name: str) -> Resources:
-    """`max` or `min` of a LimitRange for containers."""
-    found = NOTHING
+def _bounds(raw: dict[str, Any]) -> Iterator[AllowedRange]:
     for item in raw["spec"]["limits"]:
-        if item["type"] == "Container":
-            found = found.replaced(Resources.parse(item.get(name) or {}))
-    return found
+        most, least = (Resources.parse(item.get(name) or {}) for name in ("max", "min"))
+        stated = item.get("maxLimitRequestRatio") or {}
+        ratios = Resources({name: quantity(ratio, milli=True) for name, ratio in stated.items()})
+        if item["type"] in (_OF_CONTAINERS, _OF_PODS) and (most or least or ratios):
+            yield AllowedRange(item["type"], most, least, ratios)
 
 
 def _container_defaults(raw: dict[str, Any]) -> tuple[Resources, Resources]:

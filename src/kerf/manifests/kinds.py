@@ -162,7 +162,9 @@ _TOLERATIONS = ListOf(
 )
 _LOOSE_TOLERATIONS = ListOf(Record({**_TOLERATION, "operator": TEXT, "effect": TEXT}))
 
-_RESOURCES = Record({"limits": QUANTITIES, "requests": QUANTITIES, "claims": ListOf(ANYTHING)})
+_RESOURCES = Record(
+    {"limits": QUANTITIES, "requests": QUANTITIES, "claims": ListOf(Record({"name": TEXT}, is_open=True))}
+)
 _PORT = Record(
     {
         "containerPort": WHOLE,
@@ -185,10 +187,11 @@ _CONTAINERS = ListOf(
             "resources": _RESOURCES,
             "restartPolicy": TEXT,
             "securityContext": MapOf(ANYTHING),
+            "volumeMounts": ListOf(Record({"name": TEXT, "mountPath": TEXT}, is_open=True)),
+            "volumeDevices": ListOf(Record({"name": TEXT, "devicePath": TEXT}, is_open=True)),
             **known(
-                "workingDir envFrom resizePolicy restartPolicyRules volumeMounts volumeDevices livenessProbe"
-                " readinessProbe startupProbe lifecycle terminationMessagePath terminationMessagePolicy"
-                " imagePullPolicy stdin stdinOnce tty"
+                "workingDir envFrom resizePolicy restartPolicyRules livenessProbe readinessProbe startupProbe"
+                " lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy stdin stdinOnce tty"
             ),
         },
         ("name",),
@@ -227,7 +230,7 @@ POD_SPEC = Record(
         "overhead": QUANTITIES,
         "schedulingGates": ListOf(Record({"name": FILLED}, ("name",))),
         "topologySpreadConstraints": ListOf(_SPREAD),
-        "resourceClaims": ListOf(ANYTHING),
+        "resourceClaims": ListOf(Record({"name": TEXT}, is_open=True)),
         "resources": _RESOURCES,
         "volumes": ListOf(_VOLUME),
         "nodeName": TEXT,
@@ -235,11 +238,19 @@ POD_SPEC = Record(
         "runtimeClassName": TEXT,
         "terminationGracePeriodSeconds": COUNT,
         "activeDeadlineSeconds": COUNT,
+        "dnsPolicy": TEXT,
+        "dnsConfig": Record({"nameservers": ListOf(TEXT)}, is_open=True),
+        "os": Record({"name": TEXT}, is_open=True),
+        "hostname": TEXT,
+        "subdomain": TEXT,
+        "serviceAccountName": TEXT,
+        "hostPID": BOOLEAN,
+        "shareProcessNamespace": BOOLEAN,
+        "ephemeralContainers": ListOf(ANYTHING),
         **known(
-            "ephemeralContainers restartPolicy dnsPolicy serviceAccountName serviceAccount"
-            " automountServiceAccountToken hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets"
-            " hostname subdomain hostAliases dnsConfig readinessGates enableServiceLinks"
-            " preemptionPolicy setHostnameAsFQDN os hostUsers hostnameOverride schedulingGroup"
+            "restartPolicy serviceAccount automountServiceAccountToken hostIPC securityContext imagePullSecrets"
+            " hostAliases readinessGates enableServiceLinks preemptionPolicy setHostnameAsFQDN hostUsers"
+            " hostnameOverride schedulingGroup"
         ),
         "workloadRef": Record({"name": TEXT, "podGroup": TEXT, "podGroupReplicaKey": TEXT}, is_open=True),
     }
@@ -418,8 +429,9 @@ LIMIT_RANGE = object_of(
                 Record(
                     {
                         "type": FILLED,
-                        **dict.fromkeys(("default", "defaultRequest", "max", "min"), QUANTITIES),
-                        **known("maxLimitRequestRatio"),
+                        **dict.fromkeys(
+                            ("default", "defaultRequest", "max", "min", "maxLimitRequestRatio"), QUANTITIES
+                        ),
                     },
                     ("type",),
                 )

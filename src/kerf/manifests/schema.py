@@ -27,6 +27,7 @@ _LABEL_KEY = re.compile(rf"(?:{_SUBDOMAIN}/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{{0,61}
 # As the CRDs of Karpenter have it: the name, too, may be of any length.
 _QUALIFIED = re.compile(rf"(?:{_SUBDOMAIN}/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 
 
@@ -370,6 +371,7 @@ QUANTITIES = _Quantities()
 DURATION = Scalar("a duration such as 30s, 10m or 1h30m", lambda value: _is_duration(value) and value != "Never")
 DURATION_OR_NEVER = Scalar("a duration such as 30s, 10m or 1h30m, or Never", lambda value: _is_duration(value))
 NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253))
+DNS_LABEL = Scalar("at most 63 lower-case letters, digits and -", _matches(_DNS_LABEL, 63))
 LABEL_KEY = Scalar("a label key such as example.com/name", _matches(_LABEL_KEY, 317))
 # Of any length, so that none of these is kept.
 QUALIFIED_NAME = Scalar(

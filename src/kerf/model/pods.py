@@ -114,13 +114,22 @@ class PodSpec:
         Sidecars count in both (KEP-753). What the pod asks as a whole goes before both (KEP-2837). One pod is one of
         the node's `pods`.
         """
-        counted = self._most_at_once(lambda container: container.requests).replaced(self.pod_requests)
-        return counted + self.overhead + {PODS: 1}
+        return self.requests_of_containers.replaced(self.pod_requests) + self.overhead + {PODS: 1}
+
+    @property
+    def requests_of_containers(self) -> Resources:
+        """What they request together at most at once, whatever the pod asks as a whole."""
+        return self._most_at_once(lambda container: container.requests)
+
+    @property
+    def limits_of_containers(self) -> Resources:
+        """What they are limited to together, summed up as their requests are."""
+        return self._most_at_once(lambda container: container.limits)
 
     @cached_property
     def limits(self) -> Resources:
         """What it is limited to, summed up as `requests` are, each that is not 0 with overhead (as PodLimits does)."""
-        counted = self._most_at_once(lambda container: container.limits).replaced(self.pod_limits)
+        counted = self.limits_of_containers.replaced(self.pod_limits)
         return counted + {name: self.overhead.get(name, 0) for name, amount in counted.items() if amount}
 
     def _most_at_once(self, amounts: Callable[[Container], Resources]) -> Resources:

@@ -17,7 +17,8 @@ from kerf.sharing.hami.config import CONFIG_KEY, CONFIG_MAP, NVIDIA_KEYS
 from kerf.sharing.nvidia.device_plugin import is_configuration
 
 _MOST = 20
-_BY_HAMI = "HAMi"
+HAMI = "HAMi"
+"""The program, as findings name it."""
 _PLUGIN_MAPS = ("time-slicing-config", "mps-config", "device-plugin-config", "nvidia-device-plugin-configs")
 _VERSION = re.compile(r"""(?m)^version\s*:\s*["']?v1\b""")
 _Keys = Mapping[str, "_Keys | None"]
@@ -75,7 +76,7 @@ def unknown_keys(config_map: ConfigMap) -> tuple[UnknownKey, ...]:
     """
     found: list[UnknownKey] = []
     for data_key, text, program in _texts(config_map):
-        keys = _HAMI if program == _BY_HAMI else _PLUGIN
+        keys = _HAMI if program == HAMI else _PLUGIN
         try:
             whole = document(config_map, data_key, text)
         except DecodeError:
@@ -102,7 +103,7 @@ def _texts(config_map: ConfigMap) -> Iterator[tuple[str, str, str]]:
         # Without a key that it knows a text is no configuration to Kerf: then the name of the map says what it is.
         is_named = config_map.name in _PLUGIN_MAPS and "mig-configs" not in text
         if is_hami or is_configuration(text) or (is_named and _VERSION.search(text)):
-            yield data_key, text, _BY_HAMI if is_hami else "NVIDIA's device plugin"
+            yield data_key, text, HAMI if is_hami else "NVIDIA's device plugin"
 
 
 def _unknown(whole: Field, keys: _Keys) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -25,10 +25,11 @@ from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.kubernetes.device_plugins import DevicePlugins
 from kerf.sim.kubernetes.kubelet import Kubelets, NodeLatencies
+from kerf.sim.kubernetes.reconcilers import Key
 from kerf.sim.kubernetes.scheduler import Scheduler
 from kerf.sim.kubernetes.webhook import webhook
 from kerf.sim.kubernetes.workloads import Workloads
-from kerf.sim.objects import Json
+from kerf.sim.objects import Json, shown
 from kerf.telemetry import silence
 
 
@@ -103,6 +104,7 @@ class Simulation:
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
         self._scheduler = Scheduler(self._api, self._clock)
         self._timeline = Timeline(self._scheduler, self._clock, self._cloud, self._plugins, self._observer)
+        self._workloads = Workloads(self._api, self._clock, self._refused)
         self._outcomes: list[CheckedExpectation] = []
         self._events = self._cloud_steps = 0
         self._is_over = False
@@ -118,7 +120,7 @@ class Simulation:
         await asyncio.wait((end, self._failure), return_when=asyncio.FIRST_COMPLETED)
         if self._failure.done():
             self._failure.result()
-        self._invariants.at_end()
+        self._invariants.at_end(self._workloads.is_refused)
         return self._report()
 
     def watch(self, listener: Callable[[str, Json], None]) -> None:
@@ -142,15 +144,18 @@ class Simulation:
         self._plugins.start()
         Kubelets(self._api, self._clock, self._cloud, self._plugins, latencies).start()
         self._scheduler.start()
-        Workloads(self._api, self._clock).start()
+        self._workloads.start()
         # Before all other timers, so that of two things at one time the scenario's comes first.
         for expectation in self._scenario.expectations:
             self._at(expectation.at_s, self._checker(expectation))
         for step in self._scenario.timeline:
             self._at(step.at_s, self._actor(step))
         for obj in self._scenario.objects:
-            self._api.create(obj)
+            self._timeline.create(obj)
         self._start_kerf()
+
+    def _refused(self, kind: str, key: Key, why: str) -> None:
+        self._observer.note("refused", shown((kind, *key)), why)
 
     def _at(self, offset_s: float, act: Callable[[], None]) -> None:
         self._clock.call_at(self._scenario.start_s + offset_s, act)

@@ -6,6 +6,7 @@ import pytest
 
 from kerf.manifests.admission import Defaults
 from kerf.manifests.pods.decode import SpecReading, read_spec
+from tests.manifests.pods.specs import GOOD, REFUSED, TAKEN, Spec
 from tests.manifests.texts import decoded, pod, pod_text, said
 
 
@@ -195,3 +196,20 @@ def test_where_the_input_has_no_classes_the_stated_priority_counts_and_the_class
 
     assert (9, "") == (read.pods[0].spec.priority, said(read.pods[0].invalid))
     assert 0 == pod("containers: [{name: a}]\npriorityClassName: high").spec.priority
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=str)
+def test_what_a_server_refuses_is_refused_and_nothing_of_a_pod_that_runs(change: Spec) -> None:
+    """A live pod has passed the server, whatever a newer one says."""
+    reading = read_spec({**GOOD, **change}, Defaults())
+
+    assert reading.problems or reading.invalid
+    assert read_spec({**GOOD, **change}, None).invalid is None
+
+
+@pytest.mark.parametrize("change", TAKEN, ids=str)
+def test_what_a_server_takes_is_taken(change: Spec) -> None:
+    """Their like."""
+    reading = read_spec({**GOOD, **change}, Defaults())
+
+    assert ((), (), None) == (reading.problems, reading.unknown, reading.invalid)

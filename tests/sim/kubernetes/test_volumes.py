@@ -138,7 +138,7 @@ def test_a_static_class_needs_a_volume_that_fits(cluster: Cluster) -> None:
 
 def test_an_ephemeral_volume_has_a_claim_of_its_own(cluster: Cluster) -> None:
     """The claim is made for the pod, and ends with it."""
-    template = {"spec": {"accessModes": ["ReadWriteOnce"]}}
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     cluster.create(cpu_pod("web", volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}]))
     cluster.at(1)
 

@@ -7,7 +7,7 @@ from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_keys import repeated, unknown_keys
+from kerf.sharing.config_keys import HAMI, repeated, unknown_keys
 from kerf.sharing.registry import configured
 
 
@@ -62,5 +62,6 @@ def repeated_key(subject: Subject, context: LintContext) -> Notes:
     if not isinstance(subject.value, ConfigMap):
         return
     for program, data_key, path in repeated(subject.value):
-        message = f"{cut(path, 80)}: expected every key once, got it twice: {program} takes the last"
+        taken = "the keys of both" if program == HAMI and "." not in path else "the last"
+        message = f"{cut(path, 80)}: expected every key once, got it twice: {program} takes {taken}"
         yield Note(("data", data_key), message, "take one of them out", at_key=True)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -21,7 +22,8 @@ from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.metadata import Meta, instant, shared_text
 from kerf.manifests.pods.claims import claim_template_of
 from kerf.manifests.pods.nodeaffinity import node_affinity_of
-from kerf.manifests.pods.refusal import is_of_pods, refusal_of
+from kerf.manifests.pods.refusal import refusals
+from kerf.manifests.pods.resources import is_of_pods, refused_sums
 from kerf.manifests.pods.selectors import selector_of as selector_of
 from kerf.manifests.pods.topology import REQUIRED, pod_affinity_of, spread_of
 from kerf.manifests.schema import Path, Problem, Report, Unknown, path_text
@@ -147,14 +149,9 @@ def reading_of(raw: Any, defaults: Defaults | None) -> SpecReading:
 
 def _refused(raw: Any, spec: PodSpec, defaults: Defaults) -> Problem | None:
     """Why a server would not take a new pod: its form, then what its plug-ins say; None where it would."""
-    parts = (("initContainers", spec.init_containers), ("containers", spec.containers))
-    ranges = (
-        defaults.out_of_range(container, (part, index))
-        for part, containers in parts
-        for index, container in enumerate(containers)
-    )
     priority = defaults.priority_refused(spec.priority_class, raw.get("priority"))
-    return refusal_of(raw) or priority or next(filter(None, ranges), None)
+    admission = filter(None, (priority, defaults.out_of_range(spec)))
+    return next(chain(refusals(raw), refused_sums(raw, spec), admission), None)
 
 
 @lru_cache(maxsize=16384)

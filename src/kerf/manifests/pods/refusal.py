@@ -5,37 +5,38 @@ the input are planned.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from kerf.manifests.kinds import EFFECTS, TOLERATION_OPERATORS
 from kerf.manifests.pods.nodeaffinity import refused_node_affinity
+from kerf.manifests.pods.ports import refused_ports
+from kerf.manifests.pods.resources import refused_amounts, refused_of_pod
 from kerf.manifests.pods.topology import refused_labels, refused_topology
-from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, Problem, mistake, no_word
-from kerf.model.quantities import CPU, MEMORY, quantity
+from kerf.manifests.pods.volumes import refused_mounts, refused_volumes
+from kerf.manifests.schema import DNS_LABEL, LABEL_KEY, LABEL_VALUE, NAME, Path, Problem, mistake, no_word
 
-_LAST_PORT, _PROTOCOLS = 65_535, ("TCP", "UDP", "SCTP")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_SYSTEMS = ("linux", "windows")
 _OF_JOBS, _OF_LASTING = ("OnFailure", "Never"), ("Always",)
-_OF_PODS = f"{CPU}, {MEMORY} or hugepages, which a pod can ask for as a whole"
+_NAMES = {"nodeName": NAME, "hostname": DNS_LABEL, "subdomain": DNS_LABEL, "serviceAccountName": NAME}
+_LONGEST_S = 2**31 - 1
 _Raw = Mapping[str, Any]
 
 
-def refusal_of(raw: _Raw) -> Problem | None:
-    """The first reason, with its path from the spec; None where there is none."""
-    of_containers = _refused_containers(raw), _refused_of_pod(raw.get("resources") or {})
-    return next(chain(*of_containers, _refused_policy(raw, ()), refused_placement(raw)), None)
-
-
-def refused_placement(raw: _Raw) -> Iterator[Problem]:
-    """Why it would, for what the spec says of where its pods are to run; paths count from the spec."""
+def refusals(raw: _Raw) -> Iterator[Problem]:
+    """Every reason, with its path from the spec. What probes, variables and security contexts say is not looked at."""
+    yield from _refused_containers(raw)
+    yield from refused_of_pod(raw)
+    yield from _refused_policy(raw, ())
+    yield from _refused_words(raw)
+    yield from _refused_gates(raw)
     yield from refused_labels(raw.get("nodeSelector") or {}, ("nodeSelector",))
     yield from refused_node_affinity(raw)
     yield from _refused_tolerations(raw)
-    yield from _refused_volumes(raw)
-    why = refused_topology(raw)
-    if why is not None:
-        yield why
+    yield from refused_volumes(raw)
+    yield from refused_mounts(raw)
+    yield from refused_topology(raw)
 
 
 def policy_expected(kind: str, raw: _Raw) -> str:
@@ -56,25 +57,28 @@ def policy_hint(kind: str) -> str:
     return f"the API server refuses a {kind} with any other; without one it is {_OF_LASTING[0]}"
 
 
-def is_of_pods(name: str) -> bool:
-    """Whether a pod may ask for the resource as a whole."""
-    return name in (CPU, MEMORY) or name.startswith("hugepages-")
-
-
 def _refused_containers(raw: _Raw) -> Iterator[Problem]:
     if not raw.get("containers"):
         yield mistake(("containers",), "at least one container", raw.get("containers"))
-        return
-    seen = set[str]()
+    seen, claims = set[str](), {claim.get("name") for claim in raw.get("resourceClaims") or ()}
     for part in ("initContainers", "containers"):
         for index, container in enumerate(raw.get(part) or ()):
             at: Path = (part, index)
+            if not DNS_LABEL.accepts(container["name"]):
+                yield mistake((*at, "name"), DNS_LABEL.expected, container["name"])
             if container["name"] in seen:
                 yield mistake((*at, "name"), "a name that no other container has", container["name"])
             seen.add(container["name"])
-            yield from _refused_resources(container.get("resources") or {}, (*at, "resources"))
+            yield from refused_amounts(container.get("resources") or {}, (*at, "resources"))
             yield from _refused_policy(container, at)
-            yield from _refused_ports(container, at)
+            for number, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
+                if claim.get("name") not in claims:
+                    expected = "the name of one of the pod's resourceClaims"
+                    yield mistake((*at, "resources", "claims", number, "name"), expected, claim.get("name"))
+    yield from refused_ports(raw)
+    if raw.get("ephemeralContainers"):
+        hint = "such are put into a pod that runs: kubectl debug"
+        yield mistake(("ephemeralContainers",), "none in a new pod", raw["ephemeralContainers"], hint)
 
 
 def _refused_policy(raw: _Raw, at: Path) -> Iterator[Problem]:
@@ -83,57 +87,37 @@ def _refused_policy(raw: _Raw, at: Path) -> Iterator[Problem]:
         yield no_word((*at, "restartPolicy"), _RESTART_POLICIES, policy)
 
 
-def _refused_ports(container: _Raw, within: Path) -> Iterator[Problem]:
-    for index, each in enumerate(container.get("ports") or ()):
-        at: Path = (*within, "ports", index)
-        for name in ("containerPort", "hostPort"):
-            number = each.get(name)
-            if number is not None and not (1 <= number <= _LAST_PORT or (name == "hostPort" and number == 0)):
-                yield mistake((*at, name), f"a port from 1 to {_LAST_PORT}", number)
-        protocol = each.get("protocol")
-        if protocol is not None and protocol not in _PROTOCOLS:
-            yield no_word((*at, "protocol"), _PROTOCOLS, protocol)
+def _refused_words(raw: _Raw) -> Iterator[Problem]:
+    policy, system = raw.get("dnsPolicy"), (raw.get("os") or {}).get("name")
+    if policy and policy not in _DNS_POLICIES:
+        yield no_word(("dnsPolicy",), _DNS_POLICIES, policy)
+    if policy == "None" and not (raw.get("dnsConfig") or {}).get("nameservers"):
+        yield mistake(("dnsConfig", "nameservers"), "at least one, since dnsPolicy is None", None)
+    if raw.get("os") is not None and system not in _SYSTEMS:
+        yield no_word(("os", "name"), _SYSTEMS, system)
+    for name, form in _NAMES.items():
+        if raw.get(name) and not form.accepts(raw[name]):
+            yield mistake((name,), form.expected, raw[name])
+    deadline = raw.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _LONGEST_S:
+        yield mistake(("activeDeadlineSeconds",), f"seconds from 1 to {_LONGEST_S}", deadline)
+    if raw.get("overhead") and not raw.get("runtimeClassName"):
+        hint = "leave it out: the server takes it from the pod's RuntimeClass, and the pod names none"
+        yield mistake(("overhead",), "nothing without a runtimeClassName", raw["overhead"], hint)
+    if raw.get("hostPID") and raw.get("shareProcessNamespace"):
+        yield mistake(("shareProcessNamespace",), "false, since the pod has hostPID", True)
 
 
-def _refused_of_pod(raw: _Raw) -> Iterator[Problem]:
-    """What the pod asks as a whole."""
-    at: Path = ("resources",)
-    for part in ("limits", "requests"):
-        for name in sorted(raw.get(part) or {}):
-            if not is_of_pods(name):
-                yield mistake((*at, part, name), _OF_PODS, name, "ask for it in a container")
-    yield from _refused_resources(raw, at)
-
-
-def _refused_resources(raw: _Raw, at: Path) -> Iterator[Problem]:
-    limits, requests = raw.get("limits") or {}, raw.get("requests") or {}
-    for name in sorted({**limits, **requests}):
-        limit, request = limits.get(name), requests.get(name)
-        if _is_extended(name):
-            yield from _refused_extended(name, limit, request, at)
-        elif limit is not None and request is not None and _milli(request) > _milli(limit):
-            hint = "raise the limit, or lower the request"
-            yield mistake((*at, "requests", name), f"at most {limit}, the limit", request, hint)
-
-
-def _refused_extended(name: str, limit: Any, request: Any, at: Path) -> Iterator[Problem]:
-    for part, amount in (("limits", limit), ("requests", request)):
-        if amount is not None and _milli(amount) % 1000:
-            yield mistake((*at, part, name), "a whole number", amount, "an extended resource has no parts")
-    if limit is None:
-        hint = "an extended resource needs a limit, which the request follows"
-        yield mistake((*at, "limits", name), f"{request}, as the request", None, hint)
-    elif request is not None and _milli(request) != _milli(limit):
-        hint = "leave the request out: that of an extended resource follows its limit"
-        yield mistake((*at, "requests", name), f"{limit}, as the limit", request, hint)
-
-
-def _milli(amount: Any) -> int:
-    return quantity(amount, milli=True)
-
-
-def _is_extended(name: str) -> bool:
-    return "/" in name and not name.rpartition("/")[0].endswith("kubernetes.io")
+def _refused_gates(raw: _Raw) -> Iterator[Problem]:
+    gates = [gate["name"] for gate in raw.get("schedulingGates") or ()]
+    for index, name in enumerate(gates):
+        at: Path = ("schedulingGates", index, "name")
+        if not LABEL_KEY.accepts(name):
+            yield mistake(at, "a name such as example.com/gate", name)
+        if name in gates[:index]:
+            yield mistake(at, "a name that no other gate has", name)
+    if gates and raw.get("nodeName"):
+        yield mistake(("nodeName",), "nothing while the pod has schedulingGates", raw["nodeName"])
 
 
 def _refused_tolerations(raw: _Raw) -> Iterator[Problem]:
@@ -165,17 +149,3 @@ def _is_number(text: str) -> bool:
     digits = text.removeprefix("-")
     is_plain = digits.isascii() and digits.isdigit() and (digits == text == "0" or not digits.startswith("0"))
     return is_plain and len(digits) < 20 and -(2**63) <= int(text) < 2**63
-
-
-def _refused_volumes(raw: _Raw) -> Iterator[Problem]:
-    seen = set[str]()
-    for index, each in enumerate(raw.get("volumes") or ()):
-        at: Path = ("volumes", index)
-        name = each.get("name") or ""
-        if not name:
-            yield mistake((*at, "name"), "a name", each.get("name"))
-        if name in seen:
-            yield mistake((*at, "name"), "a name that no other volume has", name)
-        seen.add(name)
-        if each.get("ephemeral") is not None and each["ephemeral"].get("volumeClaimTemplate") is None:
-            yield mistake((*at, "ephemeral", "volumeClaimTemplate"), "a template of its claim", None)

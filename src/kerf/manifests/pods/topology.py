@@ -10,7 +10,7 @@ from typing import Any
 
 from kerf.manifests.kinds import LABEL_OPERATORS
 from kerf.manifests.pods.selectors import selector_of
-from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path, Problem, mistake, no_word
+from kerf.manifests.schema import DNS_LABEL, LABEL_KEY, LABEL_VALUE, Path, Problem, mistake, no_word
 from kerf.model.constraints import NEVER, Requirements
 from kerf.model.topology import NO_AFFINITY, SPREAD, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
@@ -69,10 +69,10 @@ def _selector(raw: Any) -> Requirements:
     return NEVER if raw is not None and any(_refused_selector(raw, ())) else selector_of(raw)
 
 
-def refused_topology(raw: _Raw) -> Problem | None:
-    """Why the API server would refuse these parts of the spec; None when it would not. Paths count from the spec."""
-    found = (refusal for refusals in (_refused_spread(raw), _refused_terms(raw)) for refusal in refusals)
-    return next(found, None)
+def refused_topology(raw: _Raw) -> Iterator[Problem]:
+    """Why the API server would refuse these parts of the spec. Paths count from the spec."""
+    yield from _refused_spread(raw)
+    yield from _refused_terms(raw)
 
 
 def _refused_spread(raw: _Raw) -> Iterator[Problem]:
@@ -120,6 +120,9 @@ def refused_weight(weighted: _Raw, at: Path) -> Iterator[Problem]:
 
 def _refused_term(raw: _Raw, at: Path) -> Iterator[Problem]:
     yield from _refused_key(raw, at)
+    for index, namespace in enumerate(raw.get("namespaces") or ()):
+        if not DNS_LABEL.accepts(namespace):
+            yield mistake((*at, "namespaces", index), DNS_LABEL.expected, namespace)
     for name in ("labelSelector", "namespaceSelector"):
         yield from _refused_selector(raw.get(name), (*at, name))
     yield from _refused_label_keys(raw, at, ("matchLabelKeys", "mismatchLabelKeys"))

@@ -5,7 +5,7 @@ be broken for a while on purpose (an instance whose launch was cut off has no cl
 have a time after which they count as broken.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kerf.clouds.fake import LAUNCHED, CloudEvent, FakeCloud
 from kerf.engine.lifecycle import is_on_its_way
@@ -22,7 +22,7 @@ from kerf.ports import Clock
 from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books
 from kerf.sim.kubernetes.api import ADDED, DELETED, InMemoryApi
-from kerf.sim.objects import Json, is_active, is_deleting, key_of, name_of, shown, uid_of
+from kerf.sim.objects import Json, JsonList, is_active, is_deleting, is_ready, key_of, name_of, shown, uid_of
 
 LEAK_S = 300
 """How long an instance may exist without its claim: the time of a few rounds of garbage collection."""
@@ -187,16 +187,24 @@ class Invariants:
 
     # At the end.
 
-    def at_end(self) -> None:
-        """Every workload has its pods."""
+    def at_end(self, is_refused: Callable[[Json], bool]) -> None:
+        """Every workload has its pods, save where the API refuses them or one waits for another in its order."""
         self._overdue()
         pods = [pod for pod in self._api.list("Pod") if is_active(pod)]
         for kind in ("ReplicaSet", "StatefulSet"):
             for owner in self._api.list(kind):
-                there = sum(_owned_by(pod, owner) for pod in pods)
+                own = [pod for pod in pods if _owned_by(pod, owner)]
                 wanted = owner["spec"].get("replicas", 1)
-                if there < wanted and not is_deleting(owner):
-                    self._break(shown(key_of(owner)), f"{wanted - there} of its {wanted} pods are lost")
+                is_held = is_deleting(owner) or is_refused(owner) or _waits_in_order(owner, own)
+                if len(own) < wanted and not is_held:
+                    self._break(shown(key_of(owner)), f"{wanted - len(own)} of its {wanted} pods are lost")
+
+
+def _waits_in_order(owner: Json, pods: JsonList) -> bool:
+    """Whether it makes its next pod only when those before it are available, and one of them is not."""
+    is_in_order = owner["kind"] == "StatefulSet" and owner["spec"].get("podManagementPolicy") != "Parallel"
+    least_s = owner["spec"].get("minReadySeconds", 0)
+    return is_in_order and any(not is_ready(pod) or least_s for pod in pods)
 
 
 def _owned_by(pod: Json, owner: Json) -> bool:

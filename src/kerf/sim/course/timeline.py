@@ -9,7 +9,7 @@ from kerf.errors import ApiError, DecodeError, InputError
 from kerf.model.constraints import NODE_POOL
 from kerf.model.instancetypes import price_text
 from kerf.model.times import duration_text
-from kerf.ports import Clock, NotFound
+from kerf.ports import AlreadyExists, Clock, NotFound
 from kerf.sim.course.observer import Observer
 from kerf.sim.course.steps import (
     Apply,
@@ -130,14 +130,26 @@ class Timeline:
         claim = self._api.get("NodeClaim", "", claim_name)
         return "" if claim is None else labels_of(claim).get(NODE_POOL, "")
 
+    def create(self, obj: Json) -> bool:
+        """Whether the object is there now; a refusal by admission is noted. Raises AlreadyExists."""
+        try:
+            self._api.create(obj)
+        except AlreadyExists:
+            raise
+        except ApiError as error:
+            self._observer.note("refused", shown(key_of(obj)), str(error))
+            return False
+        return True
+
     def _apply(self, obj: Json) -> None:
         """As `kubectl apply`, but that fields the new object does not name stay only in its metadata and status."""
         key = key_of(obj)
         held = self._api.get(*key)
-        self._observer.note("apply", shown(key), "created" if held is None else "changed")
         if held is None:
-            self._api.create(obj)
+            if self.create(obj):
+                self._observer.note("apply", shown(key), "created")
             return
+        self._observer.note("apply", shown(key), "changed")
         metadata = merged(
             held["metadata"], {k: v for k, v in obj["metadata"].items() if k in ("labels", "annotations")}
         )

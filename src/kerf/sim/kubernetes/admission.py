@@ -7,7 +7,7 @@ requests, a namespace fills in what a container does not say, and a class name b
 from collections.abc import Callable
 
 from kerf.errors import ApiError, DecodeError
-from kerf.manifests.admission import Defaults
+from kerf.manifests.admission import Defaults, admission_of
 from kerf.manifests.decode import decode_object
 from kerf.manifests.pods.decode import read_spec
 from kerf.manifests.pods.refusal import policy_expected, policy_hint
@@ -28,7 +28,10 @@ _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critic
 
 
 def limit_ranges(objects: ObjectLookup) -> Admission:
-    """Complete each container's resources from its own limits, then from the LimitRanges of its namespace."""
+    """Complete each container's resources from its own limits, then from the LimitRanges of its namespace.
+
+    Refuse a pod that asks for more or less than these allow.
+    """
 
     def admit(obj: Json) -> None:
         if obj["kind"] != "Pod":
@@ -46,8 +49,18 @@ def limit_ranges(objects: ObjectLookup) -> Admission:
         items = [item for r in ranges for item in r["spec"].get("limits") or () if item.get("type") == "Container"]
         for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
             _complete(container, items)
+        if ranges:
+            _refuse_out_of_range(obj, ranges)
 
     return admit
+
+
+def _refuse_out_of_range(pod: Json, ranges: JsonList) -> None:
+    defaults, spec = admission_of([], ranges).defaults(pod["metadata"]["namespace"]), read_spec(pod["spec"], None).spec
+    found = None if spec is None else defaults.out_of_range(spec)
+    if found is not None:
+        why = DecodeError(path_text(("spec", *found.path)), found.expected, found.got)
+        raise ApiError(f"{shown(key_of(pod))} is forbidden: {why}")
 
 
 def _complete(container: Json, items: JsonList) -> None:

@@ -6,6 +6,7 @@ soon as it is there. Real provisioners take seconds, in which no pod that mounts
 
 from collections.abc import Iterable, Iterator
 
+from kerf.model.volumes import BIND_COMPLETED
 from kerf.sim.kubernetes.api import ADDED, Change, InMemoryApi
 from kerf.sim.kubernetes.reconcilers import Key, Reconciler, Watcher
 from kerf.sim.kubernetes.rooms import NodePods
@@ -87,4 +88,7 @@ def bind_claim(api: InMemoryApi, claim: Json, volume: Json) -> None:
     namespace, name = claim["metadata"]["namespace"], name_of(claim)
     kept = {"namespace": namespace, "name": name, "uid": uid_of(claim)}
     api.patch(VOLUME, "", name_of(volume), {"spec": {"claimRef": kept}})
-    api.patch(CLAIM, namespace, name, {"spec": {"volumeName": name_of(volume)}})
+    done = {"metadata": {"annotations": {BIND_COMPLETED: "yes"}}, "spec": {"volumeName": name_of(volume)}}
+    api.patch(CLAIM, namespace, name, done)
+    for kind, within, each in ((VOLUME, "", name_of(volume)), (CLAIM, namespace, name)):
+        api.patch(kind, within, each, {"status": {"phase": "Bound"}}, subresource="status")

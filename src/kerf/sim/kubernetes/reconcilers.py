@@ -23,10 +23,16 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 5, 1000
 
 
 class Queue:
-    """Keys that have to be looked at: each once however often it was added, in the order of the first time."""
+    """Keys that have to be looked at: each once however often it was added, in the order of the first time.
 
-    def __init__(self, clock: Clock, act: Callable[[str, Key], None]) -> None:
-        self._clock, self._act = clock, act
+    `refused` is what the API last said to those that could not do what they wanted; `on_refusal` gets each once.
+    """
+
+    def __init__(
+        self, clock: Clock, act: Callable[[str, Key], None], on_refusal: Callable[[str, Key, str], None]
+    ) -> None:
+        self._clock, self._act, self._on_refusal = clock, act, on_refusal
+        self.refused: dict[tuple[str, Key], str] = {}
         self._due: dict[tuple[str, Key], None] = {}
         self._failures: dict[tuple[str, Key], int] = {}
         self._timers: set[tuple[float, str, Key]] = set()
@@ -53,13 +59,17 @@ class Queue:
         for kind, key in due:
             try:
                 self._act(kind, key)
-            except ApiError:
+            except ApiError as error:
+                if self.refused.get((kind, key)) != str(error):
+                    self.refused[(kind, key)] = str(error)
+                    self._on_refusal(kind, key, str(error))
                 failures = self._failures.get((kind, key), 0)
                 self._failures[(kind, key)] = failures + 1
                 delay_s = min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** min(failures, 10))
                 self.add_at(self._clock.now_s() + delay_s, kind, key)
             else:
                 self._failures.pop((kind, key), None)
+                self.refused.pop((kind, key), None)
 
 
 class PodMaker:

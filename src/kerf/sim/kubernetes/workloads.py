@@ -3,7 +3,7 @@
 Each kind has its own module; here they are put together, told what has changed, and given their turn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from kerf.ports import Clock
@@ -87,7 +87,11 @@ class LostPods(Watcher):
 
 
 class Workloads:
-    """The workload controllers; `start` once."""
+    """The workload controllers; `start` once.
+
+    `on_refusal` gets the kind and key of the object whose controller was refused a write, and the API's words; again
+    when these change.
+    """
 
     _KINDS: ClassVar[tuple[type[Reconciler], ...]] = (
         CronJobs,
@@ -102,14 +106,20 @@ class Workloads:
         VolumeClaims,
     )
 
-    def __init__(self, api: InMemoryApi, clock: Clock) -> None:
+    def __init__(
+        self, api: InMemoryApi, clock: Clock, on_refusal: Callable[[str, Key, str], None] = lambda *_: None
+    ) -> None:
         self._api, self._clock = api, clock
-        self._queue = Queue(clock, self._reconcile)
+        self._queue = Queue(clock, self._reconcile, on_refusal)
         pods = PodMaker(api)
         every = [of_kind(api, clock, self._queue, pods) for of_kind in self._KINDS]
         self._reconcilers = {reconciler.kind: reconciler for reconciler in every}
         self._of_pods = [of_pods(api, clock, self._queue, pods) for of_pods in (LostPods, EphemeralClaims)]
         self._watchers = [*(held for held in self._reconcilers.values() if isinstance(held, Watcher)), *self._of_pods]
+
+    def is_refused(self, obj: Json) -> bool:
+        """Whether the API has refused what its controller last wanted, such as a pod beyond a quota."""
+        return (obj["kind"], _key(obj)) in self._queue.refused
 
     def start(self) -> None:
         """Look at everything there is, then at everything that changes."""
