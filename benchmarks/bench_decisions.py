@@ -231,8 +231,9 @@ def different(pods: int = 10_000, types: int = 400) -> Figures:
     yield "different_growth", growth(planned, clusters.different, pods // 4)
 
 
-def alone(pods: int = 10_000, few: int = 2_000, types: int = 400) -> Figures:
-    """A plan for pods that each keep others of their own workload off their node, and there are no others."""
+def alone(pods: int = 10_000, few: int = 2_000, types: int = 400, pairs: int = 800) -> Figures:
+    """A plan for pods that each keep others of their own workload off their node, and there are no others; and one for
+    pods without labels that each keep off another pod."""
     market = diverse.types(types)
 
     def planned(snapshot: ClusterSnapshot) -> None:
@@ -242,6 +243,8 @@ def alone(pods: int = 10_000, few: int = 2_000, types: int = 400) -> Figures:
     yield f"alone_{few}_s", seconds(planned, clusters.alone(few))
     yield f"alone_{pods}_s", seconds(planned, clusters.alone(pods))
     yield "alone_growth", growth(planned, clusters.alone, few)
+    yield f"pairs_{pairs}_s", seconds(planned, clusters.pairs(pairs))
+    yield "pairs_growth", growth(planned, clusters.pairs, pairs)
 
 
 def labels(pods: int = 1_000, types: int = 16) -> Figures:

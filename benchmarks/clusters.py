@@ -105,6 +105,17 @@ def alone(pods: int) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool()], pods=waiting)
 
 
+def pairs(count: int) -> ClusterSnapshot:
+    """So many pairs of pods: one with a label of its own, and one without labels that keeps off its node."""
+    waiting = []
+    for n in range(count):
+        labels = {"app": f"app-{n}"}
+        away = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels(labels)),))
+        waiting.append(a_pod(f"old-{n}", cpu="100m", labels=labels, created_s=0, uid=f"o{n}"))
+        waiting.append(a_pod(f"young-{n}", cpu="100m", pod_anti_affinity=away, created_s=1, uid=f"y{n}"))
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
 def forbidding(pods: int) -> ClusterSnapshot:
     """Pods that each forbid a label of their own, which no node has."""
     waiting = [

@@ -176,16 +176,21 @@ def _relaxed(order: _Order) -> _Attempt:
     holding, made = order.made.world.holding, order.made
     relaxing = Relaxing(order.shapes, made.forms, holding, holding.rows(order.offered_types))
     while True:
-        found = _bought(replace(order, shapes=relaxing.shapes))
+        found = _reseated(replace(order, shapes=relaxing.shapes))
         if not relaxing.relax(found.unserved):
             break
     made.dropped.update(relaxing.dropped())
-    if found.plan.are_blocked:
-        order = replace(order, shapes=relaxing.shapes)
-        plan = _plan(order, Known(reseats=True))
-        other = _bought(order, plan) if plan.is_reseated else found
-        found = other if is_better(other.unserved, found.unserved) else found
     return found
+
+
+def _reseated(order: _Order) -> _Attempt:
+    """What is bought, with pods in other places where that serves more of them: before any preference gives way."""
+    found = _bought(order)
+    if not found.plan.are_blocked or not found.unserved:
+        return found
+    plan = _plan(order, Known(reseats=True))
+    other = _bought(order, plan) if plan.is_reseated else found
+    return other if is_better(other.unserved, found.unserved) else found
 
 
 def _plan(order: _Order, known: Known) -> Assigned:

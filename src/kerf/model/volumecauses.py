@@ -75,6 +75,14 @@ class VolumeElsewhere(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class VolumesAgainstPod(Cause):
+    """The pod itself asks for values of a label (`own`) of which its volumes can be with none (`volumes`)."""
+
+    own: Requirement
+    volumes: Requirement
+
+
+@dataclass(frozen=True, slots=True)
 class NoVolumeHere(Cause):
     """The target can have no volume for a claim of the pod: none is free there, or it is made for another node."""
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
@@ -146,6 +146,17 @@ def test_a_pod_of_higher_priority_leaves_a_zone_that_it_does_not_need() -> None:
     plan = made([high, asking("low", away="x", zones="a")])
 
     assert {"high": "b", "low": "a"} == zones(plan)
+
+
+def test_a_preference_that_another_place_leaves_is_kept() -> None:
+    """The older pod goes elsewhere before the younger one gives up the larger type that it prefers."""
+    young = asking("young", away="x", zones="a", at=1)
+    larger = ((10, Requirements.of_labels({INSTANCE_TYPE: "cpu-8"})),)
+    plan = made([asking("old", "x"), replace(young, spec=replace(young.spec, preferred=larger))])
+
+    assert [] == refused(plan)
+    assert ["cpu-8"] == [each.offering.instance_type for each in plan.launches if each.pods[0].pod.endswith("young")]
+    assert not any("preference" in note for note in plan.notes)
 
 
 # Against a search of every plan.

@@ -117,6 +117,17 @@ def test_affinity_that_no_pod_meets_says_so() -> None:
     assert found.patch is None
 
 
+def test_a_pod_that_chose_the_zone_of_those_it_avoids_may_choose_another() -> None:
+    """The pool allows the other zone, and the pod's own selector is in the way."""
+    pods = [*webs(1, pod_anti_affinity=near(ZONE, "db"), node_selector=Requirements.of_labels({ZONE: A}))]
+    there = a_node("node", labels={ZONE: A})
+    found = refused(*pods, running("db", "node"), pool=a_pool_in(A, B), nodes=(there,))
+
+    assert f'let the pod ask {ZONE} "{B}"' == found.hint
+    assert found.patch is not None
+    assert {"spec": {"template": {"spec": {"nodeSelector": {ZONE: B}}}}} == found.patch.change
+
+
 def test_who_keeps_a_pod_off_is_named() -> None:
     """The only zone that is sold has a pod that it must be away from."""
     market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A,)))
@@ -139,17 +150,26 @@ def test_a_pod_that_has_no_place_either_keeps_no_other_off() -> None:
 
     assert 2 == len(found.unplaced)
     for each in found.unplaced:
-        assert each.hint.startswith(f"it must be away from {placed} (before it in the queue): a further zone")
+        assert each.hint.startswith(f"it must be away from {placed} (placed in the same plan): a further zone")
 
 
 def test_where_two_can_never_share_a_node_no_room_is_blamed() -> None:
-    """The pod that it must be with is in another zone."""
-    away = a_pod("db", labels={"app": "db"}, selector={ZONE: A})
-    seeker = a_pod("web", selector={ZONE: B}, pod_affinity=near(HOSTNAME, "db"))
-    found = refused(away, seeker, pool=a_pool_in(A, B))
+    """The pod that it must be with is on another type of node."""
+    types = ("m5.xlarge", "m5.2xlarge")
+    away = a_pod("db", labels={"app": "db"}, selector={INSTANCE_TYPE: types[0]})
+    seeker = a_pod("web", selector={INSTANCE_TYPE: types[1]}, pod_affinity=near(HOSTNAME, "db"))
+    found = refused(away, seeker, pool=a_pool_in(A, types=types))
 
     assert "a pod with app In [db] in namespace default, and no node that can be bought can have both" in found.reason
     assert found.hint.startswith("both must agree on zone, labels, volumes and neighbours, and Kerf found no change")
+
+
+def test_where_two_chose_different_zones_the_one_asks_for_that_of_the_other() -> None:
+    """They must share a node."""
+    away = a_pod("db", labels={"app": "db"}, selector={ZONE: A})
+    seeker = a_pod("web", selector={ZONE: B}, pod_affinity=near(HOSTNAME, "db"))
+
+    assert f'let the pod ask {ZONE} "{A}"' == refused(away, seeker, pool=a_pool_in(A, B)).hint
 
 
 def test_a_further_node_is_a_higher_limit() -> None:

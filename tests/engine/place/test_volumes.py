@@ -24,6 +24,7 @@ from kerf.model.volumecauses import (
     TooManyChoices,
     TooManyVolumes,
     VolumeElsewhere,
+    VolumesAgainstPod,
     VolumesApart,
 )
 from kerf.model.volumes import (
@@ -196,6 +197,17 @@ def test_behaviour_38_a_topology_key_that_no_node_gets_keeps_its_pod_alone() -> 
     assert "default/p" == unplaced.pod
     assert isinstance(unplaced.misfits[0].cause, VolumeElsewhere)
     assert "no node of NodePool pool can be where its volumes are" == unplaced.hint
+
+
+def test_a_pod_that_asks_for_another_zone_than_its_volumes_is_shown_both() -> None:
+    """Of the StorageClass; the hint is a zone where the volume can be."""
+    fast = StorageClass("fast", EBS, True, (within(ZONE, A),))
+    pod = user(node_selector=within(ZONE, B))
+    unplaced = only_unplaced(plan_of(pod, **stored(claim(), classes=[fast])))
+
+    assert VolumesAgainstPod(within(ZONE, B)[ZONE], within(ZONE, A)[ZONE]) == unplaced.misfits[0].cause
+    assert f"its volumes ask {ZONE} In [{A}], and the pod itself asks {ZONE} In [{B}]" in unplaced.reason
+    assert f'its volumes ask {ZONE} In [{A}]: let the pod ask {ZONE} "{A}"' == unplaced.hint
 
 
 def test_a_class_that_is_not_named_is_the_newest_default() -> None:

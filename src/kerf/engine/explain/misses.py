@@ -5,6 +5,7 @@ The checks that refused the pod are asked again of the evidence that the refusal
 
 import difflib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -179,17 +180,22 @@ def _nothing_offered(pool: NodePool, evidence: Evidence) -> Cause:
     named, market = pool.requirements.get(INSTANCE_TYPE), evidence.world.market
     if named is None or named.complement:
         return causes.NoTypeMatches(Name(pool.name), evidence.world.supply.part(pool).unsatisfiable)
-    known = [kind.name for kind in market.types_of(pool.node_class)]
+    known = tuple(kind.name for kind in market.types_of(pool.node_class))
     return causes.NamedTypesUnusable(
         Name(pool.name), tuple(_unusable(Name(name), pool, market, known) for name in sorted(named.values))
     )
 
 
-def _unusable(name: Name, pool: NodePool, market: Market, known: Sequence[str]) -> Cause:
+def _unusable(name: Name, pool: NodePool, market: Market, known: tuple[str, ...]) -> Cause:
     kind = market.find(name, pool.node_class)
     if kind is not None:
         return causes.TypeUnmatched(name, excluding(pool, kind))
     if name in market.not_sold:
         return causes.TypeNotSold(name, causes.Quoted(market.not_sold[name]))
-    close = difflib.get_close_matches(name, known, 1)
-    return causes.TypeUnknown(name, Name(close[0]) if close else Name(""))
+    return causes.TypeUnknown(name, Name(_nearest(name, known)))
+
+
+@lru_cache(maxsize=256)
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    """The known name that is most like this one; empty where none is. Each refused shape of a pool asks it again."""
+    return next(iter(difflib.get_close_matches(name, known, 1)), "")

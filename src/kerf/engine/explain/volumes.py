@@ -19,6 +19,7 @@ from kerf.model.volumecauses import (
     TooManyChoices,
     TooManyVolumes,
     VolumeElsewhere,
+    VolumesAgainstPod,
     VolumesApart,
 )
 from kerf.model.volumes import ClaimTemplate, PersistentVolumeClaim
@@ -40,6 +41,8 @@ def volume_text(cause: Cause) -> str:
         case VolumeElsewhere(asked, held, owner):
             has = f"has {held}" if held is not None else f"has no label {asked.key}"
             return f"its volumes ask {asked}, {owner} {has}"
+        case VolumesAgainstPod(own, volumes):
+            return f"its volumes ask {volumes}, and the pod itself asks {own}"
         case NoVolumeHere():
             return "no volume for its claims can be there: none is free, or it is made for another node"
         case TooManyVolumes(driver, limit, attached, more):

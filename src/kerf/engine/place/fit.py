@@ -1,6 +1,6 @@
 """May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.place.devices import never_shown, place_on_devices
@@ -31,8 +31,9 @@ from kerf.model.constraints import (
 )
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit, Stage
+from kerf.model.pods import PodSpec
 from kerf.model.quantities import NOTHING
-from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere
+from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere, VolumesAgainstPod
 from kerf.model.volumes import NO_MOUNTS
 
 _NAMES = (HOSTNAME, NODE_NAME)
@@ -95,6 +96,11 @@ def _of_volumes(target: Target, room: Room, shape: Shape, misfit: Misfit) -> Mis
     cause = misfit.cause
     if not isinstance(cause, LabelMismatch):
         return misfit
+    against = _against_pod(
+        cause.asked, shape.spec, shape.spec.mounts.new if target.is_open else shape.spec.mounts.there
+    )
+    if against is not None:
+        return replace(misfit, cause=against)
     own = (label_misfit(target, room, each) for each in shape.spec.own_alternatives)
     if any(clash is None for clash in own):
         elsewhere = VolumeElsewhere(cause.asked, cause.held, cause.owner) if cause.asked.key else NoVolumeHere()
@@ -102,6 +108,15 @@ def _of_volumes(target: Target, room: Room, shape: Shape, misfit: Misfit) -> Mis
     return next(
         clash for each in shape.spec.own_alternatives if (clash := label_misfit(target, room, each)) is not None
     )
+
+
+def _against_pod(asked: Requirement, spec: PodSpec, volumes: Sequence[Requirements]) -> VolumesAgainstPod | None:
+    """Why no value at all is right, where what the pod asks of the label and what its volumes ask share none."""
+    if not asked.is_empty or not asked.needs_label:
+        return None
+    own = [each[asked.key] for each in spec.own_alternatives if asked.key in each]
+    pairs = ((mine, each[asked.key]) for mine in own for each in volumes if asked.key in each)
+    return next((VolumesAgainstPod(mine, theirs) for mine, theirs in pairs if mine.excludes(theirs)), None)
 
 
 def _is_sold(target: Target, asked: Requirements) -> bool:

@@ -353,7 +353,9 @@ class TopologyLedger:
         """Find the tallies of classes that are new."""
         for number in range(len(self._members), len(self._classes.all)):
             like = self._classes.all[number]
-            self._class_index.add(number, _with_keys(like.labels))
+            if like.labels:
+                # A class without any is meant only by selectors that ask for no label, which look at every class.
+                self._class_index.add(number, _with_keys(like.labels))
             met = (
                 each
                 for each in self._tally_index.meeting(_with_keys(like.labels))

@@ -11,7 +11,7 @@ from kerf.engine.explain.hints.requirements import clashes, give_way, lower_min_
 from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
 from kerf.engine.explain.hints.situation import Advice, Situation
 from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
-from kerf.engine.explain.hints.volumes import allow_place
+from kerf.engine.explain.hints.volumes import allow_place, follow_volumes
 from kerf.engine.explain.volumes import volume_hint
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
@@ -23,7 +23,7 @@ from kerf.model.plan import Misfit, Stage
 from kerf.model.rejections import RejectedByScheduler
 from kerf.model.times import duration_text, instant_text
 from kerf.model.topology import AffinityCircle
-from kerf.model.volumecauses import VolumeElsewhere
+from kerf.model.volumecauses import VolumeElsewhere, VolumesAgainstPod
 from kerf.model.windows import (
     WINDOW_LABEL,
     NoWindowLabel,
@@ -128,6 +128,8 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
             return agree(pool, asked.key, shape, situation)
         case VolumeElsewhere(asked):
             return allow_place(pool, asked)
+        case VolumesAgainstPod(_, volumes):
+            return follow_volumes(pool, volumes, shape, situation)
         case causes.ForeignFamily():
             return select_family(pool, shape, situation)
         case causes.HostPortTaken():

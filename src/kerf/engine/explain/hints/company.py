@@ -133,7 +133,7 @@ def keepers(cause: TooNear | Unwelcome, question: Question) -> str:
 
 
 def _named(pod: Pod) -> str:
-    return f"{pod.key} (node {pod.node_name})" if pod.node_name else f"{pod.key} (before it in the queue)"
+    return f"{pod.key} (node {pod.node_name})" if pod.node_name else f"{pod.key} (placed in the same plan)"
 
 
 def _keeps_off(cause: TooNear | Unwelcome, pod: Pod, question: Question) -> bool:

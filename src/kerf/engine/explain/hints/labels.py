@@ -81,28 +81,22 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
     return take_value(held, shape, situation)
 
 
-def take_value(held: Requirement, shape: Shape, situation: Situation) -> Advice:
+def take_value(held: Requirement, shape: Shape, situation: Situation, owner: str = "the NodePool has") -> Advice:
     """The pod asks for a value of `held`, whatever it asks of that label now."""
     value = min(held.values)
-    hint = f'the NodePool has {held}: let the pod ask {held.key} "{value}"'
-    spec = shape.spec
-    if held.key in spec.node_selector:
-        change: dict[str, object] = {"nodeSelector": {held.key: value}}
-        fixed = spec.node_selector.without((held.key,)).intersect(Requirements.of_labels({held.key: value}))
-        changed = replace(spec, node_selector=fixed)
-    else:
-        terms = tuple(_with_value(term, held.key, value) for term in spec.affinity)
-        change = {
-            "affinity": {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [{"matchExpressions": _expressions(term)} for term in terms]
-                    }
-                }
-            }
-        }
-        changed = replace(spec, affinity=terms)
-    return changing_pod(hint, shape, changed, change, situation)
+    changed, change = with_value(shape.spec, held.key, value)
+    return changing_pod(f'{owner} {held}: let the pod ask {held.key} "{value}"', shape, changed, change, situation)
+
+
+def with_value(spec: PodSpec, key: str, value: str) -> tuple[PodSpec, dict[str, object]]:
+    """The spec that asks for the value of a label of which it asks another, and the merge patch of the spec."""
+    if key in spec.node_selector:
+        fixed = spec.node_selector.without((key,)).intersect(Requirements.of_labels({key: value}))
+        return replace(spec, node_selector=fixed), {"nodeSelector": {key: value}}
+    terms = tuple(_with_value(term, key, value) for term in spec.affinity)
+    required = {"nodeSelectorTerms": [{"matchExpressions": _expressions(term)} for term in terms]}
+    change = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+    return replace(spec, affinity=terms), dict[str, object](change)
 
 
 def _with_value(term: Requirements, key: str, value: str) -> Requirements:

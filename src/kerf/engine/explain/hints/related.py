@@ -1,17 +1,19 @@
 """What would help a pod that other pods keep from its place: one change, tried by deciding again for all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from kerf.engine.buy.cells import planned_labels
 from kerf.engine.explain.causes import lost_text
 from kerf.engine.explain.hints.again import Again, Question, most
 from kerf.engine.explain.hints.company import corrected_selectors, keepers, unmet_terms
-from kerf.engine.explain.hints.labels import with_tolerations
+from kerf.engine.explain.hints.labels import with_tolerations, with_value
 from kerf.engine.explain.hints.situation import Advice, pod_patch
 from kerf.engine.explain.hints.spread import looser_spread
 from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_pools
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE
+from kerf.model.pods import PodSpec
 from kerf.model.topology import (
     NoRoomBeside,
     NotNear,
@@ -25,6 +27,7 @@ from kerf.model.topology import (
 
 RELATED = (NoRoomBeside, NotNear, NoTopologyLabel, OutOfTurn, SkewExceeded, TooFewDomains, TooNear, Unwelcome)
 """Causes that are constraints on other pods."""
+_MOST_VALUES = 3
 _NOUNS = {HOSTNAME: "node", ZONE: "zone", CAPACITY_TYPE: "capacity type"}
 
 
@@ -70,6 +73,7 @@ def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     yield from wider_pools(keys, question)
     yield from higher_limits(question)
     yield from _tolerating(question)
+    yield from _elsewhere((*keys, ZONE), question)
     yield from looser_spread(cause, question)
 
 
@@ -88,6 +92,38 @@ def _tolerating(question: Question) -> Iterator[Idea]:
         if found is not None and found.served:
             patch = pod_patch(question.pods[0], {"spec": change}, question.snapshot.cron_job_keys)
             yield Advice(hint, patch, {"spec": change}, spec=spec), found
+
+
+def _elsewhere(keys: Iterable[str], question: Question) -> Iterator[Idea]:
+    """Pods that ask for another value of a label of which they ask one now: a value that they get if they ask none."""
+    for key in dict.fromkeys(keys):
+        own = [each[key] for each in question.spec.own_alternatives if key in each]
+        if not own or any(each.complement for each in own):
+            continue
+        freed = question.with_spec(lambda held, key=key: _without(held, key))  # type: ignore[misc]
+        if freed is None or not freed.served:
+            continue
+        asked = frozenset[str]().union(*(each.values for each in own))
+        for value in sorted(_values_of(key, freed, question) - asked)[:_MOST_VALUES]:
+            found = question.with_spec(lambda held, key=key, to=value: with_value(held, key, to)[0])  # type: ignore[misc]
+            if found is not None and found.served:
+                spec, change = with_value(question.spec, key, value)
+                patch = pod_patch(question.pods[0], {"spec": change}, question.snapshot.cron_job_keys)
+                yield Advice(f'let the pod ask {key} "{value}"', patch, {"spec": change}, spec=spec), found
+
+
+def _without(spec: PodSpec, key: str) -> PodSpec:
+    terms = tuple(term.without((key,)) for term in spec.affinity)
+    return replace(spec, node_selector=spec.node_selector.without((key,)), affinity=terms)
+
+
+def _values_of(key: str, found: Again, question: Question) -> set[str]:
+    """The values of the label where the pods in question get their places."""
+    mine = {pod.key for pod in question.pods}
+    loads = [node.load for node in found.made.bought if any(pod.key in mine for pod in node.pods)]
+    nodes = [question.snapshot.node(each.node) for each in found.made.placements if each.pod.pod in mine]
+    values = {planned_labels(load).get(key) for load in loads} | {node.labels.get(key) for node in nodes if node}
+    return {value for value in values if value}
 
 
 def _respecified(tolerations: object, question: Question) -> Again | None:
