@@ -5,6 +5,7 @@ What counts by which name, and which quotas with scopes count it, is in `model.r
 manifests goes too. Left out: objects other than pods and claims.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kerf.errors import ApiError
@@ -15,11 +16,11 @@ from kerf.model.resourcequotas import OBJECTS, exceeded, is_counted, resource_of
 from kerf.model.snapshot import ResourceQuota, Watched
 from kerf.model.volumes import PersistentVolumeClaim
 from kerf.sim.kubernetes.admission import Admission
-from kerf.sim.kubernetes.api import DELETED, Change
+from kerf.sim.kubernetes.api import DELETED, Change, InMemoryApi
 from kerf.sim.kubernetes.decoding import decoded
 from kerf.sim.kubernetes.reconcilers import Key, Watcher
 from kerf.sim.kubernetes.volumes import CLAIM, class_of
-from kerf.sim.objects import Json, JsonList, ObjectLookup, is_ended, key_of, name_of, shown
+from kerf.sim.objects import Json, JsonList, ObjectKey, ObjectLookup, is_ended, key_of, name_of, shown, uid_of
 
 _COUNTED = ("Pod", CLAIM)
 
@@ -45,21 +46,65 @@ class Quotas(Watcher):
         self.api.patch(self.kind, obj["metadata"]["namespace"], name_of(obj), {"status": status}, subresource="status")
 
 
-def within_quotas(objects: ObjectLookup) -> Admission:
-    """Refuse a pod or claim that a ResourceQuota of its namespace has no room for, or that leaves open what it asks."""
+def within_quotas(api: InMemoryApi) -> Admission:
+    """Refuse a pod or claim that a ResourceQuota of its namespace has no room for, or that leaves open what it asks.
+
+    Cost: the quotas of the namespace, and what has changed since the last time; not the pods that are there.
+    """
+    usage = _Usage(api)
 
     def admit(obj: Json) -> None:
         if obj["kind"] not in _COUNTED:
             return
-        quotas = _of_namespace(objects, obj)
+        quotas = _of_namespace(api, obj)
         value = decode_object(obj) if quotas else None
         for quota in quotas:
-            _check(objects, _quota(quota), obj, value)
+            _check(usage.of(quota), _quota(quota), obj, value)
 
     return admit
 
 
-def _check(objects: ObjectLookup, quota: ResourceQuota, obj: Json, value: Watched | None) -> None:
+class _Usage:
+    """What is used of each quota, kept up to date by the changes of the API."""
+
+    def __init__(self, api: InMemoryApi) -> None:
+        self._api, self._seen = api, 0
+        self._quotas: dict[str, tuple[int, ResourceQuota]] = {}
+        """By uid the generation that was counted for, and the quota as it was then."""
+        self._used: dict[str, Counter[str]] = {}
+        self._counted: dict[tuple[str, ObjectKey], Mapping[str, int]] = {}
+        """What each object counts of a quota, by the quota's uid."""
+
+    def of(self, raw: Json) -> Mapping[str, int]:
+        """As `_used` counts it."""
+        for change in self._api.events[self._seen :]:
+            if change.obj["kind"] in _COUNTED:
+                self._note(change)
+        self._seen = len(self._api.events)
+        uid, generation = uid_of(raw), raw["metadata"]["generation"]
+        if self._quotas.get(uid, (0,))[0] != generation:
+            self._begin(uid, generation, _quota(raw))
+        return self._used[uid]
+
+    def _begin(self, uid: str, generation: int, quota: ResourceQuota) -> None:
+        self._quotas[uid], self._used[uid] = (generation, quota), Counter(_nothing(quota))
+        for kind in _COUNTED:
+            for obj in self._api.list(kind):
+                self._count(uid, quota, obj)
+
+    def _note(self, change: Change) -> None:
+        for uid, (_, quota) in self._quotas.items():
+            self._used[uid].subtract(self._counted.pop((uid, key_of(change.obj)), {}))
+            if change.type != DELETED:
+                self._count(uid, quota, change.obj)
+
+    def _count(self, uid: str, quota: ResourceQuota, obj: Json) -> None:
+        if obj["metadata"]["namespace"] == quota.namespace:
+            asked = self._counted[uid, key_of(obj)] = _asked(quota, obj, decoded(obj)) or {}
+            self._used[uid].update(asked)
+
+
+def _check(used: Mapping[str, int], quota: ResourceQuota, obj: Json, value: Watched | None) -> None:
     asked = _asked(quota, obj, value)
     if asked is None:
         return
@@ -67,7 +112,6 @@ def _check(objects: ObjectLookup, quota: ResourceQuota, obj: Json, value: Watche
     unsaid = unstated(value.spec, quota.hard) if isinstance(value, Pod) else ()
     if unsaid:
         raise ApiError(f"{start}failed quota: {quota.name}: must specify {','.join(unsaid)}")
-    used = _used(objects, quota)
     over = exceeded(quota.hard, used, asked)
     if over:
         exceeding = (
@@ -102,13 +146,17 @@ def _of_namespace(objects: ObjectLookup, obj: Json) -> JsonList:
 
 def _used(objects: ObjectLookup, quota: ResourceQuota) -> dict[str, int]:
     """What pods and claims use of what the quota limits; a name by which none counts is left out."""
-    used = {name: 0 for name in quota.hard if is_counted(name)}
+    used = _nothing(quota)
     for kind in _COUNTED:
         for obj in objects.list(kind):
             if obj["metadata"]["namespace"] == quota.namespace:
                 for name, amount in (_asked(quota, obj, decoded(obj)) or {}).items():
                     used[name] += amount
     return used
+
+
+def _nothing(quota: ResourceQuota) -> dict[str, int]:
+    return {name: 0 for name in quota.hard if is_counted(name)}
 
 
 def _text(name: str, amount: int) -> str:
