@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.clouds.aws.api import ApiFailed, Reply
 from kerf.clouds.aws.clients import ConnectionFailed
 from kerf.clouds.aws.fleet import fleet_of
 from kerf.clouds.aws.instances import Instances
@@ -191,6 +192,40 @@ def test_a_token_that_was_answered_with_nothing_is_not_used_again(life: Life) ->
     life.launch()
 
     assert (["uid-1", "uid-1", "uid-1-2"], 1) == (life.tokens, len(life.ec2.running))
+
+
+def test_a_call_that_was_refused_spends_no_token(life: Life) -> None:
+    """EC2 never saw it: a Kerf that is killed at the next try, with the instance hidden, must find the same token."""
+
+    def refused(**_: object) -> Reply:
+        raise ApiFailed("CreateFleet", "UnauthorizedOperation", "not yet")
+
+    life.ec2.answers["CreateFleet"] = refused
+    with pytest.raises(LaunchFailed, match="not yet"):
+        life.launch()
+    del life.ec2.answers["CreateFleet"]
+    life.ec2.lose_replies, life.ec2.lag_s = 1, 10
+    with pytest.raises(ConnectionFailed):
+        life.launch()
+    life.restart()
+    life.launch()
+
+    assert (["uid-1"] * 3, 1) == (life.tokens, len(life.ec2.running))
+
+
+def test_a_refused_call_is_prepared_again(life: Life) -> None:
+    """What was refused may be in the request itself, such as a subnet that is gone."""
+
+    def refused(**_: object) -> Reply:
+        raise ApiFailed("CreateFleet", "InvalidSubnetID.NotFound", "no subnet-a")
+
+    life.ec2.answers["CreateFleet"] = refused
+    with pytest.raises(LaunchFailed, match="no subnet-a"):
+        life.launch()
+    del life.ec2.answers["CreateFleet"]
+    life.resolved = replace(FOUND, subnets=SUBNETS[1:2])
+
+    assert "subnet-a2" == life.launch().subnet
 
 
 def test_an_ended_claim_gets_no_second_instance(life: Life) -> None:
