@@ -1,16 +1,20 @@
 """The status of an EC2NodeClass by what the account holds, and the end of an EC2NodeClass."""
 
 import asyncio
+from base64 import b64decode
 
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.discovery import AwsDiscovery
-from kerf.clouds.aws.dryruns import DryRuns
+from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.finalizer import finalize
 from kerf.clouds.aws.nodeclass.reconcile import NodeClassStatus, Outlook
 from kerf.clouds.aws.profiles import Profiles
-from kerf.clouds.aws.templates import Templates
+from kerf.clouds.aws.templates import ClaimFacts, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.model.constraints import Taint
+from kerf.model.nodepool import NodePool
+from kerf.testing.builders import a_pool
 from tests.clouds.aws.account import Account, ManualClock
 from tests.clouds.aws.nodeclass.objects import Object, an_object
 
@@ -39,9 +43,9 @@ class Region:
         discovery = AwsDiscovery(account, clock, self.profiles, "1.34")
         self.status = NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
 
-    def reconcile(self, **spec: object) -> Outlook:
-        """The outlook of the EC2NodeClass now."""
-        return asyncio.run(self.status.reconcile(an_object(**{**SPEC, **spec})))
+    def reconcile(self, *pools: NodePool, **spec: object) -> Outlook:
+        """The outlook of the EC2NodeClass now, with pools that name it."""
+        return asyncio.run(self.status.reconcile(an_object(**{**SPEC, **spec}), pools))
 
 
 def reasons(outlook: Outlook) -> dict[str, str]:
@@ -92,6 +96,38 @@ def test_a_spec_that_cannot_be_read_is_not_ready() -> None:
     assert "InvalidSpec" == reasons(outlook)["ValidationSucceeded"]
     assert not outlook.is_ready
     assert [] == region.account.calls
+
+
+def test_user_data_is_counted_as_the_largest_pool_would_send_it() -> None:
+    """`spec.userData` of 14,000 letters fits by itself; with the labels of one pool, or its taints, it does not."""
+    region, text = Region(), "#!/bin/bash\n" + "x" * 13_988
+    labels = {f"example.com/{number}-{'l' * 40}": "v" * 60 for number in range(20)}
+    taints = tuple(Taint(f"example.com/{number}-{'t' * 40}", "v" * 60, "NoSchedule") for number in range(15))
+    small, large, tainted = a_pool("small"), a_pool("large", labels=labels), a_pool("t", taints=taints)
+
+    assert {} == reasons(region.reconcile(small, userData=text))
+    for pools, name in (((small, large), "large"), ((tainted, small), "t"), ((tainted, large), "t")):
+        outlook = region.reconcile(*pools, userData=text)
+        (said,) = (each.message for each in outlook.conditions if each.type == "ValidationSucceeded")
+        assert "UserDataSizeLimitExceeded" == reasons(outlook)["Ready"]
+        assert said.startswith(f"NodePool {name}: user data of ")
+    assert {} == reasons(region.reconcile(small, userData=text))
+
+
+def test_what_a_condition_asks_to_be_cut_off_is_enough() -> None:
+    """A launch by the pool takes exactly the bytes that were counted, but for the digits of its pods."""
+    region = Region()
+    labelled = a_pool("large", labels={f"example.com/{number}": "v" * 60 for number in range(20)})
+    outlook = region.reconcile(labelled, userData="#" * 16_000)
+    (said,) = (each.message for each in outlook.conditions if each.type == "ValidationSucceeded")
+    over = int(said.rpartition(" ")[2].replace(",", ""))
+
+    assert {} == reasons(region.reconcile(labelled, userData="#" * (16_000 - over)))
+    assert {} != reasons(region.reconcile(labelled, userData="#" * (16_001 - over)))
+    claim = ClaimFacts(labels=labelled.node_labels)
+    node_class = decode(an_object(**{**SPEC, "userData": "#" * (16_000 - over)}))
+    (planned,) = region.templates.planned(node_class, outlook.resolved, claim, USUAL_MACHINES[:1])
+    assert 16 * 1024 - len("1514") + len("29") == len(b64decode(planned.data["UserData"]))
 
 
 def test_the_end_waits_for_claims_and_takes_all_along() -> None:

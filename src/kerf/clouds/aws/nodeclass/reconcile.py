@@ -36,6 +36,7 @@ from kerf.clouds.aws.nodeclass.status import (
 from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.errors import CloudError, DecodeError
 from kerf.model.nodeclaim import TRUE, VALIDATED, Condition
+from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
 
 INVALID_SPEC, INVALID_KUBELET = "InvalidSpec", "InvalidKubeletConfiguration"
@@ -78,8 +79,13 @@ class Discovery(Protocol):
 class Validation(Protocol):
     """Whether a launch would be allowed."""
 
-    async def validate(self, node_class: EC2NodeClass, resolved: Resolved) -> ConditionVerdict:
-        """The verdict on ValidationSucceeded. Raises Throttled, ApiFailed where AWS does not answer."""
+    async def validate(
+        self, node_class: EC2NodeClass, resolved: Resolved, pools: Sequence[NodePool] = ()
+    ) -> ConditionVerdict:
+        """The verdict on ValidationSucceeded for launches of these pools.
+
+        Raises Unusable, and Throttled, ApiFailed where AWS does not answer.
+        """
         ...
 
 
@@ -118,8 +124,8 @@ class NodeClassStatus:
         self._discovery, self._validation, self._clock = discovery, validation, clock
         self._known: dict[str, _Known] = {}
 
-    async def reconcile(self, raw: Mapping[str, Any]) -> Outlook:
-        """The status of the object as a server has it. Raises nothing but what is a bug."""
+    async def reconcile(self, raw: Mapping[str, Any], pools: Sequence[NodePool] = ()) -> Outlook:
+        """The status of the object as a server has it, for these pools. Raises nothing but what is a bug."""
         try:
             node_class = decode(raw)
         except DecodeError as error:
@@ -130,7 +136,7 @@ class NodeClassStatus:
         for condition, find in self._finders().items():
             await self._find(known, condition, find, node_class)
         resolved = _resolved(known.values)
-        await self._validate(known, node_class, resolved)
+        await self._validate(known, node_class, resolved, pools)
         return self._outlook(raw, node_class, resolved, known.verdicts)
 
     def forget(self, uid: str) -> None:
@@ -159,7 +165,9 @@ class NodeClassStatus:
         except CloudError as error:
             _unanswered(known, condition, error)
 
-    async def _validate(self, known: _Known, node_class: EC2NodeClass, resolved: Resolved) -> None:
+    async def _validate(
+        self, known: _Known, node_class: EC2NodeClass, resolved: Resolved, pools: Sequence[NodePool]
+    ) -> None:
         missing = [name for name in _NEEDED if not known.verdicts[name].is_good]
         if missing:
             unknown = all(known.verdicts[name].is_unknown for name in missing)
@@ -167,7 +175,7 @@ class NodeClassStatus:
             known.verdicts[VALIDATED] = ConditionVerdict(DEPENDENCIES_NOT_READY, message, unknown)
             return
         try:
-            known.verdicts[VALIDATED] = await self._validation.validate(node_class, resolved)
+            known.verdicts[VALIDATED] = await self._validation.validate(node_class, resolved, pools)
         except Unusable as error:
             known.verdicts[VALIDATED] = ConditionVerdict(error.reason, error.message)
         except CloudError as error:
