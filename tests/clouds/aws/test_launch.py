@@ -21,8 +21,11 @@ from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.overrides import overrides_of
 from kerf.clouds.aws.reservations import Reservations
 from kerf.clouds.aws.subnets import Subnets
+from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import LaunchTemplate, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.errors import DecodeError
+from kerf.manifests.karpenter.ec2 import MOST_TAGS, PROVIDERS_TAGS
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
@@ -143,6 +146,21 @@ def test_tags_are_there_at_birth(life: Life) -> None:
         "kubernetes.io/cluster/gpu": "owned",
     } == tags
     assert ["fleet", "instance", "volume"] == sorted(each["ResourceType"] for each in asked["TagSpecifications"])
+
+
+def test_an_ec2_node_class_may_have_as_many_tags_as_its_instances(life: Life) -> None:
+    """EC2 takes 50 of an instance; ours are counted, and a name of the user takes the place of ours."""
+    life.launch()
+    (asked,) = life.ec2.asked("CreateFleet")
+    ours = {each["Key"] for each in asked["TagSpecifications"][0]["Tags"]} - {"team"}
+    assert {*PROVIDERS_TAGS, "kubernetes.io/cluster/gpu"} == ours
+
+    tags = {f"team-{number}": "ml" for number in range(42)}
+    for good in (tags, {**tags, "Name": "mine"}):
+        made = instance_tags(G5, decode(an_object(tags=good)), "gpu", "digest")
+        assert MOST_TAGS == len(made)
+        with pytest.raises(DecodeError, match=rf"spec\.tags: expected at most {len(good)} tags: Kerf adds"):
+            decode(an_object(tags={**good, "one": "more"}))
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -339,11 +357,13 @@ def test_a_burst_spreads_over_the_addresses_of_its_subnets(life: Life) -> None:
         ("UnauthorizedOperation", "Unauthorized"),
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed"),
         ("InvalidAMIID.NotFound", "InvalidAMIID"),
+        ("AuthFailure", "AuthFailure"),
+        ("TagLimitExceeded", "TagLimitExceeded"),
         ("SomethingNew", "LaunchFailed"),
     ],
 )
 def test_another_failure_has_the_reason_of_its_condition(life: Life, code: str, reason: str) -> None:
-    """Karpenter's words; nothing of it is taken for a stock-out."""
+    """Karpenter's words but for AuthFailure, which no policy causes; nothing of it is taken for a stock-out."""
     life.refuse(all=code)
     with pytest.raises(LaunchFailed) as caught:
         life.launch()

@@ -88,6 +88,32 @@ def test_what_was_found_counts_while_aws_does_not_answer() -> None:
     assert "Unauthorized" == reasons(region.reconcile())["SubnetsReady"]
 
 
+def test_an_auth_failure_is_no_refusal_by_policy() -> None:
+    """EC2 says it of credentials, which no condition is about, and of what an account may not use, which it may not."""
+    region = Region()
+    unknown = "AWS was not able to validate the provided access credentials"
+    region.account.broken["DescribeSubnets"] = ApiFailed("DescribeSubnets", "AuthFailure", unknown)
+    (said,) = (each for each in region.reconcile().conditions if each.type == "SubnetsReady")
+    assert ("Unknown", "AWSUnavailable") == (said.status, said.reason)
+
+    region.account.broken["RunInstances"] = ApiFailed(
+        "RunInstances", "AuthFailure", "Not authorized for images: [ami-1]"
+    )
+    (said,) = (each for each in region.reconcile().conditions if each.type == "ValidationSucceeded")
+    assert ("RunInstancesRefused", "AuthFailure: Not authorized for images: [ami-1]") == (said.reason, said.message)
+
+
+def test_too_many_tags_are_said_before_a_launch() -> None:
+    """As lint does; and where EC2 counts otherwise than Kerf, by the dry run."""
+    region = Region()
+    outlook = region.reconcile(tags={f"team-{number}": "ml" for number in range(45)})
+    (said,) = (each.message for each in outlook.conditions if each.type == "ValidationSucceeded")
+    assert "spec.tags: expected at most 42 tags: Kerf adds 8, and EC2 takes 50 of an instance, got 45" in said
+
+    region.account.broken["RunInstances"] = ApiFailed("RunInstances", "TagLimitExceeded", "too many")
+    assert "RunInstancesRefused" == reasons(region.reconcile())["ValidationSucceeded"]
+
+
 def test_a_spec_that_cannot_be_read_is_not_ready() -> None:
     """The condition says so, and AWS is not asked."""
     region = Region()

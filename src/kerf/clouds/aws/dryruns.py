@@ -9,7 +9,7 @@ from typing import Any
 from kerf.clouds.aws.aliases import ACCELERATOR_COUNT, GPU_COUNT
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.cache import TimedCache
-from kerf.clouds.aws.codes import DRY_RUN_PASSED, is_about_credentials, is_unauthorized
+from kerf.clouds.aws.codes import AUTH_FAILURE, DRY_RUN_PASSED, is_about_credentials, is_unauthorized
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import GOOD, ConditionVerdict, Resolved
@@ -42,6 +42,8 @@ _ABOUT_STOCK = frozenset(
     }
 )
 """Codes about the type that was tried: another may be had."""
+_ABOUT_REQUEST = ("Invalid", "Missing", "Malformed", "TagLimitExceeded", AUTH_FAILURE)
+"""How codes about what the EC2NodeClass asks for begin."""
 
 Object = dict[str, Any]
 
@@ -133,7 +135,7 @@ def _verdict(operation: str, error: ApiFailed) -> ConditionVerdict:
     if is_unauthorized(error):
         message = f"the controller may not call ec2:{operation}: {error.message}"
         return ConditionVerdict(f"{operation}AuthCheckFailed", message)
-    if is_about_credentials(error) or not error.code.startswith(("Invalid", "Missing", "Malformed")):
+    if is_about_credentials(error) or not error.code.startswith(_ABOUT_REQUEST):
         raise error
     if "Invalid IAM Instance Profile" in error.message:
         # EC2 learns of a new profile some seconds after IAM.
