@@ -54,6 +54,8 @@ class Endpoint:
                     self.connection.close()
                     return
                 self.send_response(status)
+                if text.startswith("<html"):
+                    self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -190,6 +192,35 @@ def test_no_reply_is_one_line(endpoint: Endpoint, answer: Answer, said: str) -> 
     with pytest.raises(ConnectionFailed, match=said) as caught:
         asked(endpoint.url, launch)
     assert "\n" not in str(caught.value)
+
+
+LOGIN = "<html><head><title>Log in</title></head><body><p>Proxy</p></body></html>"
+
+
+@pytest.mark.parametrize("status", [200, 403, 407, 502, 503])
+def test_a_page_of_a_proxy_is_no_reply_and_no_refusal(endpoint: Endpoint, status: int) -> None:
+    """A well-formed page reads like a reply in which nothing is set: no subnets, and an instance that was ended."""
+    endpoint.answers = [(status, LOGIN)]
+    said = f"what answers there is not AWS, perhaps a proxy: a page in HTML, with status {status}"
+    with pytest.raises(ConnectionFailed, match=f"^DescribeSubnets: {said}$"):
+        asked(endpoint.url, describe)
+    assert 4 == len(endpoint.asked)
+    with pytest.raises(ConnectionFailed, match=f"^TerminateInstances: {said}$"):
+        asked(endpoint.url, launch)
+
+
+def test_a_page_that_does_not_say_what_it_is_is_no_reply(endpoint: Endpoint) -> None:
+    """AWS gives each reply an id, or says that it is XML or JSON."""
+    endpoint.answers = [(200, f"<!-- welcome -->{LOGIN}")]
+    with pytest.raises(ConnectionFailed, match="neither XML nor JSON, without a request id, with status 200"):
+        asked(endpoint.url, describe)
+
+
+def test_a_page_for_a_moment_is_asked_again(endpoint: Endpoint) -> None:
+    """As any other reply that was lost."""
+    endpoint.answers = [(200, LOGIN), subnets("subnet-1")]
+
+    assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, describe)
 
 
 def test_an_endpoint_where_nothing_listens_is_said() -> None:

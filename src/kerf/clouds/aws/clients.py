@@ -8,7 +8,7 @@ its thread: a launch may still happen.
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kerf.cloudprovider import Throttled
@@ -136,7 +136,9 @@ class BotoApi:
             reply = method(**parameters)
         except Exception as error:
             raise _translated(operation, error) from error
-        reply.pop("ResponseMetadata", None)
+        said = reply.pop("ResponseMetadata", {})
+        if _is_of_another(said):
+            raise _stranger(operation, said)
         return reply
 
     def _client(self, service: str) -> Any:
@@ -192,13 +194,37 @@ def _translated(operation: str, error: Exception) -> Exception:
 def _refused(operation: str, error: Any) -> CloudError:
     said = error.response.get("Error", {})
     code, message = str(said.get("Code", "")), " ".join(str(said.get("Message", "")).split())
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    metadata = error.response.get("ResponseMetadata", {})
+    status = metadata.get("HTTPStatusCode")
+    if _is_of_another(metadata):
+        return _stranger(operation, metadata)
     if code in _THROTTLED or code.startswith("Throttl") or status == _UNAVAILABLE:
         return Throttled(_RETRY_AFTER_S)
     if isinstance(status, int) and status >= 500:
         return ConnectionFailed(f"{operation}: AWS failed: {code} {cut(message, _MOST_LETTERS)}")
     hint = f" (hint: {_HINTS[code]})" if code in _HINTS else ""
     return ApiFailed(operation, code, cut(message, _MOST_LETTERS) + hint)
+
+
+def _is_of_another(metadata: Mapping[str, Any]) -> bool:
+    """Whether a page came instead of a reply: botocore reads a well-formed one as a reply in which nothing is set.
+
+    AWS gives each reply an id and says XML or JSON; some stand-ins for AWS give no id.
+    """
+    kind = _content_type(metadata)
+    return "html" in kind or not (metadata.get("RequestId") or "xml" in kind or "json" in kind)
+
+
+def _content_type(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("HTTPHeaders", {}).get("content-type", "")).lower()
+
+
+def _stranger(operation: str, metadata: Mapping[str, Any]) -> ConnectionFailed:
+    kind = "a page in HTML" if "html" in _content_type(metadata) else "neither XML nor JSON, without a request id"
+    status = metadata.get("HTTPStatusCode")
+    return ConnectionFailed(
+        f"{operation}: what answers there is not AWS, perhaps a proxy: {kind}, with status {status}"
+    )
 
 
 def _line(error: Exception) -> str:
