@@ -114,6 +114,23 @@ def test_too_many_tags_are_said_before_a_launch() -> None:
     assert "RunInstancesRefused" == reasons(region.reconcile())["ValidationSucceeded"]
 
 
+def test_fields_of_a_newer_version_are_named_and_block_nothing() -> None:
+    """The condition is True, with the fields in its message; those of kubelet are passed on to nodes."""
+    region = Region()
+    outlook = region.reconcile(futureField={"a": 1}, kubelet={"futureFlag": 2})
+    (said,) = (each for each in outlook.conditions if each.type == "ValidationSucceeded")
+
+    assert outlook.is_ready
+    assert ("True", "this version of Kerf does not know, and leaves out: spec.futureField") == (
+        said.status,
+        said.message,
+    )
+    many = region.reconcile(**{f"future{letter}": 1 for letter in "ABCDEFG"})
+    assert any(each.message.endswith("spec.futureE and 2 more") for each in many.conditions)
+    (said,) = (each for each in region.reconcile().conditions if each.type == "ValidationSucceeded")
+    assert ("True", "") == (said.status, said.message)
+
+
 def test_a_spec_that_cannot_be_read_is_not_ready() -> None:
     """The condition says so, and AWS is not asked."""
     region = Region()

@@ -6,7 +6,7 @@ person does something.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kerf.clouds.aws.api import ApiFailed
@@ -34,7 +34,7 @@ from kerf.clouds.aws.nodeclass.status import (
     status_of,
 )
 from kerf.clouds.aws.nodeclass.unusable import Unusable
-from kerf.errors import CloudError, DecodeError
+from kerf.errors import CloudError, DecodeError, cut
 from kerf.model.nodeclaim import TRUE, VALIDATED, Condition
 from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
@@ -42,6 +42,7 @@ from kerf.ports import Clock
 INVALID_SPEC, INVALID_KUBELET = "InvalidSpec", "InvalidKubeletConfiguration"
 DEPENDENCIES_NOT_READY = "DependenciesNotReady"
 _SOON_S, _LATER_S = 60, 300
+_MOST_NAMES, _MOST_LETTERS = 5, 80
 _NEEDED = (AMIS_READY, SUBNETS_READY, SECURITY_GROUPS_READY, INSTANCE_PROFILE_READY)
 """Conditions without which a dry run cannot be tried."""
 
@@ -175,7 +176,10 @@ class NodeClassStatus:
             known.verdicts[VALIDATED] = ConditionVerdict(DEPENDENCIES_NOT_READY, message, unknown)
             return
         try:
-            known.verdicts[VALIDATED] = await self._validation.validate(node_class, resolved, pools)
+            verdict = await self._validation.validate(node_class, resolved, pools)
+            known.verdicts[VALIDATED] = (
+                replace(verdict, message=_without_effect(node_class)) if verdict.is_good else verdict
+            )
         except Unusable as error:
             known.verdicts[VALIDATED] = ConditionVerdict(error.reason, error.message)
         except CloudError as error:
@@ -208,6 +212,16 @@ class NodeClassStatus:
         conditions = conditions_of(verdicts, _conditions(raw), self._clock.now_s())
         # What is missing may be made any moment; reservations and free addresses change all the time.
         return Outlook(node_class, resolved, conditions, status_of(node_class, resolved, conditions), _SOON_S)
+
+
+def _without_effect(node_class: EC2NodeClass) -> str:
+    """What is to be said of fields of a newer EC2NodeClass: nodes are launched all the same, without them."""
+    names = node_class.unknown
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    shown = ", ".join(cut(each, _MOST_LETTERS) for each in names[:_MOST_NAMES])
+    return f"this version of Kerf does not know, and leaves out: {shown}{more}"
 
 
 def _unanswered(known: _Known, condition: str, error: CloudError) -> None:
