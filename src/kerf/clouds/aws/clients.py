@@ -13,6 +13,7 @@ from typing import Any
 
 from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import IAM, PRICING, ApiFailed, Reply
+from kerf.clouds.aws.botosettings import as_wrong_input, check_token_file
 from kerf.clouds.aws.buckets import Buckets, is_read
 from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
@@ -55,7 +56,10 @@ class NoCredentials(CloudError):
 
 
 class BotoApi:
-    """`kerf.clouds.aws.api.Api` over boto3. Close it at the end."""
+    """`kerf.clouds.aws.api.Api` over boto3. Close it at the end.
+
+    Making one, and its first call of a service, raise InputError for what cannot be used of AWS's variables and files.
+    """
 
     def __init__(
         self,
@@ -134,6 +138,8 @@ class BotoApi:
         try:
             method: Callable[..., dict[str, Any]] = getattr(self._client(service), xform_name(operation))
             reply = method(**parameters)
+        except InputError:
+            raise
         except Exception as error:
             raise _translated(operation, error) from error
         said = reply.pop("ResponseMetadata", {})
@@ -146,14 +152,15 @@ class BotoApi:
         with self._lock:
             if service not in self._clients:
                 region = _PRICE_REGIONS.get(self.region[:2], "us-east-1") if service == PRICING else self.region
-                self._clients[service] = self._boto.client(
-                    service, region_name=region, endpoint_url=self._endpoint, config=self._config
-                )
+                with as_wrong_input():
+                    self._clients[service] = self._boto.client(
+                        service, region_name=region, endpoint_url=self._endpoint, config=self._config
+                    )
             return self._clients[service]
 
 
 def _boto3(threads: int) -> tuple[Any, Any]:
-    """(a session, how its clients behave). Raises InputError where boto3 is not installed."""
+    """(a session, how its clients behave). Raises InputError where boto3 is not there, or its settings are wrong."""
     try:
         import boto3
         from botocore.config import Config
@@ -166,7 +173,9 @@ def _boto3(threads: int) -> tuple[Any, Any]:
         read_timeout=_READ_S,
         user_agent_extra="kerf",
     )
-    return boto3.session.Session(), config
+    check_token_file()
+    with as_wrong_input():
+        return boto3.session.Session(), config
 
 
 def _translated(operation: str, error: Exception) -> Exception:
@@ -179,6 +188,9 @@ def _translated(operation: str, error: Exception) -> Exception:
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return NoCredentials(f"{operation}: there are no AWS credentials (hint: IRSA or EKS Pod Identity)")
     if isinstance(error, boto.CredentialRetrievalError | boto.TokenRetrievalError | boto.MetadataRetrievalError):
+        return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
+    if isinstance(error, OSError) and error.filename:
+        # Only tokens and credentials are read from files during a call.
         return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
     if isinstance(error, ResponseParserError):
         return ConnectionFailed(f"{operation}: what answers there is not AWS: the reply cannot be read")
