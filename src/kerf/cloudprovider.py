@@ -42,7 +42,12 @@ class InsufficientCapacity(CloudError):
 
 
 class NodeClassNotReady(CloudError):
-    """The NodeClass cannot be used. Kerf deletes the claim and says so on claim and pool."""
+    """The NodeClass cannot be used, and Kerf says so on claim and pool.
+
+    Kerf deletes the claim where the NodeClass itself says so in its condition Ready, so no plan buys with it. Where it
+    does not say so yet, the same would be bought again at once: Kerf tries the claim again with back-off until the
+    launch deadline.
+    """
 
 
 class Throttled(CloudError):
@@ -189,11 +194,14 @@ class NodeClasses(Protocol):
     kind: str
     finalizer: str
 
-    async def resolve(self, node_class: Mapping[str, Any], *, only_reads: bool = False) -> NodeClassState:
+    async def resolve(
+        self, node_class: Mapping[str, Any], *, pools: Sequence[NodePool] = (), only_reads: bool = False
+    ) -> NodeClassState:
         """Find what the spec selects. What is wrong with it is said in conditions, and no error.
 
-        `instance_types`, `create` and `drift` go by what was resolved last. `only_reads`: in a dry run, which changes
-        nothing in the cloud, and whose answer is written nowhere.
+        `pools` are those that name it, by name: what they add to a launch is checked with it. `instance_types`,
+        `create` and `drift` go by what was resolved last. `only_reads`: in a dry run, which changes nothing in the
+        cloud, and whose answer is written nowhere.
         """
         ...
 

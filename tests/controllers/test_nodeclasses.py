@@ -9,9 +9,10 @@ import pytest
 from kerf.cloudprovider import NodeClasses, NodeClassState
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclasses import NodeClassLoop
+from kerf.model.nodepool import NodePool
 from kerf.ports import Conflict, NotFound
 from tests.clouds.market import MARKET
-from tests.controllers.cluster import Cluster
+from tests.controllers.cluster import Cluster, pool
 
 KIND, FINALIZER = "EC2NodeClass", "karpenter.k8s.aws/termination"
 READY = [{"type": "Ready", "status": "True"}]
@@ -26,12 +27,16 @@ class Kinds:
     finalizer: str = FINALIZER
     found: str = "subnet-1"
     resolved: list[bool] = field(default_factory=list)
+    pools: list[list[tuple[str, dict[str, str]]]] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
 
-    async def resolve(self, node_class: Mapping[str, Any], *, only_reads: bool = False) -> NodeClassState:
+    async def resolve(
+        self, node_class: Mapping[str, Any], *, pools: Sequence[NodePool] = (), only_reads: bool = False
+    ) -> NodeClassState:
         """See NodeClasses."""
         self.resolved.append(only_reads)
+        self.pools.append([(each.name, dict(each.labels)) for each in pools])
         return NodeClassState({"subnets": [{"id": self.found}], "conditions": READY}, {"hash": "1"}, 60)
 
     async def release(self, node_class: Mapping[str, Any]) -> None:
@@ -140,6 +145,26 @@ def test_what_changes_in_the_cloud_is_found_within_a_minute(cluster: Cluster, ki
     cluster.at(61)
 
     assert (["subnet-2"], 4) == ([each["id"] for each in _held(cluster)["status"]["subnets"]], store.writes)
+
+
+def test_a_pool_is_checked_with_its_node_class_as_soon_as_it_changes(
+    cluster: Cluster, kinds: Kinds, store: Store
+) -> None:
+    """Its labels and taints are in what a launch sends; a status of it, which changes all the time, wakes nobody."""
+    cluster.put(pool(labels={"team": "ml"}))
+    _start(cluster)
+    cluster.at(1)
+    first = len(kinds.pools)
+    spec = pool(labels={"team": "web"})["spec"]
+    cluster.at(5, lambda: cluster.api.patch("NodePool", "", "gpu", {"spec": spec}))
+    cluster.at(6)
+    changed = len(kinds.pools)
+    status = {"status": {"resources": {"cpu": "4"}}}
+    cluster.at(7, lambda: cluster.api.patch("NodePool", "", "gpu", status, subresource="status"))
+    cluster.at(8)
+
+    assert [[("gpu", {"team": "ml"})], [("gpu", {"team": "web"})]] == [kinds.pools[0], kinds.pools[-1]]
+    assert (first + 1, changed) == (changed, len(kinds.pools))
 
 
 def test_a_dry_run_resolves_and_writes_nothing(cluster: Cluster, kinds: Kinds, store: Store) -> None:

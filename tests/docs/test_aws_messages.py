@@ -379,6 +379,8 @@ class Answering(BaseHTTPRequestHandler):
         self.send_response(status)
         if code:
             self.send_header("x-amzn-errortype", code)
+        kind = "text/html" if body.startswith("<html") else "text/xml" if body.startswith("<") else "application/json"
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())
@@ -405,6 +407,7 @@ REFUSALS: dict[str, Answer] = {
     "AWS fails": eks(500, "ServerException", "oops"),
     "throttled": eks(429, "ThrottlingException", "Rate exceeded"),
     "a page in HTML": (200, "", "<html>log in</html>"),
+    "something in JSON": (200, "", "{}"),
     "no cluster yet": (200, "", json.dumps({"cluster": {"name": "prod", "status": "CREATING"}})),
     "cut off": CUT_OFF,
 }

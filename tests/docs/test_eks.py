@@ -125,7 +125,7 @@ def commands(page: Path) -> list[str]:
 PAGES = [ROOT / "docs" / "guides" / "eks.md", ROOT / "docs" / "reference" / "aws-messages.md"]
 ALL = sorted({command for page in PAGES for command in commands(page)})
 KNOWN = ("aws", "docker", "done", "for", "helm", "journalctl", "kerf", "kubectl")
-OWN = {("cloudformation", "deploy"), ("eks", "wait"), ("ecr", "get-login-password")}
+OWN = {("cloudformation", "deploy"), ("configure", "list-profiles"), ("eks", "wait"), ("ecr", "get-login-password")}
 """Commands of the AWS CLI that are no operation of an API."""
 GLOBAL = {"--region", "--query", "--output"}
 

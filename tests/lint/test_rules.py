@@ -56,6 +56,8 @@ spec:
         (CLASS % "{alias: al2023@latest}, {tags: {a: b}}", ["KL001"]),
         (CLASS % "{alias: al2023@latest}" + "  amiFamilly: AL2\n", ["KL002"]),
         (CLASS % "{alias: al2023@latest}" + "  blockDeviceMappings: [{ebs: {volumeSize: 100}}]\n", ["KL001"]),
+        (CLASS % "{alias: al2023@latest}" + f"  tags: {{{', '.join(f't{n}: a' for n in range(42))}}}\n", []),
+        (CLASS % "{alias: al2023@latest}" + f"  tags: {{{', '.join(f't{n}: a' for n in range(43))}}}\n", ["KL001"]),
         ("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec: {role: a}\n", ["KL001"]),
     ],
 )

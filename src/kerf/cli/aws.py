@@ -10,7 +10,7 @@ import yaml
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.clouds.aws.iam import POLICIES, filled, policy_document
-from kerf.clouds.aws.stack import stack
+from kerf.clouds.aws.stack import node_role_name, queue_name, stack
 
 _NAMES = {
     "cluster_name": re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", re.ASCII),
@@ -56,8 +56,8 @@ def iam(**flags: Any) -> int:
         "AWS::Region": flags["region"],
         "AWS::AccountId": flags["account"],
         "ClusterName": cluster,
-        "NodeRole": flags["node_role"] or f"KerfNode-{cluster}",
-        "Queue": flags["queue"] or cluster,
+        "NodeRole": flags["node_role"] or node_role_name(cluster),
+        "Queue": flags["queue"] or queue_name(cluster),
     }
     made = {policy: filled(policy_document(policy), values) for policy in POLICIES}
     echo(json.dumps(made[flags["policy"]] if flags["policy"] else made, indent=2))
@@ -67,7 +67,13 @@ def iam(**flags: Any) -> int:
 @aws.command()
 @click.option("--namespace", default="kerf-system", show_default=True, metavar="NAME", help="Where Kerf will run.")
 @click.option("--service-account", default="kerf", show_default=True, metavar="NAME", help="Of Kerf's pods.")
-def cloudformation(namespace: str, service_account: str) -> int:
+@click.option(
+    "--cluster-name",
+    callback=_checked,
+    metavar="NAME",
+    help="Of the EKS cluster: a stack for it alone; needed for a name of more than 59 letters. [default: any]",
+)
+def cloudformation(namespace: str, service_account: str, cluster_name: str | None) -> int:
     """A CloudFormation stack with the roles, their policies, and the queue with its rules.
 
     \b
@@ -76,6 +82,6 @@ def cloudformation(namespace: str, service_account: str) -> int:
       --parameter-overrides ClusterName=prod NodeRole=KerfNode-prod Queue=prod
     """
     # Read back from JSON: YAML would write equal parts once, and references to them.
-    made = json.loads(json.dumps(stack(namespace, service_account)))
+    made = json.loads(json.dumps(stack(namespace, service_account, cluster_name or "")))
     echo(yaml.safe_dump(made, sort_keys=False, width=10_000), nl=False)
     return DONE

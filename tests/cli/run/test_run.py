@@ -255,6 +255,12 @@ AWS = ("--cloud=aws", "--cluster-name=gpu", "--region=us-east-1")
         (("--cloud=aws", "--cluster-name=gpu"), "--cloud aws: expected --region "),
         ((*AWS, "--catalog=aws"), "--catalog: expected nothing with --cloud aws"),
         ((*AWS, "--managed-selector=team=ml"), "--managed-selector: expected nothing with --cloud aws"),
+        (
+            (*AWS, "--aws-endpoint=localhost:9"),
+            "--aws-endpoint (KERF_AWS_ENDPOINT, key aws-endpoint): expected a URL such as http://localhost:4566, got "
+            "'localhost:9' (hint: begin with http:// or https://, or leave it empty for AWS itself)",
+        ),
+        ((*AWS, "--aws-endpoint=http://a:x"), "--aws-endpoint (KERF_AWS_ENDPOINT, key aws-endpoint): expected a URL"),
         (("--cluster-name=gpu",), "--cluster-name: expected --cloud aws, got --cloud kwok"),
         (("--interruption-queue=q",), "--interruption-queue: expected --cloud aws, got --cloud kwok"),
     ],
@@ -274,6 +280,27 @@ def test_a_cloud_that_does_not_answer_ends_the_start_with_one_line(tmp_path: Pat
 
     assert 4 == code
     assert text.startswith("AWS us-east-1, cluster gpu: DescribeCluster: "), text
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"AWS_PROFILE": "nope"}, "AWS_PROFILE: expected a profile of the AWS config or credentials file, got 'nope'"),
+        (
+            {"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere", "AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": ""},
+            "AWS_WEB_IDENTITY_TOKEN_FILE: expected a file that can be read, got '/nowhere'",
+        ),
+    ],
+)
+def test_what_boto3_cannot_use_ends_the_start_with_one_line(
+    tmp_path: Path, variables: dict[str, str], said: str
+) -> None:
+    """Exit 2: no other try helps."""
+    with serving() as url:
+        flags = (*AWS, f"--kubeconfig={kubeconfig(tmp_path, url)}", "--log-level=error")
+        code, text = refused(*flags, environment=variables)
+
+    assert (2, True) == (code, text.startswith(said)), text
 
 
 # It runs.

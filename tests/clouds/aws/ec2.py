@@ -32,7 +32,10 @@ class Machine:
 
 @dataclass
 class FakeEC2:
-    """One account and region. What a test sets: `refuses`, `lag_s`, `lose_replies`, `throttle`, `answers`."""
+    """One account and region. What a test sets: `refuses`, `lag_s`, `lose_replies`, `throttle`, `answers`, `protected`.
+
+    One protected instance fails a whole call of TerminateInstances, as EC2 says of those in one zone.
+    """
 
     now_s: Callable[[], float] = lambda: 0.0
     refuses: Refuses = lambda override: ""
@@ -41,6 +44,7 @@ class FakeEC2:
     lose_replies: int = 0
     throttle: dict[str, int] = field(default_factory=dict)
     answers: dict[str, Callable[..., Reply]] = field(default_factory=dict)
+    protected: set[str] = field(default_factory=set)
     machines: dict[str, Machine] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     _tokens: dict[str, tuple[str, Reply]] = field(default_factory=dict)
@@ -136,6 +140,8 @@ class FakeEC2:
         unknown = [each for each in given["InstanceIds"] if each not in self.machines]
         if unknown:
             raise ApiFailed("TerminateInstances", "InvalidInstanceID.NotFound", f"{unknown} do not exist")
+        if self.protected & set(given["InstanceIds"]):
+            raise ApiFailed("TerminateInstances", "OperationNotPermitted", "One of them may not be terminated.")
         for each in given["InstanceIds"]:
             machine = self.machines[each]
             if machine.ends_s is None:

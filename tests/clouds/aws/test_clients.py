@@ -5,6 +5,7 @@ import builtins
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,8 @@ class Endpoint:
                     self.connection.close()
                     return
                 self.send_response(status)
+                if text.startswith("<html"):
+                    self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -192,6 +195,35 @@ def test_no_reply_is_one_line(endpoint: Endpoint, answer: Answer, said: str) -> 
     assert "\n" not in str(caught.value)
 
 
+LOGIN = "<html><head><title>Log in</title></head><body><p>Proxy</p></body></html>"
+
+
+@pytest.mark.parametrize("status", [200, 403, 407, 502, 503])
+def test_a_page_of_a_proxy_is_no_reply_and_no_refusal(endpoint: Endpoint, status: int) -> None:
+    """A well-formed page reads like a reply in which nothing is set: no subnets, and an instance that was ended."""
+    endpoint.answers = [(status, LOGIN)]
+    said = f"what answers there is not AWS, perhaps a proxy: a page in HTML, with status {status}"
+    with pytest.raises(ConnectionFailed, match=f"^DescribeSubnets: {said}$"):
+        asked(endpoint.url, describe)
+    assert 4 == len(endpoint.asked)
+    with pytest.raises(ConnectionFailed, match=f"^TerminateInstances: {said}$"):
+        asked(endpoint.url, launch)
+
+
+def test_a_page_that_does_not_say_what_it_is_is_no_reply(endpoint: Endpoint) -> None:
+    """AWS gives each reply an id, or says that it is XML or JSON."""
+    endpoint.answers = [(200, f"<!-- welcome -->{LOGIN}")]
+    with pytest.raises(ConnectionFailed, match="neither XML nor JSON, without a request id, with status 200"):
+        asked(endpoint.url, describe)
+
+
+def test_a_page_for_a_moment_is_asked_again(endpoint: Endpoint) -> None:
+    """As any other reply that was lost."""
+    endpoint.answers = [(200, LOGIN), subnets("subnet-1")]
+
+    assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, describe)
+
+
 def test_an_endpoint_where_nothing_listens_is_said() -> None:
     """As with a wrong region, whose name does not exist."""
     with pytest.MonkeyPatch.context() as patch:
@@ -211,6 +243,82 @@ def test_no_credentials_are_said(endpoint: Endpoint, monkeypatch: pytest.MonkeyP
     with pytest.raises(NoCredentials, match="there are no AWS credentials"):
         asked(endpoint.url, launch)
     assert [] == endpoint.asked
+
+
+ENDPOINT = "AWS_ENDPOINT_URL: expected a URL such as http://localhost:4566, got 'localhost:9' (hint: begin with http://"
+TOKEN = (
+    "AWS_WEB_IDENTITY_TOKEN_FILE: expected a file that can be read, got '/nowhere/token': No such file or directory ("
+)
+
+
+@pytest.mark.parametrize(
+    ("variables", "region", "said"),
+    [
+        (
+            {"AWS_PROFILE": "nope"},
+            "us-east-1",
+            "AWS_PROFILE: expected a profile of the AWS config or credentials file, got 'nope' (hint: aws configure",
+        ),
+        ({"AWS_ENDPOINT_URL": "localhost:9"}, "us-east-1", ENDPOINT),
+        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token", "AWS_ROLE_ARN": "arn:a"}, "us-east-1", TOKEN),
+        ({}, "us east", "region of AWS: expected a name such as us-east-1, got 'us east'"),
+        ({"AWS_CONFIG_FILE": "<torn>"}, "us-east-1", "AWS_CONFIG_FILE: expected sections with key = value, got '"),
+        (
+            {"AWS_WEB_IDENTITY_TOKEN_FILE": "<torn>"},
+            "us-east-1",
+            "variables and files of AWS: expected what boto3 can use, got: The provided profile or the current env",
+        ),
+    ],
+)
+def test_what_boto3_cannot_use_is_wrong_input(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], region: str, said: str
+) -> None:
+    """By the name of the variable, with what was expected and what came; nothing is asked of AWS."""
+    (tmp_path / "torn").write_text("[profile\nx\n", encoding="utf-8")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name, value in {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_CONFIG_FILE": "/nowhere", **variables}.items():
+        monkeypatch.setenv(name, value.replace("<torn>", str(tmp_path / "torn")))
+
+    async def call() -> None:
+        api = BotoApi(region)
+        try:
+            await describe(api)
+        finally:
+            api.close()
+
+    with pytest.raises(InputError) as caught:
+        asyncio.run(call())
+    assert str(caught.value).startswith(said)
+
+
+def test_a_token_that_is_gone_while_kerf_runs_is_a_failed_call(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was there at the start: the loops go on, and try again."""
+    (token := tmp_path / "token").write_text("t", encoding="utf-8")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
+        "AWS_ROLE_ARN": f"arn:aws:iam::{'1' * 12}:role/k",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    async def call(api: BotoApi) -> Any:
+        token.unlink()
+        return await describe(api)
+
+    with pytest.raises(NoCredentials, match=r"^DescribeSubnets: the AWS credentials could not be got: .*No such file"):
+        asked(endpoint.url, call)
+
+
+def test_a_token_that_is_not_needed_may_be_missing(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys in the environment go before it."""
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere/token")
+
+    assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, describe)
 
 
 def test_without_boto3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

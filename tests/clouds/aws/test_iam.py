@@ -98,9 +98,9 @@ def test_a_name_that_aws_does_not_take_is_refused(name: str) -> None:
     assert "--cluster-name" in done.stderr
 
 
-def the_stack() -> Any:
+def the_stack(*flags: str) -> Any:
     """The template as it is printed."""
-    return yaml.safe_load(kerf("aws", "cloudformation", "--namespace", "kube-system").stdout)
+    return yaml.safe_load(kerf("aws", "cloudformation", "--namespace", "kube-system", *flags).stdout)
 
 
 def test_the_stack_has_every_policy_and_every_rule() -> None:
@@ -116,10 +116,60 @@ def test_the_stack_has_every_policy_and_every_rule() -> None:
         assert policy_document(policy) == json.loads(text)
 
 
-def test_cloudformation_takes_the_stack(tmp_path: Path) -> None:
+def test_only_our_rules_fill_the_queue() -> None:
+    """EventBridge sends for every account; a rule of another one must not end our nodes."""
+    resources = the_stack()["Resources"]
+    (statement,) = resources["InterruptionQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    allowed = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+
+    assert [{"Fn::GetAtt": [name, "Arn"]} for name in RULES] == allowed
+    assert set(RULES) == {name for name, each in resources.items() if each["Type"] == "AWS::Events::Rule"}
+
+
+LONG = "c" * 100
+
+
+@pytest.mark.parametrize("cluster", ["prod", "c" * 59, "c" * 60, LONG, LONG[:-1] + "d"])
+def test_names_of_a_stack_are_within_what_aws_takes(cluster: str) -> None:
+    """Roles of 64 letters, queues of 80, policies of 128; a short name stays whole, as in stacks that are there."""
+    made = the_stack("--cluster-name", cluster)
+    roles, given = made["Resources"]["RoleOfKerf"]["Properties"]["RoleName"], made["Parameters"]
+    role = roles["Fn::Sub"].replace("${ClusterName}", cluster) if isinstance(roles, dict) else roles
+    names = [each["Properties"]["ManagedPolicyName"]["Fn::Sub"] for each in made["Resources"].values()
+             if each["Type"] == "AWS::IAM::ManagedPolicy"]  # fmt: skip
+
+    assert (len(cluster) <= 59) == (role == f"Kerf-{cluster}")
+    assert 64 >= max(len(role), len(given["NodeRole"]["Default"]))
+    assert 80 >= len(given["Queue"]["Default"])
+    assert 128 >= max(len(name.replace("${ClusterName}", cluster)) for name in names)
+    assert (cluster, [cluster]) == (given["ClusterName"]["Default"], given["ClusterName"]["AllowedValues"])
+    assert made == the_stack("--cluster-name", cluster)
+
+
+def test_two_long_names_share_no_role() -> None:
+    """They differ in their last letter alone; the policies for roles that a user makes have the same names."""
+    stacks = (the_stack("--cluster-name", name) for name in (LONG, LONG[:-1] + "d"))
+    one, other = (each["Parameters"]["NodeRole"]["Default"] for each in stacks)
+    policy = kerf("aws", "iam", "--cluster-name", LONG, *ASKED[2:], "--policy", "IAMIntegration").stdout
+
+    assert one != other
+    assert f"role/{one}" in policy
+
+
+def test_a_stack_for_any_cluster_takes_names_that_need_no_cut() -> None:
+    """CloudFormation cannot cut a text, and refuses a longer name before it makes anything."""
+    given = the_stack()["Parameters"]
+
+    assert 59 == given["ClusterName"]["MaxLength"]
+    assert "kerf aws cloudformation --cluster-name NAME" in given["ClusterName"]["ConstraintDescription"]
+    assert [64, 80] == [given[name]["MaxLength"] for name in ("NodeRole", "Queue")]
+
+
+@pytest.mark.parametrize("flags", [(), ("--cluster-name", LONG)])
+def test_cloudformation_takes_the_stack(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """As far as its own linter can tell."""
     path = tmp_path / "kerf.yaml"
-    path.write_text(kerf("aws", "cloudformation").stdout, encoding="utf-8")
+    path.write_text(kerf("aws", "cloudformation", *flags).stdout, encoding="utf-8")
     linter = [str(Path(sys.executable).with_name("cfn-lint")), "--regions", "us-east-1", "--", str(path)]
     done = subprocess.run(linter, capture_output=True, text=True, check=False)
 

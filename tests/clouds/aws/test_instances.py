@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState
+from kerf.clouds.aws.api import ApiFailed, Reply
 from kerf.clouds.aws.instances import Instances, instance_of
 from kerf.model.instancetypes import OfferingKey
 from tests.clouds.aws.ec2 import FakeEC2
@@ -127,6 +128,38 @@ def test_an_unknown_id_stops_no_other_termination(account: Account) -> None:
 
     assert [None, None] == results
     assert [] == account.ec2.running
+
+
+def test_an_instance_that_may_not_be_ended_stops_no_other_termination(account: Account) -> None:
+    """Termination protection: the others end, the error names the one, whatever EC2 says; for Kerf it runs on."""
+    ids = [account.ec2.run(OURS) for _ in range(3)]
+    account.ec2.protected.add(ids[1])
+    account.instances.note(launched(ids[1]))
+    results = account.done(*(account.instances.delete(f"aws:///us-east-1a/{each}") for each in ids))
+
+    assert [None, None] == [results[0], results[2]]
+    assert "TerminateInstances: OperationNotPermitted: i-0002: One of them may not be terminated." == str(results[1])
+    assert [ids[1]] == [each["InstanceId"] for each in account.ec2.running]
+    assert [InstanceState.PENDING] == [
+        each.state for each in account.done(account.instances.all()) if each.provider_id.endswith(ids[1])
+    ]
+    account.ec2.protected.clear()
+    assert account.done(account.instances.delete(f"aws:///us-east-1a/{ids[1]}")) is None
+    assert [] == account.ec2.running
+
+
+def test_credentials_that_have_expired_are_not_tried_for_each_instance(account: Account) -> None:
+    """All of a batch fail by one call."""
+
+    def expired(**_: object) -> Reply:
+        raise ApiFailed("TerminateInstances", "ExpiredToken", "expired")
+
+    account.ec2.answers["TerminateInstances"] = expired
+    ids = [f"aws:///us-east-1a/{account.ec2.run(OURS)}" for _ in range(3)]
+    results = account.done(*map(account.instances.delete, ids))
+
+    assert ["TerminateInstances: ExpiredToken: expired"] * 3 == [str(each) for each in results]
+    assert 1 == len(account.ec2.asked("TerminateInstances"))
 
 
 @pytest.mark.parametrize(

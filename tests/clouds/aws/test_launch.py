@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.clouds.aws.api import ApiFailed, Reply
 from kerf.clouds.aws.clients import ConnectionFailed
 from kerf.clouds.aws.fleet import fleet_of
 from kerf.clouds.aws.instances import Instances
@@ -20,8 +21,11 @@ from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.overrides import overrides_of
 from kerf.clouds.aws.reservations import Reservations
 from kerf.clouds.aws.subnets import Subnets
+from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import LaunchTemplate, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.errors import DecodeError
+from kerf.manifests.karpenter.ec2 import MOST_TAGS, PROVIDERS_TAGS
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
@@ -144,6 +148,21 @@ def test_tags_are_there_at_birth(life: Life) -> None:
     assert ["fleet", "instance", "volume"] == sorted(each["ResourceType"] for each in asked["TagSpecifications"])
 
 
+def test_an_ec2_node_class_may_have_as_many_tags_as_its_instances(life: Life) -> None:
+    """EC2 takes 50 of an instance; ours are counted, and a name of the user takes the place of ours."""
+    life.launch()
+    (asked,) = life.ec2.asked("CreateFleet")
+    ours = {each["Key"] for each in asked["TagSpecifications"][0]["Tags"]} - {"team"}
+    assert {*PROVIDERS_TAGS, "kubernetes.io/cluster/gpu"} == ours
+
+    tags = {f"team-{number}": "ml" for number in range(42)}
+    for good in (tags, {**tags, "Name": "mine"}):
+        made = instance_tags(G5, decode(an_object(tags=good)), "gpu", "digest")
+        assert MOST_TAGS == len(made)
+        with pytest.raises(DecodeError, match=rf"spec\.tags: expected at most {len(good)} tags: Kerf adds"):
+            decode(an_object(tags={**good, "one": "more"}))
+
+
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_lost_reply_gives_the_same_instance(life: Life, is_restarted: bool) -> None:
     """EC2 launched it and the reply did not arrive; also when Kerf was killed then: one instance with that uid."""
@@ -191,6 +210,40 @@ def test_a_token_that_was_answered_with_nothing_is_not_used_again(life: Life) ->
     life.launch()
 
     assert (["uid-1", "uid-1", "uid-1-2"], 1) == (life.tokens, len(life.ec2.running))
+
+
+def test_a_call_that_was_refused_spends_no_token(life: Life) -> None:
+    """EC2 never saw it: a Kerf that is killed at the next try, with the instance hidden, must find the same token."""
+
+    def refused(**_: object) -> Reply:
+        raise ApiFailed("CreateFleet", "UnauthorizedOperation", "not yet")
+
+    life.ec2.answers["CreateFleet"] = refused
+    with pytest.raises(LaunchFailed, match="not yet"):
+        life.launch()
+    del life.ec2.answers["CreateFleet"]
+    life.ec2.lose_replies, life.ec2.lag_s = 1, 10
+    with pytest.raises(ConnectionFailed):
+        life.launch()
+    life.restart()
+    life.launch()
+
+    assert (["uid-1"] * 3, 1) == (life.tokens, len(life.ec2.running))
+
+
+def test_a_refused_call_is_prepared_again(life: Life) -> None:
+    """What was refused may be in the request itself, such as a subnet that is gone."""
+
+    def refused(**_: object) -> Reply:
+        raise ApiFailed("CreateFleet", "InvalidSubnetID.NotFound", "no subnet-a")
+
+    life.ec2.answers["CreateFleet"] = refused
+    with pytest.raises(LaunchFailed, match="no subnet-a"):
+        life.launch()
+    del life.ec2.answers["CreateFleet"]
+    life.resolved = replace(FOUND, subnets=SUBNETS[1:2])
+
+    assert "subnet-a2" == life.launch().subnet
 
 
 def test_an_ended_claim_gets_no_second_instance(life: Life) -> None:
@@ -304,11 +357,13 @@ def test_a_burst_spreads_over_the_addresses_of_its_subnets(life: Life) -> None:
         ("UnauthorizedOperation", "Unauthorized"),
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed"),
         ("InvalidAMIID.NotFound", "InvalidAMIID"),
+        ("AuthFailure", "AuthFailure"),
+        ("TagLimitExceeded", "TagLimitExceeded"),
         ("SomethingNew", "LaunchFailed"),
     ],
 )
 def test_another_failure_has_the_reason_of_its_condition(life: Life, code: str, reason: str) -> None:
-    """Karpenter's words; nothing of it is taken for a stock-out."""
+    """Karpenter's words but for AuthFailure, which no policy causes; nothing of it is taken for a stock-out."""
     life.refuse(all=code)
     with pytest.raises(LaunchFailed) as caught:
         life.launch()

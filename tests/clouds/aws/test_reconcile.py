@@ -1,16 +1,20 @@
 """The status of an EC2NodeClass by what the account holds, and the end of an EC2NodeClass."""
 
 import asyncio
+from base64 import b64decode
 
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.discovery import AwsDiscovery
-from kerf.clouds.aws.dryruns import DryRuns
+from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.finalizer import finalize
 from kerf.clouds.aws.nodeclass.reconcile import NodeClassStatus, Outlook
 from kerf.clouds.aws.profiles import Profiles
-from kerf.clouds.aws.templates import Templates
+from kerf.clouds.aws.templates import ClaimFacts, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.model.constraints import Taint
+from kerf.model.nodepool import NodePool
+from kerf.testing.builders import a_pool
 from tests.clouds.aws.account import Account, ManualClock
 from tests.clouds.aws.nodeclass.objects import Object, an_object
 
@@ -39,9 +43,9 @@ class Region:
         discovery = AwsDiscovery(account, clock, self.profiles, "1.34")
         self.status = NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
 
-    def reconcile(self, **spec: object) -> Outlook:
-        """The outlook of the EC2NodeClass now."""
-        return asyncio.run(self.status.reconcile(an_object(**{**SPEC, **spec})))
+    def reconcile(self, *pools: NodePool, **spec: object) -> Outlook:
+        """The outlook of the EC2NodeClass now, with pools that name it."""
+        return asyncio.run(self.status.reconcile(an_object(**{**SPEC, **spec}), pools))
 
 
 def reasons(outlook: Outlook) -> dict[str, str]:
@@ -84,6 +88,49 @@ def test_what_was_found_counts_while_aws_does_not_answer() -> None:
     assert "Unauthorized" == reasons(region.reconcile())["SubnetsReady"]
 
 
+def test_an_auth_failure_is_no_refusal_by_policy() -> None:
+    """EC2 says it of credentials, which no condition is about, and of what an account may not use, which it may not."""
+    region = Region()
+    unknown = "AWS was not able to validate the provided access credentials"
+    region.account.broken["DescribeSubnets"] = ApiFailed("DescribeSubnets", "AuthFailure", unknown)
+    (said,) = (each for each in region.reconcile().conditions if each.type == "SubnetsReady")
+    assert ("Unknown", "AWSUnavailable") == (said.status, said.reason)
+
+    region.account.broken["RunInstances"] = ApiFailed(
+        "RunInstances", "AuthFailure", "Not authorized for images: [ami-1]"
+    )
+    (said,) = (each for each in region.reconcile().conditions if each.type == "ValidationSucceeded")
+    assert ("RunInstancesRefused", "AuthFailure: Not authorized for images: [ami-1]") == (said.reason, said.message)
+
+
+def test_too_many_tags_are_said_before_a_launch() -> None:
+    """As lint does; and where EC2 counts otherwise than Kerf, by the dry run."""
+    region = Region()
+    outlook = region.reconcile(tags={f"team-{number}": "ml" for number in range(45)})
+    (said,) = (each.message for each in outlook.conditions if each.type == "ValidationSucceeded")
+    assert "spec.tags: expected at most 42 tags: Kerf adds 8, and EC2 takes 50 of an instance, got 45" in said
+
+    region.account.broken["RunInstances"] = ApiFailed("RunInstances", "TagLimitExceeded", "too many")
+    assert "RunInstancesRefused" == reasons(region.reconcile())["ValidationSucceeded"]
+
+
+def test_fields_of_a_newer_version_are_named_and_block_nothing() -> None:
+    """The condition is True, with the fields in its message; those of kubelet are passed on to nodes."""
+    region = Region()
+    outlook = region.reconcile(futureField={"a": 1}, kubelet={"futureFlag": 2})
+    (said,) = (each for each in outlook.conditions if each.type == "ValidationSucceeded")
+
+    assert outlook.is_ready
+    assert ("True", "this version of Kerf does not know, and leaves out: spec.futureField") == (
+        said.status,
+        said.message,
+    )
+    many = region.reconcile(**{f"future{letter}": 1 for letter in "ABCDEFG"})
+    assert any(each.message.endswith("spec.futureE and 2 more") for each in many.conditions)
+    (said,) = (each for each in region.reconcile().conditions if each.type == "ValidationSucceeded")
+    assert ("True", "") == (said.status, said.message)
+
+
 def test_a_spec_that_cannot_be_read_is_not_ready() -> None:
     """The condition says so, and AWS is not asked."""
     region = Region()
@@ -92,6 +139,38 @@ def test_a_spec_that_cannot_be_read_is_not_ready() -> None:
     assert "InvalidSpec" == reasons(outlook)["ValidationSucceeded"]
     assert not outlook.is_ready
     assert [] == region.account.calls
+
+
+def test_user_data_is_counted_as_the_largest_pool_would_send_it() -> None:
+    """`spec.userData` of 14,000 letters fits by itself; with the labels of one pool, or its taints, it does not."""
+    region, text = Region(), "#!/bin/bash\n" + "x" * 13_988
+    labels = {f"example.com/{number}-{'l' * 40}": "v" * 60 for number in range(20)}
+    taints = tuple(Taint(f"example.com/{number}-{'t' * 40}", "v" * 60, "NoSchedule") for number in range(15))
+    small, large, tainted = a_pool("small"), a_pool("large", labels=labels), a_pool("t", taints=taints)
+
+    assert {} == reasons(region.reconcile(small, userData=text))
+    for pools, name in (((small, large), "large"), ((tainted, small), "t"), ((tainted, large), "t")):
+        outlook = region.reconcile(*pools, userData=text)
+        (said,) = (each.message for each in outlook.conditions if each.type == "ValidationSucceeded")
+        assert "UserDataSizeLimitExceeded" == reasons(outlook)["Ready"]
+        assert said.startswith(f"NodePool {name}: user data of ")
+    assert {} == reasons(region.reconcile(small, userData=text))
+
+
+def test_what_a_condition_asks_to_be_cut_off_is_enough() -> None:
+    """A launch by the pool takes exactly the bytes that were counted, but for the digits of its pods."""
+    region = Region()
+    labelled = a_pool("large", labels={f"example.com/{number}": "v" * 60 for number in range(20)})
+    outlook = region.reconcile(labelled, userData="#" * 16_000)
+    (said,) = (each.message for each in outlook.conditions if each.type == "ValidationSucceeded")
+    over = int(said.rpartition(" ")[2].replace(",", ""))
+
+    assert {} == reasons(region.reconcile(labelled, userData="#" * (16_000 - over)))
+    assert {} != reasons(region.reconcile(labelled, userData="#" * (16_001 - over)))
+    claim = ClaimFacts(labels=labelled.node_labels)
+    node_class = decode(an_object(**{**SPEC, "userData": "#" * (16_000 - over)}))
+    (planned,) = region.templates.planned(node_class, outlook.resolved, claim, USUAL_MACHINES[:1])
+    assert 16 * 1024 - len("1514") + len("29") == len(b64decode(planned.data["UserData"]))
 
 
 def test_the_end_waits_for_claims_and_takes_all_along() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerf.cloudprovider import Instance, LaunchFailed
+from kerf.cloudprovider import Instance, LaunchFailed, NodeClassNotReady
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.constraints import Requirement, Requirements, Taint
@@ -147,6 +147,49 @@ def test_a_cloud_that_words_each_refusal_anew_is_not_pestered(cluster: Cluster) 
 
     assert ("Unknown", "LaunchFailed", "UnauthorizedOperation, request 1") == cluster.condition("Launched")
     assert 8 >= cloud.tries
+
+
+class Unready(FakeCloud):
+    """A cloud that finds something wrong with the NodeClass at each launch."""
+
+    tries = 0
+
+    async def create(self, claim: NodeClaim) -> Instance:
+        """Fail."""
+        self.tries += 1
+        raise NodeClassNotReady("UserDataSizeLimitExceeded: 68 bytes too many")
+
+
+def test_a_node_class_that_says_it_is_ready_and_is_not_makes_no_loop_of_claims(cluster: Cluster) -> None:
+    """A plan would buy the same again each second: the claim stays, says why, and is given up with its type."""
+    cluster.use(cloud := Unready((), cluster.clock))
+    start(cluster)
+    wanted(cluster)
+    cluster.at(60)
+
+    assert ("Unknown", "NodeClassNotReady", "UserDataSizeLimitExceeded: 68 bytes too many") == cluster.condition(
+        "Launched"
+    )
+    assert 8 >= cloud.tries
+
+    cluster.at(6 * MINUTE)
+    assert ([], ["the cloud has not launched it"]) == (cluster.names("NodeClaim"), cluster.said("LaunchedTimedOut"))
+    assert 1 == len(cluster.done(cluster.book.market(cluster.state.snapshot(cluster.clock.now_s()))).back_offs)
+
+
+def test_a_claim_goes_at_once_where_its_node_class_says_that_it_cannot_be_used(cluster: Cluster) -> None:
+    """The next plan buys from another pool."""
+    cluster.use(Unready((), cluster.clock))
+    conditions = [{"type": "Ready", "status": "False", "reason": "UserDataSizeLimitExceeded"}]
+    spec: Json = {"role": "nodes"}
+    api = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"}}
+    cluster.put({**api, "spec": spec, "status": {"conditions": conditions}})
+    start(cluster)
+    wanted(cluster)
+    cluster.at(1)
+
+    assert [] == cluster.names("NodeClaim")
+    assert ["NodeClaim gpu-1 event: UserDataSizeLimitExceeded: 68 bytes too many"] == cluster.said("NodeClassNotReady")
 
 
 def test_a_throttled_launch_is_tried_again(cluster: Cluster) -> None:

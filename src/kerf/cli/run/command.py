@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 import yaml
@@ -17,7 +18,7 @@ import yaml
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.run.options import RunOptions
 from kerf.config import DURATION, seconds_of, settings_of, settings_table
-from kerf.errors import ConfigError
+from kerf.errors import ConfigError, brief
 
 CLOUDS = ("aws", "kwok")
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -213,6 +214,7 @@ def _check_cloud(options: RunOptions) -> None:
         if unused:
             raise ConfigError(f"{unused}: expected --cloud aws, got --cloud {options.cloud}")
         return
+    _check_endpoint(options.aws_endpoint)
     if not options.cluster_name:
         raise ConfigError("--cloud aws: expected --cluster-name (KERF_CLUSTER_NAME, key cluster-name), got nothing")
     if not options.region:
@@ -222,6 +224,20 @@ def _check_cloud(options: RunOptions) -> None:
     if options.managed_selector:
         why = "two autoscalers of one EC2NodeClass delete each other's launch templates"
         raise ConfigError(f"--managed-selector: expected nothing with --cloud aws: {why}")
+
+
+def _check_endpoint(endpoint: str) -> None:
+    """Refuse what is no URL. Raises ConfigError."""
+    try:
+        parts = urlsplit(endpoint)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_url = False
+    if endpoint and not is_url:
+        named = "--aws-endpoint (KERF_AWS_ENDPOINT, key aws-endpoint)"
+        hint = "begin with http:// or https://, or leave it empty for AWS itself"
+        expected = f"{named}: expected a URL such as http://localhost:4566, got {brief(endpoint)}"
+        raise ConfigError(f"{expected} (hint: {hint})")
 
 
 def _check(options: RunOptions) -> None:

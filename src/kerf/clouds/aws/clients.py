@@ -8,11 +8,12 @@ its thread: a launch may still happen.
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import IAM, PRICING, ApiFailed, Reply
+from kerf.clouds.aws.botosettings import as_wrong_input, check_token_file
 from kerf.clouds.aws.buckets import Buckets, is_read
 from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
@@ -55,7 +56,10 @@ class NoCredentials(CloudError):
 
 
 class BotoApi:
-    """`kerf.clouds.aws.api.Api` over boto3. Close it at the end."""
+    """`kerf.clouds.aws.api.Api` over boto3. Close it at the end.
+
+    Making one, and its first call of a service, raise InputError for what cannot be used of AWS's variables and files.
+    """
 
     def __init__(
         self,
@@ -134,9 +138,13 @@ class BotoApi:
         try:
             method: Callable[..., dict[str, Any]] = getattr(self._client(service), xform_name(operation))
             reply = method(**parameters)
+        except InputError:
+            raise
         except Exception as error:
             raise _translated(operation, error) from error
-        reply.pop("ResponseMetadata", None)
+        said = reply.pop("ResponseMetadata", {})
+        if _is_of_another(said):
+            raise _stranger(operation, said)
         return reply
 
     def _client(self, service: str) -> Any:
@@ -144,14 +152,15 @@ class BotoApi:
         with self._lock:
             if service not in self._clients:
                 region = _PRICE_REGIONS.get(self.region[:2], "us-east-1") if service == PRICING else self.region
-                self._clients[service] = self._boto.client(
-                    service, region_name=region, endpoint_url=self._endpoint, config=self._config
-                )
+                with as_wrong_input():
+                    self._clients[service] = self._boto.client(
+                        service, region_name=region, endpoint_url=self._endpoint, config=self._config
+                    )
             return self._clients[service]
 
 
 def _boto3(threads: int) -> tuple[Any, Any]:
-    """(a session, how its clients behave). Raises InputError where boto3 is not installed."""
+    """(a session, how its clients behave). Raises InputError where boto3 is not there, or its settings are wrong."""
     try:
         import boto3
         from botocore.config import Config
@@ -164,7 +173,9 @@ def _boto3(threads: int) -> tuple[Any, Any]:
         read_timeout=_READ_S,
         user_agent_extra="kerf",
     )
-    return boto3.session.Session(), config
+    check_token_file()
+    with as_wrong_input():
+        return boto3.session.Session(), config
 
 
 def _translated(operation: str, error: Exception) -> Exception:
@@ -177,6 +188,9 @@ def _translated(operation: str, error: Exception) -> Exception:
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return NoCredentials(f"{operation}: there are no AWS credentials (hint: IRSA or EKS Pod Identity)")
     if isinstance(error, boto.CredentialRetrievalError | boto.TokenRetrievalError | boto.MetadataRetrievalError):
+        return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
+    if isinstance(error, OSError) and error.filename:
+        # Only tokens and credentials are read from files during a call.
         return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
     if isinstance(error, ResponseParserError):
         return ConnectionFailed(f"{operation}: what answers there is not AWS: the reply cannot be read")
@@ -192,13 +206,37 @@ def _translated(operation: str, error: Exception) -> Exception:
 def _refused(operation: str, error: Any) -> CloudError:
     said = error.response.get("Error", {})
     code, message = str(said.get("Code", "")), " ".join(str(said.get("Message", "")).split())
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    metadata = error.response.get("ResponseMetadata", {})
+    status = metadata.get("HTTPStatusCode")
+    if _is_of_another(metadata):
+        return _stranger(operation, metadata)
     if code in _THROTTLED or code.startswith("Throttl") or status == _UNAVAILABLE:
         return Throttled(_RETRY_AFTER_S)
     if isinstance(status, int) and status >= 500:
         return ConnectionFailed(f"{operation}: AWS failed: {code} {cut(message, _MOST_LETTERS)}")
     hint = f" (hint: {_HINTS[code]})" if code in _HINTS else ""
     return ApiFailed(operation, code, cut(message, _MOST_LETTERS) + hint)
+
+
+def _is_of_another(metadata: Mapping[str, Any]) -> bool:
+    """Whether a page came instead of a reply: botocore reads a well-formed one as a reply in which nothing is set.
+
+    AWS gives each reply an id and says XML or JSON; some stand-ins for AWS give no id.
+    """
+    kind = _content_type(metadata)
+    return "html" in kind or not (metadata.get("RequestId") or "xml" in kind or "json" in kind)
+
+
+def _content_type(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("HTTPHeaders", {}).get("content-type", "")).lower()
+
+
+def _stranger(operation: str, metadata: Mapping[str, Any]) -> ConnectionFailed:
+    kind = "a page in HTML" if "html" in _content_type(metadata) else "neither XML nor JSON, without a request id"
+    status = metadata.get("HTTPStatusCode")
+    return ConnectionFailed(
+        f"{operation}: what answers there is not AWS, perhaps a proxy: {kind}, with status {status}"
+    )
 
 
 def _line(error: Exception) -> str:

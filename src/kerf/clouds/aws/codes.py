@@ -24,7 +24,6 @@ _UNAUTHORIZED = frozenset(
     {
         "AccessDenied",
         "AccessDeniedException",
-        "AuthFailure",
         "UnauthorizedOperation",
         "UnauthorizedException",
     }
@@ -40,6 +39,12 @@ _CREDENTIALS = frozenset(
         "UnrecognizedClientException",
     }
 )
+
+
+AUTH_FAILURE = "AuthFailure"
+"""EC2's word for two things: it cannot validate the credentials, or the account may not use what the call names."""
+_ABOUT_CALLER = "validate"
+"""In its message of the first: `AWS was not able to validate the provided access credentials`."""
 
 
 def is_not_found(error: ApiFailed) -> bool:
@@ -59,4 +64,4 @@ def is_unauthorized(error: ApiFailed) -> bool:
 
 def is_about_credentials(error: ApiFailed) -> bool:
     """Whether AWS knows no such caller: nothing that it says is about objects."""
-    return error.code in _CREDENTIALS
+    return error.code in _CREDENTIALS or (error.code == AUTH_FAILURE and _ABOUT_CALLER in error.message)

@@ -3,19 +3,21 @@
 EC2 answers a dry run with an error in any case: DryRunOperation where it would have done it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kerf.clouds.aws.aliases import ACCELERATOR_COUNT, GPU_COUNT
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.cache import TimedCache
-from kerf.clouds.aws.codes import DRY_RUN_PASSED, is_about_credentials, is_unauthorized
+from kerf.clouds.aws.codes import AUTH_FAILURE, DRY_RUN_PASSED, is_about_credentials, is_unauthorized
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import GOOD, ConditionVerdict, Resolved
 from kerf.clouds.aws.tagging import made_for, tag_list
 from kerf.clouds.aws.templates import ClaimFacts, MachineFacts, PlannedTemplate, Templates
+from kerf.clouds.aws.worstpool import check_user_data, largest_claim
 from kerf.model.constraints import ARCH, NODE_POOL, Requirement, Requirements
+from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
 
 _KEPT_S, _FAILED_S = 30 * 60, 10 * 60
@@ -40,6 +42,8 @@ _ABOUT_STOCK = frozenset(
     }
 )
 """Codes about the type that was tried: another may be had."""
+_ABOUT_REQUEST = ("Invalid", "Missing", "Malformed", "TagLimitExceeded", AUTH_FAILURE)
+"""How codes about what the EC2NodeClass asks for begin."""
 
 Object = dict[str, Any]
 
@@ -70,28 +74,40 @@ class DryRuns:
         self._verdicts: TimedCache[tuple[object, ...], ConditionVerdict] = TimedCache(clock, _KEPT_S)
 
     async def validate(
-        self, node_class: EC2NodeClass, resolved: Resolved, machines: Sequence[MachineFacts] = USUAL_MACHINES
+        self,
+        node_class: EC2NodeClass,
+        resolved: Resolved,
+        pools: Sequence[NodePool] = (),
+        machines: Sequence[MachineFacts] = USUAL_MACHINES,
     ) -> ConditionVerdict:
         """Whether a launch of the first of these types that an image runs on would be allowed.
 
-        Raises Unusable for what is wrong with user data; Throttled, ApiFailed where nothing can be said.
+        Raises Unusable for what is wrong with user data, that of the pools too; Throttled, ApiFailed where nothing can
+        be said.
         """
         if self._is_disabled:
             return GOOD
-        key = _key(node_class, resolved)
+        claims = {pool.name: largest_claim(pool) for pool in pools}
+        key = (*_key(node_class, resolved), tuple(claims.items()))
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = await self._tried(node_class, resolved, machines)
+            verdict = await self._tried(node_class, resolved, claims, machines)
             if not verdict.is_unknown:
                 self._verdicts.put(key, verdict, _KEPT_S if verdict.is_good else _FAILED_S)
         return verdict
 
     async def _tried(
-        self, node_class: EC2NodeClass, resolved: Resolved, machines: Sequence[MachineFacts]
+        self,
+        node_class: EC2NodeClass,
+        resolved: Resolved,
+        claims: Mapping[str, ClaimFacts],
+        machines: Sequence[MachineFacts],
     ) -> ConditionVerdict:
-        machine = next((each for each in machines if image_for(resolved.images, each.requirements)), None)
-        if machine is None:
+        runnable = [each for each in machines if image_for(resolved.images, each.requirements)]
+        if not runnable:
             return GOOD  # there is no type to try it with, and the policy does not depend on it
+        check_user_data(self._templates, node_class, resolved, claims, runnable)
+        machine = runnable[0]
         claim = ClaimFacts(tags={NODE_POOL: ""})
         (planned,) = self._templates.planned(node_class, resolved, claim, [machine])
         verdict = await self._try("CreateLaunchTemplate", planned.request())
@@ -119,7 +135,7 @@ def _verdict(operation: str, error: ApiFailed) -> ConditionVerdict:
     if is_unauthorized(error):
         message = f"the controller may not call ec2:{operation}: {error.message}"
         return ConditionVerdict(f"{operation}AuthCheckFailed", message)
-    if is_about_credentials(error) or not error.code.startswith(("Invalid", "Missing", "Malformed")):
+    if is_about_credentials(error) or not error.code.startswith(_ABOUT_REQUEST):
         raise error
     if "Invalid IAM Instance Profile" in error.message:
         # EC2 learns of a new profile some seconds after IAM.

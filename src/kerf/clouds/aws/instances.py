@@ -2,7 +2,8 @@
 
 EC2 is eventually consistent: a new instance is missing from lists for seconds, and an unknown id fails a whole call. So
 what this process launched is remembered until EC2 shows it, ids go into filters, which take unknown ones, and a batch
-of terminations that fails is repeated one by one. An instance without the cluster's tags is never ended.
+of terminations that fails is repeated one by one: one instance under termination protection holds up no other. An
+instance without the cluster's tags is never ended.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Any
 
 from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
+from kerf.clouds.aws.codes import is_about_credentials
 from kerf.clouds.aws.selecting import MOST_VALUES, filter_of
 from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, NODE_CLASS_HASH, cluster_tag, of_cluster, read_tags
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE
@@ -214,17 +216,19 @@ class Instances:
             await asyncio.sleep(self._batch_s)
             waiting, self._ending = self._ending, {}
             try:
-                living = await self._terminated(sorted(waiting))
+                living, refused = await self._terminated(sorted(waiting))
             except Exception as error:
                 for each in waiting.values():
                     _fail(each, error)
                 continue
             for number, each in waiting.items():
-                if not each.done():
+                if number in refused:
+                    _fail(each, refused[number])
+                elif not each.done():
                     each.set_result(number in living)
 
-    async def _terminated(self, ids: Sequence[str]) -> frozenset[str]:
-        """Ask for the end of those that are ours; the ids of those that have not ended yet."""
+    async def _terminated(self, ids: Sequence[str]) -> tuple[frozenset[str], Mapping[str, ApiFailed]]:
+        """Ask for the end of those that are ours; the ids of those that have not ended yet, and why some may not."""
         records = await self._described(ids)
         ours = [record for record in records if self._is_ours(record)]
         living = {record["InstanceId"]: instance for record in ours if (instance := instance_of(record)) is not None}
@@ -233,9 +237,11 @@ class Instances:
         shown = {record["InstanceId"] for record in records}
         unseen = {instance_id(key) for key, held in self._launched.items() if held.until_s > self._now_s()} - shown
         unseen &= set(ids)
-        gone = await self._terminate(sorted({*running, *unseen}))
-        self._note_end(ids)
-        return frozenset(living) - (gone - unseen) | unseen
+        refused = await self._terminate(sorted({*running, *unseen}))
+        gone = {number for number, error in refused.items() if error.code in _NO_SUCH}
+        kept = {number: error for number, error in refused.items() if number not in gone}
+        self._note_end([number for number in ids if number not in kept])
+        return frozenset(living) - (gone - unseen) | unseen, kept
 
     def _note_end(self, ids: Sequence[str]) -> None:
         """What this process remembers of them ends: no claim gets one of them again."""
@@ -244,26 +250,28 @@ class Instances:
                 ending = replace(held.instance, state=InstanceState.TERMINATING)
                 self._launched[key] = replace(held, instance=ending)
 
-    async def _terminate(self, ids: Sequence[str]) -> frozenset[str]:
-        """Terminate; the ids that EC2 does not know."""
-        if not ids:
-            return frozenset()
-        if await self._try_to_terminate(ids):
-            return frozenset()
-        # One unknown id fails the whole call.
-        singly = ids if len(ids) > 1 else ()
-        ended = {each for each in singly if await self._try_to_terminate([each])}
-        return frozenset(ids) - ended
+    async def _terminate(self, ids: Sequence[str]) -> Mapping[str, ApiFailed]:
+        """Terminate; what EC2 said of each that it refused. Raises ApiFailed where it refuses us; Throttled."""
+        refusal = await self._refusal(ids) if ids else None
+        if refusal is None:
+            return {}
+        # One id that is unknown, or may not be ended, fails the whole call, and the message may not say which.
+        found = {each: await self._refusal([each]) for each in ids} if len(ids) > 1 else {ids[0]: refusal}
+        return {
+            each: ApiFailed(error.operation, error.code, f"{each}: {error.message}")
+            for each, error in found.items()
+            if error is not None
+        }
 
-    async def _try_to_terminate(self, ids: Sequence[str]) -> bool:
-        """Whether EC2 knew all of them, and so ends them."""
+    async def _refusal(self, ids: Sequence[str]) -> ApiFailed | None:
+        """Why EC2 does not end them; None where it does."""
         try:
             await self._api.call(EC2, "TerminateInstances", InstanceIds=list(ids))
         except ApiFailed as error:
-            if error.code not in _NO_SUCH:
+            if is_about_credentials(error):
                 raise
-            return False
-        return True
+            return error
+        return None
 
     async def _described(self, ids: Sequence[str]) -> list[Record]:
         found: list[Record] = []

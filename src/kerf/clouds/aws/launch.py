@@ -3,8 +3,10 @@
 A launch has three outcomes: it succeeds, it fails, and it succeeds without a reply. EC2 answers a repeated token with
 the first reply, but only to the same request, and prices, subnets and templates change between two tries. So a request
 is kept until it is answered. After a restart it is lost, and EC2 answers IdempotentParameterMismatch: then some request
-with this token was accepted, and its instance is looked for by its tag until EC2 must show it. A token that was
-answered without an instance is spent; the next try takes the uid and its number.
+with this token was accepted, and its instance is looked for by its tag until EC2 must show it. A token that EC2
+answered by a fleet without an instance is spent; the next try takes the uid and its number. The number is kept nowhere:
+a new life begins with the uid and counts up by what EC2 remembers. So a call that was refused spends no token, because
+EC2 may never have seen it: the new life would launch by the token that the old one passed over.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -67,7 +69,7 @@ class _Attempt:
         return uid if self.number == 1 else f"{uid}-{self.number}"
 
     def spend(self) -> None:
-        """The token was answered."""
+        """EC2 has a fleet with this token, or had: only then it leads a new life to the next number."""
         self.number, self.fleet = self.number + 1, None
 
 
@@ -182,7 +184,7 @@ class Launcher:
                 return await self._found_after_mismatch(claim) or FleetOutcome()
             if error.code in _NO_TEMPLATE:
                 self._forget(fleet)
-            attempt.spend()
+            attempt.fleet = None
             raise launch_failed(error.code, error.message) from error
         finally:
             for subnet in fleet.subnets:

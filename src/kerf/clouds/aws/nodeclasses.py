@@ -1,6 +1,6 @@
 """EC2NodeClass as a provider's kind: what was last found for each, and what Kerf writes on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kerf.cloudprovider import NodeClassNotReady, NodeClassState
@@ -14,6 +14,7 @@ from kerf.clouds.aws.profiles import Profiles
 from kerf.clouds.aws.templates import Templates
 from kerf.errors import CloudError
 from kerf.model.nodeclaim import FALSE
+from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
 
 
@@ -28,7 +29,9 @@ class _OnlyReading:
         """The profile of a user, or the one that another made."""
         return node_class.spec.instance_profile or node_class.instance_profile
 
-    async def validate(self, node_class: EC2NodeClass, resolved: Resolved) -> ConditionVerdict:
+    async def validate(
+        self, node_class: EC2NodeClass, resolved: Resolved, pools: Sequence[NodePool] = ()
+    ) -> ConditionVerdict:
         """Every one passes: a dry run of a launch makes a launch template."""
         return GOOD
 
@@ -49,10 +52,12 @@ class EC2NodeClasses:
         self._before: dict[str, str] = {}
         self.ca_bundle = ""
 
-    async def resolve(self, node_class: Mapping[str, Any], *, only_reads: bool = False) -> NodeClassState:
+    async def resolve(
+        self, node_class: Mapping[str, Any], *, pools: Sequence[NodePool] = (), only_reads: bool = False
+    ) -> NodeClassState:
         """See NodeClasses."""
         status = self._reading if only_reads else self._status
-        outlook = await status.reconcile(node_class)
+        outlook = await status.reconcile(node_class, pools)
         name = node_class["metadata"]["name"]
         self._before[name] = str((node_class.get("status") or {}).get("instanceProfile") or "")
         self._outlooks[name] = outlook

@@ -2,6 +2,7 @@
 of interruptions with the rules that fill it.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -26,12 +27,41 @@ _NODE_POLICIES = (
 )
 _RETENTION_S = 300
 """A message that was not read for so long is about an instance that is gone."""
+MOST_CLUSTER_NAME, MOST_ROLE_NAME, MOST_QUEUE_NAME = 100, 64, 80
+"""Letters of the names of clusters, roles and queues (API references of EKS, IAM and SQS, 2026-11)."""
+_KERF = "Kerf-"
+_HASH_LETTERS = 8
 
 
-def stack(namespace: str, service_account: str) -> Json:
+def bounded(prefix: str, cluster: str, most: int) -> str:
+    """`prefix` and the name of a cluster within so many letters; a long name is cut, and a digest of it keeps it apart.
+
+    The same for the same name: what was made by it is found again.
+    """
+    whole = prefix + cluster
+    if len(whole) <= most:
+        return whole
+    return f"{whole[: most - _HASH_LETTERS - 1]}-{hashlib.sha256(cluster.encode()).hexdigest()[:_HASH_LETTERS]}"
+
+
+def node_role_name(cluster: str) -> str:
+    """The role of nodes where no other is named."""
+    return bounded("KerfNode-", cluster, MOST_ROLE_NAME)
+
+
+def queue_name(cluster: str) -> str:
+    """The queue of interruptions where no other is named."""
+    return bounded("", cluster, MOST_QUEUE_NAME)
+
+
+def stack(namespace: str, service_account: str, cluster: str = "") -> Json:
     """The template. Its parameters have the names of the placeholders in `iam`; Kerf's pods get its role by EKS Pod
-    Identity, as this service account."""
-    resources: Json = {"RoleOfNodes": _node_role(), "RoleOfKerf": _controller_role()}
+    Identity, as this service account.
+
+    With a cluster its parameters have defaults, and the name of Kerf's role is within what IAM takes. CloudFormation
+    cannot cut a text, so a template for any cluster takes only names that need no cut.
+    """
+    resources: Json = {"RoleOfNodes": _node_role(), "RoleOfKerf": _controller_role(cluster)}
     resources |= {f"{policy}Policy": _managed_policy(policy) for policy in POLICIES}
     resources["PodIdentity"] = {
         "Type": "AWS::EKS::PodIdentityAssociation",
@@ -55,11 +85,7 @@ def stack(namespace: str, service_account: str) -> Json:
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Roles, policies and the interruption queue of Kerf for one EKS cluster",
-        "Parameters": {
-            "ClusterName": {"Type": "String", "Description": "Name of the EKS cluster"},
-            "NodeRole": {"Type": "String", "Description": "Name of the role of nodes, which an EC2NodeClass names"},
-            "Queue": {"Type": "String", "Description": "Name of the queue of interruptions"},
-        },
+        "Parameters": _parameters(cluster),
         "Resources": dict(sorted(resources.items())),
         "Outputs": {
             "RoleOfKerfArn": {"Value": {"Fn::GetAtt": ["RoleOfKerf", "Arn"]}},
@@ -68,18 +94,38 @@ def stack(namespace: str, service_account: str) -> Json:
     }
 
 
+def _parameters(cluster: str) -> Json:
+    most = MOST_CLUSTER_NAME if cluster else MOST_ROLE_NAME - len(_KERF)
+    longer = f"at most {most} letters; a longer name: kerf aws cloudformation --cluster-name NAME"
+    of_cluster: Json = {"AllowedValues": [cluster]} if cluster else {"ConstraintDescription": longer}
+    names = {
+        "ClusterName": ("Name of the EKS cluster", most, cluster),
+        "NodeRole": ("Name of the role of nodes, which an EC2NodeClass names", MOST_ROLE_NAME, node_role_name(cluster)),
+        "Queue": ("Name of the queue of interruptions", MOST_QUEUE_NAME, queue_name(cluster)),
+    }
+    found = {
+        name: {"Type": "String", "Description": text, "MaxLength": most, **({"Default": default} if cluster else {})}
+        for name, (text, most, default) in names.items()
+    }
+    found["ClusterName"] |= of_cluster
+    return found
+
+
 def _node_role() -> Json:
     arns = [{"Fn::Sub": f"arn:${{AWS::Partition}}:iam::aws:policy/{name}"} for name in _NODE_POLICIES]
     return _role({"Ref": "NodeRole"}, {"Fn::Sub": "ec2.${AWS::URLSuffix}"}, ("sts:AssumeRole",), arns)
 
 
-def _controller_role() -> Json:
+def _controller_role(cluster: str) -> Json:
     actions = ("sts:AssumeRole", "sts:TagSession")
     arns = [{"Ref": f"{policy}Policy"} for policy in POLICIES]
-    return _role({"Fn::Sub": "Kerf-${ClusterName}"}, "pods.eks.amazonaws.com", actions, arns)
+    usual: Json = {"Fn::Sub": f"{_KERF}${{ClusterName}}"}
+    short = bounded(_KERF, cluster, MOST_ROLE_NAME)
+    name = usual if short == _KERF + cluster else short
+    return _role(name, "pods.eks.amazonaws.com", actions, arns)
 
 
-def _role(name: Json, service: Json | str, actions: tuple[str, ...], policies: list[Json]) -> Json:
+def _role(name: Json | str, service: Json | str, actions: tuple[str, ...], policies: list[Json]) -> Json:
     trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": list(actions)}
     return {
         "Type": "AWS::IAM::Role",
@@ -106,6 +152,8 @@ def _interruption() -> Json:
         "Principal": {"Service": ["events.amazonaws.com"]},
         "Action": "sqs:SendMessage",
         "Resource": arn,
+        # EventBridge acts for every account: without this any rule of any account could fill the queue.
+        "Condition": {"ArnEquals": {"aws:SourceArn": [{"Fn::GetAtt": [name, "Arn"]} for name in RULES]}},
     }
     queue = {"QueueName": {"Ref": "Queue"}, "MessageRetentionPeriod": _RETENTION_S, "SqsManagedSseEnabled": True}
     policy = {

@@ -48,8 +48,7 @@ DEFAULT_DEVICES: dict[str, tuple[BlockDeviceMapping, ...]] = {
 class TemplateFacts:
     """What sets one launch template of an EC2NodeClass apart from its others.
 
-    `efa_count` is 0 unless pods ask for EFA. `allows_open_reservations` lets instances that are not `reserved` take
-    open reservations, as EC2 does by itself. `tags` are those of instances, volumes and interfaces.
+    `efa_count` is 0 unless pods ask for EFA. `tags` are those of instances, volumes and interfaces.
     """
 
     image_id: str
@@ -59,7 +58,6 @@ class TemplateFacts:
     reservation: CapacityReservation | None = None
     tenancy: str = "default"
     partition: int = 0
-    allows_open_reservations: bool = False
     needs_enclave: bool = False
     is_ipv6: bool = False
     region: str = ""
@@ -177,8 +175,6 @@ def _market(facts: TemplateFacts) -> Object:
     """Whose capacity the instance takes. Reserved: that reservation's and no other. Others: none that is reserved."""
     reservation = facts.reservation
     if facts.capacity_type != RESERVED or reservation is None:
-        if facts.allows_open_reservations:
-            return {}
         return {"CapacityReservationSpecification": {"CapacityReservationPreference": "none"}}
     market = "interruptible-capacity-reservation" if reservation.is_interruptible else ""
     market = "capacity-block" if reservation.is_block else market

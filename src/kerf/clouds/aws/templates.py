@@ -96,13 +96,10 @@ class PlannedTemplate:
 
 
 class Templates:
-    """The launch templates of a cluster. `allows_open_reservations`: see TemplateFacts."""
+    """The launch templates of a cluster."""
 
-    def __init__(
-        self, api: Api, clock: Clock, cluster: ClusterFacts, *, allows_open_reservations: bool = False
-    ) -> None:
+    def __init__(self, api: Api, clock: Clock, cluster: ClusterFacts) -> None:
         self._api, self._clock, self._cluster = api, clock, cluster
-        self._allows_open = allows_open_reservations
         self._used_s: dict[str, float] = {}
         self._making: dict[str, asyncio.Lock] = {}
 
@@ -160,7 +157,6 @@ class Templates:
             reservation=reservation,
             tenancy=claim.tenancy,
             partition=claim.partition,
-            allows_open_reservations=self._allows_open,
             needs_enclave=claim.needs_enclave,
             is_ipv6=self._cluster.is_ipv6,
             region=self._cluster.region,

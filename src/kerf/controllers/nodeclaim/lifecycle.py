@@ -33,6 +33,7 @@ from kerf.engine.lifecycle import (
     progress,
     stage_of,
 )
+from kerf.engine.supply.offered import pool_problem
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.nodeclaim import (
@@ -58,6 +59,7 @@ from kerf.ports import NotFound
 from kerf.state import ClusterState
 
 _MESSAGE_LENGTH = 300
+_NODE_CLASS_NOT_READY = "NodeClassNotReady"
 _SOON_S = 1.0
 """Look again after so long for what the watch tells of sooner."""
 
@@ -136,16 +138,30 @@ class Lifecycle:
             return DONE
         except NodeClassNotReady as error:
             self._ports.recorder.record(events.node_class_not_ready(claim.name, str(error)))
+            if self._is_bought_from(claim.node_pool):
+                # The next plan would buy the same again, and so on: the claim stays, and is tried with back-off.
+                await self._say_why_not(claim, _NODE_CLASS_NOT_READY, str(error))
+                raise
             await self._writer_delete(claim)
             return DONE
         except LaunchFailed as error:
-            # Once: a cloud words each failure anew (request ids), and our own write would wake us before the back-off.
-            held = claim.condition(LAUNCHED)
-            if held is None or held.reason != error.reason:
-                reason = Condition(LAUNCHED, UNKNOWN, error.reason, str(error)[:_MESSAGE_LENGTH], self._now())
-                await self._save(claim, claim.with_condition(reason))
+            await self._say_why_not(claim, error.reason, str(error))
             raise
         return await self._launched(claim.name, instance)
+
+    async def _say_why_not(self, claim: NodeClaim, reason: str, text: str) -> None:
+        """Once: a cloud words each failure anew (request ids), and our own write would wake us before the back-off."""
+        held = claim.condition(LAUNCHED)
+        if held is None or held.reason != reason:
+            condition = Condition(LAUNCHED, UNKNOWN, reason, text[:_MESSAGE_LENGTH], self._now())
+            await self._save(claim, claim.with_condition(condition))
+
+    def _is_bought_from(self, node_pool: str) -> bool:
+        """Whether the next plan may buy from the pool: its NodeClass does not say that it cannot be used."""
+        pool, state = self._state.pool(node_pool), self._state
+        if pool is None:
+            return False
+        return pool_problem(pool, state.node_classes(), assume_ready=state.assumes_node_classes) is None
 
     async def _launched(self, name: str, instance: Instance) -> Result:
         # The call took its time: write on the claim as it is now.

@@ -48,6 +48,10 @@ RESTRICTED_TAGS = (
 )
 """Keys of tags that the provider sets itself, beside all that begin with CLUSTER_TAG."""
 CLUSTER_TAG = "kubernetes.io/cluster"
+MOST_TAGS = 50
+"""Of an instance; those of AWS itself do not count (EC2 user guide, "Tag your Amazon EC2 resources", 2026-11)."""
+PROVIDERS_TAGS = (*RESTRICTED_TAGS, "Name", "kerf.dev/claim-uid", "kerf.dev/nodeclass-hash")
+"""Keys that Kerf sets on each instance beside the one of the cluster; `Name` is a user's where one is given."""
 
 
 def _id(prefix: str) -> Scalar:
@@ -178,9 +182,14 @@ def check_ec2_node_class(raw: Object, report: Report) -> None:
 
 
 def _check_tags(spec: Object, report: Report) -> None:
-    for key in spec.get("tags") or {}:
+    tags = spec.get("tags") or {}
+    for key in tags:
         if key in RESTRICTED_TAGS or key.startswith(CLUSTER_TAG):
             report.problem(("spec", "tags", key), "a tag that the provider does not set itself", key)
+    added = 1 + len(set(PROVIDERS_TAGS) - set(tags))
+    if len(tags) + added > MOST_TAGS:
+        expected = f"at most {MOST_TAGS - added} tags: Kerf adds {added}, and EC2 takes {MOST_TAGS} of an instance"
+        report.problem(("spec", "tags"), expected, len(tags))
 
 
 def _check_devices(spec: Object, report: Report) -> None:

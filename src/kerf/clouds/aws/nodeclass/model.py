@@ -181,7 +181,7 @@ class EC2NodeClass:
     """An EC2NodeClass as a server has it.
 
     `instance_profile` is the one of its status. `unknown` are the paths of fields that this version does not know: they
-    have no effect.
+    have no effect, and ValidationSucceeded says so.
     """
 
     name: str

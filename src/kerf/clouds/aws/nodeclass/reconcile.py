@@ -6,7 +6,7 @@ person does something.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kerf.clouds.aws.api import ApiFailed
@@ -34,13 +34,15 @@ from kerf.clouds.aws.nodeclass.status import (
     status_of,
 )
 from kerf.clouds.aws.nodeclass.unusable import Unusable
-from kerf.errors import CloudError, DecodeError
+from kerf.errors import CloudError, DecodeError, cut
 from kerf.model.nodeclaim import TRUE, VALIDATED, Condition
+from kerf.model.nodepool import NodePool
 from kerf.ports import Clock
 
 INVALID_SPEC, INVALID_KUBELET = "InvalidSpec", "InvalidKubeletConfiguration"
 DEPENDENCIES_NOT_READY = "DependenciesNotReady"
 _SOON_S, _LATER_S = 60, 300
+_MOST_NAMES, _MOST_LETTERS = 5, 80
 _NEEDED = (AMIS_READY, SUBNETS_READY, SECURITY_GROUPS_READY, INSTANCE_PROFILE_READY)
 """Conditions without which a dry run cannot be tried."""
 
@@ -78,8 +80,13 @@ class Discovery(Protocol):
 class Validation(Protocol):
     """Whether a launch would be allowed."""
 
-    async def validate(self, node_class: EC2NodeClass, resolved: Resolved) -> ConditionVerdict:
-        """The verdict on ValidationSucceeded. Raises Throttled, ApiFailed where AWS does not answer."""
+    async def validate(
+        self, node_class: EC2NodeClass, resolved: Resolved, pools: Sequence[NodePool] = ()
+    ) -> ConditionVerdict:
+        """The verdict on ValidationSucceeded for launches of these pools.
+
+        Raises Unusable, and Throttled, ApiFailed where AWS does not answer.
+        """
         ...
 
 
@@ -118,8 +125,8 @@ class NodeClassStatus:
         self._discovery, self._validation, self._clock = discovery, validation, clock
         self._known: dict[str, _Known] = {}
 
-    async def reconcile(self, raw: Mapping[str, Any]) -> Outlook:
-        """The status of the object as a server has it. Raises nothing but what is a bug."""
+    async def reconcile(self, raw: Mapping[str, Any], pools: Sequence[NodePool] = ()) -> Outlook:
+        """The status of the object as a server has it, for these pools. Raises nothing but what is a bug."""
         try:
             node_class = decode(raw)
         except DecodeError as error:
@@ -130,7 +137,7 @@ class NodeClassStatus:
         for condition, find in self._finders().items():
             await self._find(known, condition, find, node_class)
         resolved = _resolved(known.values)
-        await self._validate(known, node_class, resolved)
+        await self._validate(known, node_class, resolved, pools)
         return self._outlook(raw, node_class, resolved, known.verdicts)
 
     def forget(self, uid: str) -> None:
@@ -159,7 +166,9 @@ class NodeClassStatus:
         except CloudError as error:
             _unanswered(known, condition, error)
 
-    async def _validate(self, known: _Known, node_class: EC2NodeClass, resolved: Resolved) -> None:
+    async def _validate(
+        self, known: _Known, node_class: EC2NodeClass, resolved: Resolved, pools: Sequence[NodePool]
+    ) -> None:
         missing = [name for name in _NEEDED if not known.verdicts[name].is_good]
         if missing:
             unknown = all(known.verdicts[name].is_unknown for name in missing)
@@ -167,7 +176,10 @@ class NodeClassStatus:
             known.verdicts[VALIDATED] = ConditionVerdict(DEPENDENCIES_NOT_READY, message, unknown)
             return
         try:
-            known.verdicts[VALIDATED] = await self._validation.validate(node_class, resolved)
+            verdict = await self._validation.validate(node_class, resolved, pools)
+            known.verdicts[VALIDATED] = (
+                replace(verdict, message=_without_effect(node_class)) if verdict.is_good else verdict
+            )
         except Unusable as error:
             known.verdicts[VALIDATED] = ConditionVerdict(error.reason, error.message)
         except CloudError as error:
@@ -200,6 +212,16 @@ class NodeClassStatus:
         conditions = conditions_of(verdicts, _conditions(raw), self._clock.now_s())
         # What is missing may be made any moment; reservations and free addresses change all the time.
         return Outlook(node_class, resolved, conditions, status_of(node_class, resolved, conditions), _SOON_S)
+
+
+def _without_effect(node_class: EC2NodeClass) -> str:
+    """What is to be said of fields of a newer EC2NodeClass: nodes are launched all the same, without them."""
+    names = node_class.unknown
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    shown = ", ".join(cut(each, _MOST_LETTERS) for each in names[:_MOST_NAMES])
+    return f"this version of Kerf does not know, and leaves out: {shown}{more}"
 
 
 def _unanswered(known: _Known, condition: str, error: CloudError) -> None:

@@ -6,10 +6,11 @@ from kerf.cloudprovider import NodeClassNotReady
 class Unusable(NodeClassNotReady):
     """The EC2NodeClass cannot be used until a person changes it, or something in AWS.
 
-    `reason` is the word of the condition, `message` what to change. The claim that needs it goes.
+    `reason` is the word of the condition, `message` what to change; `excess_bytes` is by how much a limit is passed.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, excess_bytes: int = 0) -> None:
         self.reason = reason
+        self.excess_bytes = excess_bytes
         self.message = message
         super().__init__(f"{reason}: {message}")

@@ -37,4 +37,4 @@ def render(family: str, facts: NodeFacts) -> str:
 def _too_large(size: int, own: int) -> Unusable:
     over = size - MOST_BYTES
     said = f"user data of {size:,} bytes, of which spec.userData has {own:,}; EC2 takes {MOST_BYTES:,}"
-    return Unusable(TOO_LARGE, f"{said}: shorten it by {over:,}")
+    return Unusable(TOO_LARGE, f"{said}: shorten it by {over:,}", over)
