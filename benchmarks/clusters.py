@@ -96,10 +96,10 @@ def different(pods: int) -> ClusterSnapshot:
 
 
 def alone(pods: int) -> ClusterSnapshot:
-    """Pods of as many workloads, each of which lets no other pod of its own onto its node."""
+    """Pods of as many workloads, each of which lets no other pod of its own onto its node; one label is of all."""
     waiting = []
     for n in range(pods):
-        labels = {"app": f"app-{n}"}
+        labels = {"all": "same", "app": f"app-{n}"}
         away = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels(labels)),))
         waiting.append(a_pod(f"p-{n}", cpu=f"{100 + n % 900}m", labels=labels, pod_anti_affinity=away, uid=f"w{n}"))
     return a_snapshot(pools=[a_pool()], pods=waiting)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.model.constraints import OPERATORS, Requirement, Requirements, Taint, Toleration, untolerated
+from kerf.model.constraints import OPERATORS, ZONE, Requirement, Requirements, Taint, Toleration, untolerated
 from tests.examples import examples
 
 VALUES = ("x", "y", "z", "0", "3", "7", "-1", "3.5")
@@ -197,3 +197,31 @@ def test_the_first_untolerated_taint_is_the_reason() -> None:
     assert Taint("b") == untolerated(taints, [])
     assert Taint("z") == untolerated(taints, [Toleration("b", "Exists")])
     assert None is untolerated(taints, [Toleration("", "Exists")])
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "label"),
+    [
+        ("In", ["b", "a"], "a"),
+        ("Exists", [], "0"),
+        ("Gt", ["7"], "8"),
+        ("Lt", ["-7"], "-8"),
+        ("Lt", ["7"], "0"),
+        ("NotIn", ["a"], None),
+        ("DoesNotExist", [], None),
+    ],
+)
+def test_a_node_is_labelled_by_what_its_claim_must_have(operator: str, values: list[str], label: str | None) -> None:
+    """The value satisfies the requirement; what need not be there is left out, as is what kubelet or a cloud sets."""
+    asked = Requirements([Requirement.of("k", operator, values), Requirement.of(ZONE, "In", ["a"])])
+    found = asked.own_labels()
+
+    assert ({} if label is None else {"k": label}) == found
+    assert asked.without((ZONE,)).unsatisfied_by(found) is None
+
+
+def test_the_least_number_that_is_not_excluded_is_taken() -> None:
+    """A node must have the label, and not with these values."""
+    both = Requirement.of("k", "NotIn", ["0", "1"]).intersect(Requirement.of("k", "Exists"))
+
+    assert {"k": "2"} == Requirements([both]).own_labels()

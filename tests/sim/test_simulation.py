@@ -360,3 +360,35 @@ def test_a_pod_of_a_set_comes_back_to_its_claim(tmp_path: Path) -> None:
     report = run(scenario(tmp_path, SET % (1, 1), timeline))
 
     assert (3, 0) == (report.totals.pods_placed, report.totals.pods_unplaced)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "selector"),
+    [
+        ("{key: team, operator: In, values: [red, blue]}", "team: blue"),
+        ("{key: team, operator: Exists}", "team: red"),
+        ("{key: example.com/size, operator: Gt, values: ['3']}", "example.com/size: '7'"),
+        ("{key: kubernetes.io/os, operator: In, values: [linux]}", "beta.kubernetes.io/os: linux"),
+    ],
+)
+def test_a_node_has_the_labels_that_its_pool_requires(tmp_path: Path, requirement: str, selector: str) -> None:
+    """Of the values that it allows the one that its pod asks for; a node without it would be bought again and again."""
+    text = SCENARIO.replace(
+        "            requirements:\n", f"            requirements:\n              - {requirement}\n"
+    )
+    text = text.replace("spec: {containers:", f"spec: {{nodeSelector: {{{selector}}}, containers:")
+    report = run(scenario(tmp_path, text=text))
+
+    assert (1, 1) == (report.totals.pods_placed, report.totals.launches)
+
+
+def test_the_old_name_of_the_zone_is_that_of_a_node_on_its_way_too(tmp_path: Path) -> None:
+    """Else a second node is bought for the pod before the first has registered."""
+    even = (
+        "topologySpreadConstraints: [{maxSkew: 1, topologyKey: failure-domain.beta.kubernetes.io/zone, "
+        "whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]"
+    )
+    text = SCENARIO.replace("spec: {containers:", f"spec: {{{even}, containers:").replace("replicas: 1", "replicas: 2")
+    report = run(scenario(tmp_path, text=text))
+
+    assert (2, 2) == (report.totals.pods_placed, report.totals.launches)

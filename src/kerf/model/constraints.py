@@ -102,6 +102,18 @@ class Requirement:
             return not self.values
         return self.at_least is not None and self.at_most is not None and self.at_least > self.at_most
 
+    @property
+    def first_value(self) -> str | None:
+        """The first of its values, or the least number that it allows; None where a node need not have the label."""
+        if not self.complement:
+            return min(self.values, default=None)
+        if self.allows_absence:
+            return None
+        number = self.at_least if self.at_least is not None else min(0, self.at_most or 0)
+        while str(number) in self.values:
+            number += 1
+        return str(number) if self.has(str(number)) else None
+
     def has(self, value: str) -> bool:
         """Whether a node whose label is `value` satisfies it."""
         return (value in self.values) != self.complement and self._within(value)
@@ -281,6 +293,19 @@ class Requirements(Mapping[str, Requirement]):
             for key, held in sorted(self._by_key.items())
             if not held.complement and len(held.values) == 1
         }
+
+    def own_labels(self) -> dict[str, str]:
+        """A value for each label that a node must have and that neither kubelet nor a cloud gives it, by key.
+
+        As Karpenter labels a node by the requirements of its NodeClaim (scheduling.Requirements.Labels); where several
+        values would do, the first of them, or the least number within bounds.
+        """
+        found: dict[str, str] = {}
+        for key, held in sorted(self._by_key.items()):
+            value = None if key in WELL_KNOWN or key in ALIASES or is_reserved(key) else held.first_value
+            if value is not None:
+                found[key] = value
+        return found
 
     def unsatisfied_by(self, labels: Mapping[str, str]) -> Requirement | None:
         """The first requirement, by key, that a node with `labels` does not satisfy; None when it satisfies all."""

@@ -6,6 +6,7 @@ from kerf.errors import InputError
 from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import Taint
 from kerf.model.pods import Owner
+from tests.lint.looking import codes, looked
 from tests.manifests.texts import decoded, pod_text, refusal, said
 
 TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main}]}}"
@@ -220,3 +221,31 @@ def test_a_cron_job_or_daemon_set_that_no_server_would_take_is_left_out() -> Non
         "left out: in.yaml:9:71: spec.template.spec.restartPolicy: expected Always, got 'Never' "
         f"(hint: {hint.format('DaemonSet')})",
     ] == list(read.warnings)
+
+
+@pytest.mark.parametrize("field, place", [("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")])
+def test_the_pods_of_a_stateful_set_mount_its_claims(field: str, place: str) -> None:
+    """Its controller makes the volumes; one of the template by the same name gives way."""
+    text = f"""
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db}}
+spec:
+  selector: {{matchLabels: {{app: db}}}}
+  volumeClaimTemplates:
+    - metadata: {{name: data}}
+      spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}
+  template:
+    metadata: {{labels: {{app: db}}}}
+    spec:
+      containers: [{{name: a, {field}: [{{name: data, {place}: /x}}]}}]
+      volumes: [{{name: data, emptyDir: {{}}}}]
+"""
+    (workload,) = decoded(text).workloads
+
+    assert workload.template.invalid is None
+    assert ((), ["data"]) == (
+        workload.template.spec.claims,
+        [each.name for each in workload.template.spec.claim_templates],
+    )
+    assert "KL073" not in codes(looked(text))

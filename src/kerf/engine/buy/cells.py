@@ -141,6 +141,7 @@ def planned_labels(load: Load) -> dict[str, str]:
     offered, offering = load.offered, load.offering
     stated = offered.target.requirements.intersect(load.room.requirements).intersect(offered.pool.requirements)
     labels = {
+        **offered.labels_for(stated),
         **stated.labels(),
         ZONE: offering.zone,
         CAPACITY_TYPE: offering.capacity_type,

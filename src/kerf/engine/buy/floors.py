@@ -71,6 +71,7 @@ def _cheapest(offered_types: Iterable[OfferedType], ledger: Ledger) -> tuple[Off
 
 def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -> Launch:
     required = offered.pool.template_requirements().intersect(within_cap(offered, offering))
+    asked = required.without_min_values().intersect(bought_as(offering, (offered.kind.name,)))
     daemons = offered.kind.allocatable - offered.room.free
     return Launch(
         name=name,
@@ -79,12 +80,12 @@ def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -
         price_micro=offering.price_micro,
         pods=(),
         # One type is named, and the API refuses a claim that asks for more values than it names.
-        requirements=required.without_min_values().intersect(bought_as(offering, (offered.kind.name,))),
+        requirements=asked,
         requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
         devices=offered.kind.devices,
         charge=charge(offered, offering, within_cap(offered, offering)),
         is_estimate=offering.is_estimate,
-        labels=offered.pool.chosen_labels,
+        labels=offered.labels_for(asked),
         cause=cause,
     )
 

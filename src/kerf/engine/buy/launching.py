@@ -126,7 +126,7 @@ class _Templates:
             alternatives=alternatives,
             is_estimate=offering.is_estimate,
             allocated=sum(device.allocated_percent_points * eighths // 8 for device, eighths in held),
-            labels=offered.pool.chosen_labels,
+            labels=offered.labels_for(stated.requirements),
             taints=stated.taints,
             charge=charge,
             cause=Needed(load, shapes, self._supply),

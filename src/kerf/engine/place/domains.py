@@ -50,6 +50,7 @@ def settled_site(name: str, labels: Mapping[str, str], taints: tuple[Taint, ...]
 def coming_site(name: str, stated: Requirements, taints: tuple[Taint, ...]) -> Site:
     """A node on its way: a label that has one value is fixed, others that it gets are open. Its name is its own."""
     labels = {HOSTNAME: name, **stated.labels()}
+    labels |= {old: labels[new] for old, new in ALIASES.items() if new in labels}
     return Site(name, labels, taints, frozenset((*stated, *WELL_KNOWN)) - labels.keys())
 
 

@@ -73,17 +73,15 @@ class Reach:
         return self.namespace_selector.unsatisfied_by(labels) is None
 
     @property
-    def hooks(self) -> tuple[tuple[str, str], ...]:
-        """Labels of which each pod that it means has one; empty where there is no such set.
+    def hooks(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Sets of labels, one of each of which every pod has that it means; empty where there is no such set.
 
         Where only a key is asked for, whatever its value, that is ANY_VALUE.
         """
-        finite = [r for r in self.selector.values() if not r.complement and r.values]
-        least = min(finite, key=lambda r: (len(r.values), r.key), default=None)
-        if least is not None:
-            return tuple((least.key, value) for value in sorted(least.values))
-        needed = min((r.key for r in self.selector.values() if not r.allows_absence), default="")
-        return ((needed, ANY_VALUE),) if needed else ()
+        held = sorted(self.selector.values(), key=lambda each: each.key)
+        finite = (tuple((r.key, value) for value in sorted(r.values)) for r in held if not r.complement and r.values)
+        keys = (((r.key, ANY_VALUE),) for r in held if r.complement and not r.allows_absence)
+        return (*finite, *keys)
 
 
 class Tally(ABC):

@@ -53,6 +53,10 @@ class _Index:
         if not found:
             self._always.append(number)
 
+    def count(self, hooks: Iterable[tuple[str, str]]) -> int:
+        """How many things are noted under these labels."""
+        return sum(len(self._by_label.get(hook, ())) for hook in hooks)
+
     def copy(self) -> "_Index":
         """The same; neither changes with the other."""
         other = _Index()
@@ -381,9 +385,17 @@ class TopologyLedger:
         question = ("aversion", term.key, reach)
         if question not in self._by_question:
             tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term, workload=workload)
-            self._averse_index.add(self._add(question, tally), reach.hooks)
+            self._averse_index.add(self._add(question, tally), self._rarest(reach, self._averse_index))
             self.version += 1
         return self._by_question[question]
+
+    def _rarest(self, reach: Reach, index: _Index) -> tuple[tuple[str, str], ...]:
+        """The labels by which the fewest pods, and others that look for pods, are known."""
+
+        def known(hooks: tuple[tuple[str, str], ...]) -> tuple[int, int]:
+            return self._class_index.count(hooks) + index.count(hooks), len(hooks)
+
+        return min(reach.hooks, key=known, default=())
 
     def _add(self, question: object, tally: Tally) -> int:
         number = self._by_question[question] = len(self._tallies)
@@ -394,7 +406,7 @@ class TopologyLedger:
         """The tally of a question, counted when it is first asked. Cost then: the classes that it may mean."""
         if question in self._by_question:
             return cast(_T, self._tallies[self._by_question[question]])
-        number, hooks = self._add(question, made), made.reaches[0].hooks
+        number, hooks = self._add(question, made), self._rarest(made.reaches[0], self._tally_index)
         self._tally_index.add(number, hooks)
         for each in self._class_index.meeting(hooks) if hooks else range(len(self._members)):
             if self._is_in(self._classes.all[each], made):

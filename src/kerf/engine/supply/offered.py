@@ -103,6 +103,14 @@ class OfferedType:
         """What decides how devices take pods; those with equal ones take the same pods."""
         return (self.target.family.name, self.room.devices)
 
+    def labels_for(self, requirements: Requirements) -> dict[str, str]:
+        """The labels that a node gets because its claim asks for them, and what Kerf has chosen for it.
+
+        What the cloud says of its types is left to the cloud.
+        """
+        asked = requirements.own_labels().items()
+        return {**{k: v for k, v in asked if k not in self.kind.requirements}, **self.pool.chosen_labels}
+
     def offering_for(self, requirements: Requirements) -> Offering | None:
         """The first offering that the requirements allow; None when none is left."""
         zone, capacity_type = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)

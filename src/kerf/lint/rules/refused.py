@@ -8,6 +8,7 @@ from kerf.lint.rules.requests import is_extended
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.pods.refusal import refusals
+from kerf.manifests.pods.volumes import with_claim_templates
 from kerf.manifests.schema import Problem, Report, path_text
 
 
@@ -27,7 +28,8 @@ def refused(subject: Subject, context: LintContext) -> Notes:
     held = held_by(subject)
     if held is None or subject.is_live:
         return
-    spec, form = subject.mapping(*subject.pod), Report()
+    templates = subject.get("spec", "volumeClaimTemplates") if subject.kind == "StatefulSet" else None
+    spec, form = with_claim_templates(subject.mapping(*subject.pod), templates), Report()
     POD_SPEC.check(spec, subject.pod, form)
     # What is of another form has its own finding, and cannot be asked what it means.
     found = [why for why in refusals(spec) if not _has_its_own_rule(why)] if not form.problems else []

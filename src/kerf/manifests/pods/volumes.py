@@ -86,3 +86,17 @@ def _refused_name(name: str | None, volumes: Mapping[str, _Raw], at: Path) -> It
         yield mistake((*at, "name"), "the name of one of the pod's volumes", name, f"there is {there}")
     elif at[2] == "volumeDevices" and all(volume.get(source) is None for source in CLAIMS):
         yield mistake((*at, "name"), "a volume that is a claim, since others are no block devices", name)
+
+
+def with_claim_templates(spec: Any, templates: Any) -> Any:
+    """The spec of a StatefulSet's pods as its controller makes it: a volume for each claim template of this name.
+
+    What is of another form comes back as it is: that is said elsewhere.
+    """
+    held = templates if isinstance(templates, list) else []
+    metadata = [each.get("metadata") for each in held if isinstance(each, Mapping)]
+    names = [each["name"] for each in metadata if isinstance(each, Mapping) and isinstance(each.get("name"), str)]
+    if not names or not isinstance(spec, dict) or not isinstance(spec.get("volumes") or [], list):
+        return spec
+    others = [v for v in spec.get("volumes") or [] if not isinstance(v, dict) or v.get("name") not in names]
+    return {**spec, "volumes": [*others, *({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names)]}

@@ -9,6 +9,7 @@ from kerf.manifests.decoded import Workload
 from kerf.manifests.metadata import Meta, instant
 from kerf.manifests.pods.decode import field_refusal, selector_of, spec_at
 from kerf.manifests.pods.refusal import policy_expected, policy_hint
+from kerf.manifests.pods.volumes import with_claim_templates
 from kerf.manifests.schema import Path, Problem, Report, mistake
 from kerf.manifests.volumes.decode import claim_templates_of
 from kerf.model.constraints import Toleration
@@ -107,7 +108,10 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
     path: Path = ("spec", "template")
     if kind == "CronJob":
         path, spec = ("spec", "jobTemplate", "spec", "template"), spec["jobTemplate"]["spec"]
-    template = _template_pod(raw, spec["template"], path, report, admission, source)
+    made = spec["template"]
+    if spec.get("volumeClaimTemplates"):
+        made = {**made, "spec": with_claim_templates(made["spec"], spec["volumeClaimTemplates"])}
+    template = _template_pod(raw, made, path, report, admission, source)
     if kind == "CronJob" and _is_left_out(raw, spec["template"], path, report):
         return None
     if spec.get("volumeClaimTemplates"):
@@ -132,7 +136,8 @@ def _with_claims(spec: PodSpec, templates: tuple[ClaimTemplate, ...]) -> PodSpec
     """The spec with claims of a StatefulSet, which go before volumes of their names."""
     names = {template.name for template in templates}
     others = tuple(held for held in spec.claim_templates if held.name not in names)
-    return replace(spec, claim_templates=(*others, *templates))
+    claims = tuple(name for name in spec.claims if name not in names)
+    return replace(spec, claims=claims, claim_templates=(*others, *templates))
 
 
 def _suspended(spec: dict[str, Any], meta: Meta) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kerf.cloudprovider import Instance
 from kerf.clouds.device_plugins import NEVER_JOINS
 from kerf.clouds.fake import ENDED, RUNNING, CloudEvent, FakeCloud
-from kerf.model.constraints import HOSTNAME, NODE_POOL
+from kerf.model.constraints import ALIASES, HOSTNAME, NODE_POOL
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT
 from kerf.model.quantities import Resources, quantity_text
@@ -253,6 +253,9 @@ def _identity(taint: Json) -> tuple[str, str]:
 def _node(name: str, instance: Instance, now: str) -> Json:
     """The Node as its kubelet registers it: without GPUs, which the device plugin adds."""
     taints = [{"key": UNREGISTERED_TAINT.key, "effect": UNREGISTERED_TAINT.effect}]
+    labels = dict(sorted(instance.labels.items()))
+    # Cloud and node controllers keep the old spellings beside the new ones (cloud-provider, `labelReconcileInfo`).
+    olds = {old: labels[new] for old, new in ALIASES.items() if new in labels}
     not_ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": now}
     status = {
         "capacity": _shown(instance.capacity),
@@ -262,7 +265,7 @@ def _node(name: str, instance: Instance, now: str) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {**dict(sorted(instance.labels.items())), HOSTNAME: name}},
+        "metadata": {"name": name, "labels": {**labels, **olds, HOSTNAME: name}},
         "spec": {"providerID": instance.provider_id, "taints": taints},
         "status": status,
     }

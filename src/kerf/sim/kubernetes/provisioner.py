@@ -10,7 +10,17 @@ from kerf.model.volumes import BIND_COMPLETED
 from kerf.sim.kubernetes.api import ADDED, Change, InMemoryApi
 from kerf.sim.kubernetes.reconcilers import Key, Reconciler, Watcher
 from kerf.sim.kubernetes.rooms import NodePods
-from kerf.sim.kubernetes.volumes import CLAIM, VOLUME, VolumeBinding, capacity_of, class_of, fits, may_hold, waits
+from kerf.sim.kubernetes.volumes import (
+    CLAIM,
+    VOLUME,
+    VolumeBinding,
+    capacity_of,
+    class_of,
+    fits,
+    is_provisioned,
+    may_hold,
+    waits,
+)
 from kerf.sim.objects import Json, JsonList, is_deleting, name_of, owner_reference, uid_of
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -50,7 +60,7 @@ class VolumeClaims(Reconciler):
     kind = CLAIM
 
     def reconcile(self, obj: Json) -> None:
-        """Give it the volume that is kept for it, else the smallest that fits, else a new one."""
+        """Give it the volume that is kept for it, else the smallest that fits, else one that its class makes."""
         claim = obj if "spec" in obj else {**obj, "spec": {}}
         if claim["spec"].get("volumeName") or waits(claim, self.api):
             return
@@ -58,7 +68,8 @@ class VolumeClaims(Reconciler):
         free = [each for each in volumes if may_hold(each, claim)]
         kept = [each for each in free if each["spec"].get("claimRef")]
         fitting = kept or sorted((each for each in free if fits(each, claim)), key=capacity_of)
-        bind_claim(self.api, claim, fitting[0] if fitting else _made(self.api, claim, []))
+        if fitting or is_provisioned(claim, self.api):
+            bind_claim(self.api, claim, fitting[0] if fitting else _made(self.api, claim, []))
 
 
 def bind_volumes(api: InMemoryApi, binding: VolumeBinding, room: NodePods) -> None:

@@ -325,7 +325,7 @@ class VolumeBinding:
 
     def _can_be_made(self, claim: Json, labels: Labels) -> bool:
         storage = self.rooms.api.get(CLASS, "", class_of(claim))
-        if storage is None or storage.get("provisioner") in (None, "", _NO_PROVISIONER):
+        if storage is None or not is_provisioned(claim, self.rooms.api):
             return False
         topologies = storage.get("allowedTopologies") or ()
         return not topologies or any(_is_allowed(each.get("matchLabelExpressions"), labels) for each in topologies)
@@ -350,6 +350,12 @@ def waits(claim: Json, api: ObjectLookup) -> bool:
     """Whether an unbound claim is bound for its pod's sake."""
     storage = api.get(CLASS, "", class_of(claim))
     return storage is not None and storage.get("volumeBindingMode") == _WAITS
+
+
+def is_provisioned(claim: Json, api: ObjectLookup) -> bool:
+    """Whether a program makes a volume for a claim that finds none."""
+    storage = api.get(CLASS, "", class_of(claim))
+    return storage is not None and storage.get("provisioner") not in (None, "", _NO_PROVISIONER)
 
 
 def _reaches(volume: Json, labels: Labels) -> bool:
