@@ -12,12 +12,13 @@ from kerf.sim.kubernetes.reconcilers import Key, Reconciler, Watcher
 from kerf.sim.kubernetes.rooms import NodePods
 from kerf.sim.kubernetes.volumes import (
     CLAIM,
+    CLASS,
     VOLUME,
     VolumeBinding,
     capacity_of,
     class_of,
     fits,
-    is_provisioned,
+    is_by_hand,
     may_hold,
     waits,
 )
@@ -68,7 +69,9 @@ class VolumeClaims(Reconciler):
         free = [each for each in volumes if may_hold(each, claim)]
         kept = [each for each in free if each["spec"].get("claimRef")]
         fitting = kept or sorted((each for each in free if fits(each, claim)), key=capacity_of)
-        if fitting or is_provisioned(claim, self.api):
+        storage = self.api.get(CLASS, "", class_of(claim))
+        # A class that the scenario leaves out is taken for one that makes volumes.
+        if fitting or storage is None or not is_by_hand(storage):
             bind_claim(self.api, claim, fitting[0] if fitting else _made(self.api, claim, []))
 
 

@@ -325,7 +325,7 @@ class VolumeBinding:
 
     def _can_be_made(self, claim: Json, labels: Labels) -> bool:
         storage = self.rooms.api.get(CLASS, "", class_of(claim))
-        if storage is None or not is_provisioned(claim, self.rooms.api):
+        if storage is None or is_by_hand(storage):
             return False
         topologies = storage.get("allowedTopologies") or ()
         return not topologies or any(_is_allowed(each.get("matchLabelExpressions"), labels) for each in topologies)
@@ -352,10 +352,9 @@ def waits(claim: Json, api: ObjectLookup) -> bool:
     return storage is not None and storage.get("volumeBindingMode") == _WAITS
 
 
-def is_provisioned(claim: Json, api: ObjectLookup) -> bool:
-    """Whether a program makes a volume for a claim that finds none."""
-    storage = api.get(CLASS, "", class_of(claim))
-    return storage is not None and storage.get("provisioner") not in (None, "", _NO_PROVISIONER)
+def is_by_hand(storage: Json) -> bool:
+    """Whether no program makes volumes of the StorageClass."""
+    return storage.get("provisioner") in (None, "", _NO_PROVISIONER)
 
 
 def _reaches(volume: Json, labels: Labels) -> bool:
