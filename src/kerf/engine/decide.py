@@ -1,11 +1,11 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from kerf.engine.admitting import admitted, not_admitted
-from kerf.engine.buy.bound import lower_bound
+from kerf.engine.buy.bound import proven
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
 from kerf.engine.buy.limits import Ledger
@@ -30,10 +30,9 @@ from kerf.engine.placing import Places, find_places, place_idle, unbought
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
-from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
-from kerf.model.market import Market
+from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
@@ -205,10 +204,13 @@ def bounded(decision: Decision) -> Decision:
     """The decision with its lower bound; as it is where nodes there are take some of the pods."""
     if decision.placements:
         return decision
-    shapes = _sole(pod for node in decision.bought for pod in node.pods)
-    bound = _bound(shapes, decision.world.supply.available, decision.world.market)
-    total = None if bound is None else decision.cost.before_micro + bound
-    return replace(decision, cost=replace(decision.cost, bound_micro=total))
+    world, pods = decision.world, [pod for node in decision.bought for pod in node.pods]
+    bound: LowerBound | None = LowerBound(0, 0)
+    if world.market.types and pods:
+        bound = proven(_sole(pods), world.supply.available, world.holding)
+        if bound is not None and any(pod.spec.has_relations for pod in pods):
+            bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
+    return replace(decision, cost=replace(decision.cost, bound=bound))
 
 
 def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
@@ -223,7 +225,3 @@ def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
         return known[id(spec)]
 
     return group(replace(pod, spec=of(pod.spec)) for pod in pods)
-
-
-def _bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], market: Market) -> int | None:
-    return lower_bound(shapes, offered_types) if market.types else 0

@@ -1,0 +1,135 @@
+"""The lower bound beside the exact optimum of small cases, found by trying everything."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kerf.catalog import aws
+from kerf.engine.buy.bound import proven
+from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.shapes import Shape, group
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.instancetypes import InstanceType
+from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
+from kerf.testing.builders import a_container, a_pod, a_pool, an_instance_type, cards
+from tests.engine.worlds import a_hami_pool, per_hour, planned, supply_of
+from tests.examples import examples
+
+Draw = Callable[..., Any]
+A100 = next(shape for kind in aws.load().types if kind.name == "p4d.24xlarge" for shape in kind.devices)
+MIG = {"kerf.dev/hami-mode": "mig"}
+POOLS: dict[str, NodePool] = {
+    "cpu": a_pool(),
+    "whole": a_pool(),
+    "hami": a_hami_pool(),
+    "mig": a_hami_pool(annotations=MIG),
+}
+
+
+def cheapest(pods: Sequence[Pod], offered_types: Sequence[OfferedType]) -> int | None:
+    """Micro-units per hour of the cheapest nodes for all pods, by dynamic programming over sets; None where none is.
+
+    A node holds a set when its pods can come to it in some order.
+    """
+    shapes = [Shape((pod,)) for pod in pods]
+
+    def holds(offered: OfferedType, numbers: Sequence[int]) -> bool:
+        return any(_comes(offered, [shapes[n] for n in order]) for order in permutations(numbers))
+
+    price: dict[frozenset[int], int] = {}
+    for offered in offered_types:
+        least = min(offering.price_micro for offering in offered.offerings)
+        for size in range(1, len(pods) + 1):
+            for numbers in combinations(range(len(pods)), size):
+                if price.get(frozenset(numbers), least + 1) > least and holds(offered, numbers):
+                    price[frozenset(numbers)] = least
+
+    @cache
+    def of(left: frozenset[int]) -> int | None:
+        if not left:
+            return 0
+        first = min(left)
+        found = [
+            cost + rest
+            for held, cost in price.items()
+            if first in held <= left and (rest := of(left - held)) is not None
+        ]
+        return min(found, default=None)
+
+    return of(frozenset(range(len(pods))))
+
+
+def _comes(offered: OfferedType, order: Sequence[Shape]) -> bool:
+    room = offered.room
+    for shape in order:
+        placed = fit(offered.target, room, shape)
+        if not isinstance(placed, Placed):
+            return False
+        room = placed.room
+    return True
+
+
+@st.composite
+def cases(draw: Draw, kind: str) -> tuple[list[Pod], list[InstanceType]]:
+    """Up to five pods of up to three shapes, and up to three types."""
+    card = (A100,) if kind == "mig" else cards(1, 10_000)
+    types = [
+        an_instance_type(
+            f"type-{number}",
+            cpu=draw(st.integers(2, 12)),
+            memory=f"{draw(st.integers(4, 40))}Gi",
+            devices=() if kind == "cpu" else card * draw(st.integers(1, 1 if kind == "mig" else 3)),
+            price=f"{draw(st.integers(1, 40)) / 8}",
+        )
+        for number in range(draw(st.integers(1, 3)))
+    ]
+    specs = [_spec(draw, kind) for _ in range(draw(st.integers(1, 3)))]
+    count = draw(st.integers(1, 5))
+    return [replace(draw(st.sampled_from(specs)), name=f"p-{number}") for number in range(count)], types
+
+
+def _spec(draw: Draw, kind: str) -> Pod:
+    sizes = {"cpu": draw(st.integers(1, 6)), "memory": f"{draw(st.integers(1, 12))}Gi"}
+    if kind == "cpu" or not draw(st.integers(0, 3)):
+        return a_pod(**sizes)
+    if kind == "whole":
+        return a_pod(**sizes, gpu=draw(st.integers(1, 3)))
+    if kind == "mig":
+        return a_pod(**sizes, gpu=1, gpumem=draw(st.sampled_from((3000, 9000, 15000, 19000, 39000))))
+    memory, cores = (
+        st.sampled_from((0, 500, 1900, 3400, 4700, 5100, 8100, 10_000)),
+        st.sampled_from((0, 19, 50, 60, 100)),
+    )
+    slices = [{"gpu": draw(st.integers(1, 2)), "gpumem": draw(memory), "cores": draw(cores)} for _ in range(2)]
+    containers = [a_container("main", **sizes, **slices[0])]
+    if not draw(st.integers(0, 3)):
+        containers.append(a_container("side", **slices[1]))
+    initial = () if draw(st.integers(0, 4)) else (a_container("init", **slices[1]),)
+    return a_pod(containers=tuple(containers), init_containers=initial)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_no_nodes_cost_less_than_the_bound(kind: str) -> None:
+    """Neither the cheapest that there are nor those of the plan; and a bound is None where some pod fits nowhere."""
+    pool = POOLS[kind]
+
+    @given(cases(kind))
+    @examples(40, derandomize=True)
+    def law(case: tuple[list[Pod], list[InstanceType]]) -> None:
+        pods, types = case
+        offered_types = supply_of(pool, types=types).available
+        bound, best = proven(group(pods), offered_types), cheapest(pods, offered_types)
+        assert (bound is None) == (best is None)
+        if bound is not None and best is not None:
+            assert bound.micro <= best
+            plan = planned(pods, [pool], types)
+            assert plan.unplaced or bound.micro <= per_hour(plan)
+
+    law()
