@@ -93,22 +93,53 @@ class _Check:
         self._order = [place[worth["pod"]] for worth in stated["worth"]]
         self._worth = dict(zip(self._order, (_nano(worth["perHour"]) for worth in stated["worth"]), strict=True))
         by_name = {each.name: each for each in types}
+        self._whole = {entry["instanceType"] for entry in stated.get("wholeNodes", ())}
         self._entries = [self._entry(entry, by_name.get(entry["instanceType"])) for entry in stated["prices"]]
 
     def micro(self) -> int:
         """What the pods cost at least."""
-        least: dict[int, Fraction] = {}
-        for kind in self._types:
-            taken = [number for number, group in enumerate(self._groups) if _places(kind, group[0])]
-            if taken:
-                for number, value in self._values(kind, taken).items():
-                    least[number] = min(least.get(number, value), value)
-        if len(least) < len(self._groups):
+        # Where nodes are looked at whole, the plan says what pods are worth, and both kinds of types are held to it.
+        least = {number: Fraction(nano) for number, nano in self._worth.items()} if self._whole else {}
+        takers = {kind.name: self._taken(kind) for kind in self._types}
+        if len(set().union(*takers.values())) < len(self._groups):
             raise UnprovenError("a pod fits on no type")
+        for kind in self._types:
+            if takers[kind.name] and kind.name not in self._whole:
+                for number, value in self._values(kind, takers[kind.name]).items():
+                    least[number] = min(least.get(number, value), value)
+        for kind in self._types:
+            if kind.name in self._whole and self._fullest(kind, least) > kind.price_micro * (_NANO // _MICRO):
+                raise UnprovenError(f"a node of {kind.name} holds pods that are worth more than it")
         total = sum((least[number] * len(group) for number, group in enumerate(self._groups)), Fraction(0))
         step = math.gcd(*(each.price_micro for each in self._types))
         node = max(min(k.price_micro for k in self._types if _places(k, group[0])) for group in self._groups)
         return max(node, math.ceil(total * _MICRO / (_NANO * step)) * step if step else 0)
+
+    def _taken(self, kind: TypeRow) -> list[int]:
+        return [number for number, group in enumerate(self._groups) if _places(kind, group[0])]
+
+    def _fullest(self, kind: TypeRow, worth: Mapping[int, Fraction]) -> Fraction:
+        """The most that pods on one node of the type, which has one card or none, are worth: shape by shape.
+
+        Of two sets of pods that leave as much, the one that is worth more is gone on with.
+        """
+        if kind.cards > 1:
+            raise UnprovenError(f"{kind.name} has several cards: its nodes cannot be looked at whole here")
+        names = sorted({name for group in self._groups for name in group[0].amounts})
+        start = (*(kind.amounts.get(name, 0) for name in names), kind.card_mib, _CORES, kind.slots)
+        held = {start: Fraction(0)}
+        for number in self._taken(kind):
+            pod, most = self._groups[number][0], len(self._groups[number])
+            card = (kind.card_mib * pod.percent // 100, pod.cores, 1) if pod.cards else (0, 0, 0)
+            need = (*(pod.amounts.get(name, 0) for name in names), *card)
+            for left, value in list(held.items()):
+                for _ in range(most):
+                    left = tuple(a - b for a, b in zip(left, need, strict=True))
+                    if min(left) < 0:
+                        break
+                    value += worth[number]
+                    held[left] = max(value, held.get(left, value))
+        return max(held.values())
 
     def _values(self, kind: TypeRow, taken: Sequence[int]) -> Mapping[int, Fraction]:
         """What pods are worth on the type: by its own entry, else by that of a type with such cards.

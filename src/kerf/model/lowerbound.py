@@ -49,6 +49,14 @@ class PriceSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeType:
+    """A type whose price needs no split: whatever pods one of its nodes holds, they are worth no more than it costs."""
+
+    node_pool: str
+    instance_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodWorth:
     """So many equal pods, of which `pod` is the first: each costs that much at least, wherever it goes."""
 
@@ -67,5 +75,6 @@ class LowerBound(Large):
     micro: int
     node_micro: int
     splits: tuple[PriceSplit, ...] = ()
+    whole: tuple[WholeType, ...] = ()
     worths: tuple[PodWorth, ...] = ()
     ignored: tuple[Ignored, ...] = ()

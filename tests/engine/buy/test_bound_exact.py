@@ -16,8 +16,10 @@ from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.instancetypes import InstanceType
+from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
+from kerf.sharing.nvidia.replicas import REPLICAS_LABEL, STRATEGY_LABEL
 from kerf.testing.builders import a_container, a_pod, a_pool, an_instance_type, cards
 from tests.engine.worlds import a_hami_pool, per_hour, planned, supply_of
 from tests.examples import examples
@@ -30,6 +32,7 @@ POOLS: dict[str, NodePool] = {
     "whole": a_pool(),
     "hami": a_hami_pool(),
     "mig": a_hami_pool(annotations=MIG),
+    "time-slicing": a_pool(labels={STRATEGY_LABEL: "time-slicing", REPLICAS_LABEL: "3"}),
 }
 
 
@@ -99,7 +102,7 @@ def _spec(draw: Draw, kind: str) -> Pod:
     sizes = {"cpu": draw(st.integers(1, 6)), "memory": f"{draw(st.integers(1, 12))}Gi"}
     if kind == "cpu" or not draw(st.integers(0, 3)):
         return a_pod(**sizes)
-    if kind == "whole":
+    if kind in ("whole", "time-slicing"):
         return a_pod(**sizes, gpu=draw(st.integers(1, 3)))
     if kind == "mig":
         return a_pod(**sizes, gpu=1, gpumem=draw(st.sampled_from((3000, 9000, 15000, 19000, 39000))))
@@ -133,3 +136,41 @@ def test_no_nodes_cost_less_than_the_bound(kind: str) -> None:
             assert plan.unplaced or bound.micro <= per_hour(plan)
 
     law()
+
+
+def test_the_bound_is_the_same_in_any_order() -> None:
+    """Of pods and of types; equal values have one proof."""
+    sizes = [(1, 3400), (2, 1900), (3, 4700), (1, 8100)]
+    pods = [a_pod(f"p-{n}", cpu=cpu, gpu=1, gpumem=memory) for n, (cpu, memory) in enumerate(sizes * 5)]
+    types = [
+        an_instance_type(f"type-{n}", cpu=4 * n, memory=f"{16 * n}Gi", devices=cards(n, 10_000), price=f"{n}.1")
+        for n in (1, 2, 3)
+    ]
+
+    def proof(order: int) -> LowerBound | None:
+        return proven(group(pods[::order]), supply_of(a_hami_pool(), types=types[::order]).available)
+
+    assert proof(1) is not None
+    assert said_by(proof(1)) == said_by(proof(-1))
+
+
+def said_by(bound: LowerBound | None) -> tuple[object, ...]:
+    """All that it says: its own repr says how much it holds."""
+    assert bound is not None
+    return bound.micro, bound.splits, bound.whole, bound.worths, bound.ignored
+
+
+@pytest.mark.parametrize("most_rounds", [0, 1, 2, 3])
+def test_a_search_that_is_cut_short_still_proves_something(most_rounds: int) -> None:
+    """It proves no more than the whole search, and says that it was ended."""
+    pods = [a_pod(f"p-{n}", cpu=1 + n % 5, gpu=1, gpumem=1_000 + 700 * (n % 11)) for n in range(40)]
+    kinds = [an_instance_type(f"t-{n}", cpu=6 * n, devices=cards(n, 10_000), price=f"{n}.3") for n in (1, 2, 4)]
+    shapes, offered_types = group(pods), supply_of(a_hami_pool(), types=kinds).available
+
+    short, full = proven(shapes, offered_types, most_rounds=most_rounds), proven(shapes, offered_types)
+
+    assert short is not None
+    assert full is not None
+    assert 0 < short.micro <= full.micro
+    assert Ignored.BUDGET in short.ignored
+    assert Ignored.BUDGET not in full.ignored

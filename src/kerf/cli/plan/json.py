@@ -41,7 +41,7 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
             "perHourAfter": price_number(cost.after_micro),
             "perHourLowerBound": None if cost.bound_micro is None else price_number(cost.bound_micro),
         },
-        **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.splits else {}),
+        **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.worths else {}),
         "launches": [launch_object(launch) for launch in plan.launches],
         **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
         "deletions": [_deletion(deletion) for deletion in plan.deletions],
@@ -61,6 +61,7 @@ def _proof(bound: LowerBound) -> Json:
         "dearestNodePerHour": price_number(bound.node_micro),
         "ignores": [ignored_text(each) for each in bound.ignored],
         "prices": [_split(split) for split in bound.splits],
+        "wholeNodes": [{"nodePool": each.node_pool, "instanceType": each.instance_type} for each in bound.whole],
         "worth": [{"pod": w.pod, "pods": w.count, "perHour": _nano_number(w.nano)} for w in bound.worths],
     }
 

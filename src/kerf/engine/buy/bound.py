@@ -1,7 +1,8 @@
 """A proven lower bound on what any plan for the same pods costs per hour.
 
 The relaxation (`relaxation`) lets pods be cut to pieces and nodes be bought in parts, but charges every pod its share
-of what is summed over a node, and each slice its piece of one physical card. `pricesplits` looks for the split of the
+of what is summed over a node, and each slice its piece of one physical card. Small nodes are taken whole where all ways
+to fill one can be listed (`wholenodes`). `pricesplits` looks for the split of the
 types' prices at which all pods are worth most; any split gives a valid bound. So its floats are rounded to whole
 numbers here, held to each type's price, and what pods are worth is counted again in integers. Rounded up where it is
 safe: some node must be bought for the most demanding pod, nodes come whole with a single price in sight, and bills are
@@ -16,12 +17,12 @@ import numpy as np
 
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.packing import undominated
-from kerf.engine.buy.pricesplits import Splits, best_splits
+from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, best_splits
 from kerf.engine.buy.relaxation import Relaxation, relaxed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.lowerbound import NANO, Ignored, LowerBound, PieceWorth, PodWorth, PriceSplit
+from kerf.model.lowerbound import NANO, Ignored, LowerBound, PieceWorth, PodWorth, PriceSplit, WholeType
 
 _BITS = 80
 """The price of one byte is rounded down to so small a part of a nano-unit."""
@@ -56,12 +57,16 @@ def lower_bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -
 
 
 def proven(
-    shapes: Sequence[Shape], offered_types: Sequence[OfferedType], holding: Holding | None = None
+    shapes: Sequence[Shape],
+    offered_types: Sequence[OfferedType],
+    holding: Holding | None = None,
+    *,
+    most_rounds: int = MOST_ROUNDS,
 ) -> LowerBound | None:
     """The bound with its proof, for at least one shape; None when some pod fits nowhere.
 
-    `holding` is what other purchases have found. Cost: some rounds of a linear program of shapes and of types that beat
-    no other, and hardly of pods.
+    `holding` is what other purchases have found. Cost: at most so many rounds of a linear program of shapes and of
+    types that beat no other, and hardly of pods. Fewer rounds give a lower bound that is as valid.
     """
     filler = Filler(shapes, holding or Holding(offered_types))
     useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
@@ -70,30 +75,59 @@ def proven(
     relaxation = relaxed(filler, useful)
     if not relaxation.takes.any(axis=1).all():
         return None
-    splits = best_splits(relaxation)
-    prices = _prices(relaxation, splits)
-    worth = _worth(relaxation, prices)
-    total = sum(each * count for each, count in zip(worth, relaxation.demand.tolist(), strict=True))
+    found = [_proof(relaxation, splits) for splits in best_splits(relaxation, most_rounds) if splits is not None]
     least = np.array(relaxation.price_micro, dtype=np.int64)
     node_micro = max(int(least[takes].min()) for takes in relaxation.takes)
     # Whatever is bought, the bill is a multiple of what all prices are multiples of.
     distinct = set(relaxation.price_micro)
     step = distinct.pop() if len(distinct) == 1 else math.gcd(*(o.price_micro for c in useful for o in c.offerings))
-    micro = -(-total // (step * NANO << _BITS)) * step if step else 0
+    best = max(found, key=lambda proof: proof.total)
+    micro = -(-best.total // (step * NANO << _BITS)) * step if step else 0
+    worth = zip(shapes, best.worth, strict=True)
     return LowerBound(
         max(micro, node_micro),
         node_micro,
-        tuple(_split(relaxation, at, *held) for at, held in sorted(prices.parts.items())),
-        tuple(
-            PodWorth(shape.pods[0].key, len(shape), each >> _BITS) for shape, each in zip(shapes, worth, strict=True)
-        ),
-        tuple(_ignored(useful, splits)),
+        tuple(_split(relaxation, at, *held) for at, held in sorted(best.prices.parts.items())),
+        tuple(WholeType(useful[at].pool.name, useful[at].kind.name) for at in sorted(best.splits.whole)),
+        tuple(PodWorth(shape.pods[0].key, len(shape), each >> _BITS) for shape, each in worth),
+        tuple(_ignored(useful, best.splits)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """Splits in whole numbers: `worth` by shape and their sum over the pods (`total`), in nano-units times 2**_BITS."""
+
+    splits: Splits
+    prices: _Prices
+    worth: list[int]
+    total: int
+
+
+def _proof(relaxation: Relaxation, splits: Splits) -> _Proof:
+    prices = _prices(relaxation, splits)
+    worth = _worth(relaxation, splits, prices)
+    if splits.whole:
+        worth = [each << _BITS for each in _held_to_fills(relaxation, splits, [each >> _BITS for each in worth])]
+    total = sum(each * count for each, count in zip(worth, relaxation.demand.tolist(), strict=True))
+    return _Proof(splits, prices, worth, total)
+
+
+def _held_to_fills(relaxation: Relaxation, splits: Splits, worth: list[int]) -> list[int]:
+    """Whole nano-units by shape, lowered until no fill of a type is worth more than the type costs."""
+    held = np.array(worth, dtype=np.int64)
+    for at, found in sorted(splits.whole.items()):
+        price = relaxation.price_micro[at] * NANO
+        fullest = int((found.counts.astype(np.int64) @ held[found.shapes]).max(initial=0))
+        if fullest > price:
+            held[found.shapes] = [each * price // fullest for each in held[found.shapes].tolist()]
+    lowered: list[int] = held.tolist()
+    return lowered
 
 
 def _prices(relaxation: Relaxation, splits: Splits) -> _Prices:
     """Whole numbers that never sum to more than the price of the type."""
-    own = sorted(set(splits.source.tolist()))
+    own = sorted(set(splits.source.tolist()) - splits.whole.keys())
     parts: dict[int, tuple[list[int], list[int], int]] = {}
     for at in own:
         group = relaxation.groups[int(relaxation.group[at])]
@@ -116,6 +150,10 @@ def _prices(relaxation: Relaxation, splits: Splits) -> _Prices:
         bases[at] = unit, [piece << _BITS for piece in piece_nano], card_nano << _BITS
     units, pieces = [], []
     for at, source in enumerate(splits.source.tolist()):
+        if at in splits.whole:
+            units.append([0] * len(relaxation.resources))
+            pieces.append([0] * len(splits.pieces[at]))
+            continue
         unit, piece, card_price = bases[source]
         if at != source:
             # The same prices of a unit, scaled to what this type has for its price.
@@ -137,9 +175,10 @@ def _fitted(price: int, parts: list[int], pieces: list[int], card: int, cards: i
     return [p * price // over for p in parts], [p * price // over for p in pieces], card * price // over
 
 
-def _worth(relaxation: Relaxation, prices: _Prices) -> list[int]:
+def _worth(relaxation: Relaxation, splits: Splits, prices: _Prices) -> list[int]:
     """By shape the least that one of its pods is worth on any type that takes it, in nano-units times 2**_BITS.
 
+    With types that are bought whole, no more than the splits say: these types are left out here.
     Cost: in floats for all types, in integers for those that come nearest.
     """
     about = np.full(relaxation.takes.shape, np.inf)
@@ -152,12 +191,17 @@ def _worth(relaxation: Relaxation, prices: _Prices) -> list[int]:
             found += group.slices.astype(np.float64) @ piece.T
         about[:, held] = found
     about[~relaxation.takes] = np.inf
-    nearest = about <= about.min(axis=1, keepdims=True) * (1 + _CLOSE) + _CLOSE
-    return [_least(relaxation, shape, np.flatnonzero(near), prices) for shape, near in enumerate(nearest)]
+    about[:, sorted(splits.whole)] = np.inf
+    nearest = (about <= about.min(axis=1, keepdims=True) * (1 + _CLOSE) + _CLOSE) & (about < np.inf)
+    most = [round(worth * NANO) << _BITS for worth in splits.worth.tolist()] if splits.whole else []
+    return [
+        min(most[shape : shape + 1] + _values(relaxation, shape, np.flatnonzero(near), prices))
+        for shape, near in enumerate(nearest)
+    ]
 
 
-def _least(relaxation: Relaxation, shape: int, types: Amounts, prices: _Prices) -> int:
-    """The exact minimum over these types."""
+def _values(relaxation: Relaxation, shape: int, types: Amounts, prices: _Prices) -> list[int]:
+    """What a pod of the shape is worth on each of these types, exactly."""
     asked: dict[int, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
     found: list[int] = []
     for at in types.tolist():
@@ -168,7 +212,7 @@ def _least(relaxation: Relaxation, shape: int, types: Amounts, prices: _Prices) 
         sums, slices = asked[number]
         unit, piece = prices.units[at], prices.pieces[at]
         found.append(sum(n * unit[k] for k, n in sums) + sum(n * piece[k] for k, n in slices))
-    return min(found)
+    return found
 
 
 def _some(amounts: Amounts) -> list[tuple[int, int]]:

@@ -7,16 +7,18 @@ columns are pods on types and patterns of cards; they are made as the prices ask
 Types come in only when no split of another, priced by what they have, holds for them too.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from kerf.engine.buy.relaxation import Floats, Relaxation, TypeGroup
+from kerf.engine.buy.wholenodes import MOST_WORK, Fills, fills
 from kerf.engine.supply.holding import Amounts
 
-_MOST_ROUNDS = 80
+MOST_ROUNDS = 80
+"""Linear programs that are solved for one bound."""
 _MOST_COLUMNS = 40_000
 _MOST_STEPS = 40_000
 """Of the simplex method in one round."""
@@ -28,6 +30,8 @@ _BEST = 4
 """Columns that a shape, or a type's cards, may get in one round."""
 _NEARLY = 1e-8
 """Relative: what is worth less than so much more than it costs is not looked for."""
+_FIRST_FILLS, _BEST_FILLS = 20, 10
+"""Whole nodes of a type to begin with, and in one round."""
 _MUCH = 1e30
 _CLOSE = 1e-6
 """The search ends where the bound is so near to the best that any split gives."""
@@ -40,6 +44,9 @@ class Splits:
     `source` is by type the one whose split was priced by what the type has; itself where it has one of its own. In
     units of the currency, and only nearly right: what they sum to must still be held to the type's price. `is_best`: no
     other split gives more; else the budget was too small, or the solver failed. `rounds` and `columns` are the work.
+
+    `whole` are types that need no split, with every way to fill a node: pods are worth no more than in `worth`, by
+    shape, at which no fill is nearly worth more than the type costs.
     """
 
     parts: Floats
@@ -48,11 +55,18 @@ class Splits:
     is_best: bool
     rounds: int
     columns: int
+    whole: Mapping[int, Fills]
+    worth: Floats
 
 
-def best_splits(relaxation: Relaxation) -> Splits:
-    """The best split that is found within the budget, always the same. Cost: rounds of one linear program each."""
-    return _Search(relaxation).splits()
+def best_splits(relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple[Splits, Splits | None]:
+    """The best split that is found within the budget, always the same; and one with whole nodes, where it gives more.
+
+    Cost: no more than `most_rounds`, of one linear program each.
+    """
+    search = _Search(relaxation, most_rounds)
+    plain, whole = search.splits(), search.with_whole_nodes()
+    return replace(plain, is_best=plain.is_best and not search.is_cut_short), whole
 
 
 @dataclass
@@ -100,6 +114,8 @@ class _Master:
         self.has_pair = np.zeros(relaxation.takes.shape, dtype=np.bool_)
         self._has_pattern: list[set[int]] = []
         self._waiting = _Columns()
+        self._nodes: list[int] = []
+        self._has_fill: set[tuple[int, int]] = set()
         self.columns = 0
         demand = relaxation.demand.astype(np.float64)
         self._add_rows(demand, np.full(len(demand), self._infinity))
@@ -128,6 +144,7 @@ class _Master:
         if sizes:
             here.append(start + len(sums))
             values.append(-float(relaxation.cards[number]))
+        self._nodes.append(self.columns + len(self._waiting.costs))
         self._waiting.add(relaxation.price_micro[number] * self._scale, here, values)
         for size in range(sizes):
             self.add_pattern(at, int(group.counts[:, size].argmax()))
@@ -158,6 +175,21 @@ class _Master:
         cards = self._starts[at] + len(sums)
         rows = [shape, *(self._starts[at] + some).tolist(), *(cards + 1 + sizes).tolist()]
         self._waiting.add(0.0, rows, [1.0, *share.tolist(), *group.slices[shape, sizes].astype(float).tolist()])
+        return True
+
+    def shut(self, at: int) -> None:
+        """Buy no parts of nodes of the type that came in at that place any more: it is bought in whole nodes."""
+        self._solver.changeColBounds(self._nodes[at], 0.0, 0.0)
+
+    def add_fill(self, at: int, found: Fills, fill: int) -> bool:
+        """A whole node; whether it is new."""
+        if (at, fill) in self._has_fill:
+            return False
+        self._has_fill.add((at, fill))
+        counts = found.counts[fill]
+        some = np.flatnonzero(counts)
+        price = self._relaxation.price_micro[self.types[at]] * self._scale
+        self._waiting.add(price, found.shapes[some].tolist(), counts[some].astype(float).tolist())
         return True
 
     def is_solved(self) -> bool:
@@ -207,8 +239,8 @@ class _Master:
 class _Search:
     """Rounds of columns for the types that are in, then types that their splits do not hold for."""
 
-    def __init__(self, relaxation: Relaxation) -> None:
-        self._relaxation = relaxation
+    def __init__(self, relaxation: Relaxation, most_rounds: int) -> None:
+        self._relaxation, self._most_rounds = relaxation, most_rounds
         self._price = np.array(relaxation.price_micro, dtype=np.float64)
         guess = self._guess()
         least = np.where(relaxation.takes, guess, np.inf).min(axis=1)
@@ -216,7 +248,9 @@ class _Search:
         self._scale = 1.0 / max(float(some.min()), float(self._price.max()) / 1e6) if len(some) else 1.0
         self._price *= self._scale
         self._master = _Master(relaxation, self._scale)
-        self._rounds = 0
+        self._rounds, self.is_cut_short = 0, False
+        self._whole: dict[int, Fills] = {}
+        self._last: _Held | None = None
         self._groups = [_Factors(group) for group in relaxation.groups]
         self._first(guess)
 
@@ -266,6 +300,7 @@ class _Search:
             found, quality = self._for_all(held)
             missing = np.flatnonzero(quality < 1 - 10 * _NEARLY)
             if not is_done or not len(missing):
+                self._last = held if is_done else None
                 return self._named(found, held, is_best=is_done)
             order = np.lexsort((missing, quality[missing]))
             for number in sorted(missing[order[:_MORE_TYPES]].tolist()):
@@ -274,18 +309,51 @@ class _Search:
                 for shape in np.flatnonzero(self._relaxation.takes[:, number] & (values < held.worth)).tolist():
                     self._master.add_pair(shape, len(self._master.types) - 1)
 
+    def with_whole_nodes(self) -> Splits | None:
+        """The same once more where small nodes are bought whole; None where no type has few fills, or it gives no more.
+
+        Cost: some rounds more.
+        """
+        master, work, last = self._master, MOST_WORK, self._last
+        if last is None:
+            return None
+        for at, number in enumerate(master.types):
+            found, spent = fills(self._relaxation, number, work)
+            work -= spent
+            if found is not None:
+                self._whole[at] = found
+                master.shut(at)
+                values = found.counts @ last.worth[found.shapes]
+                best = {int(np.where(column > 0, values, -1.0).argmax()) for column in found.counts.T}
+                for fill in sorted({*best, *np.argsort(-values, kind="stable")[:_FIRST_FILLS].tolist()}):
+                    master.add_fill(at, found, fill)
+        while self._whole:
+            held, is_done = self._solved()
+            chosen, quality = self._for_all(held)
+            missing = np.flatnonzero(quality < 1 - 10 * _NEARLY)
+            if not is_done or not len(missing):
+                is_more = held.bound > last.bound * (1 + _CLOSE) and bool((quality >= 0).all())
+                return self._named(chosen, held, is_best=is_done) if is_more else None
+            order = np.lexsort((missing, quality[missing]))
+            for number in sorted(missing[order[:_MORE_TYPES]].tolist()):
+                master.let_in(number)
+                for shape in np.flatnonzero(self._relaxation.takes[:, number]).tolist():
+                    master.add_pair(shape, len(master.types) - 1)
+        return None
+
     def _solved(self) -> tuple["_Held", bool]:
         """The best splits of the types that are in; whether no column is missing."""
         master, best = self._master, None
-        while self._rounds < _MOST_ROUNDS and master.columns < _MOST_COLUMNS and master.is_solved():
+        while self._rounds < self._most_rounds and master.columns < _MOST_COLUMNS and master.is_solved():
             self._rounds += 1
             worth, parts, pieces, cards = master.prices()
-            held = self._held(parts, pieces)
+            held = self._held(parts, pieces, worth if self._whole else None)
             if best is None or held.bound > best.bound:
                 best = held
             is_new = self._add(worth, held, cards)
             if not is_new or master.cost - best.bound <= _CLOSE * master.cost:
                 return best, True
+        self.is_cut_short = True
         return best or self._held(*self._even()), False
 
     def _even(self) -> tuple[list[Floats], list[Floats]]:
@@ -300,22 +368,32 @@ class _Search:
         gain = worth[:, None] - held.unscaled
         gain[~relaxation.takes[:, master.types]] = 0.0
         gain[master.has_pair[:, master.types]] = 0.0
+        gain[:, list(self._whole)] = 0.0
         gain[gain <= _NEARLY * np.maximum(worth[:, None], 1.0)] = 0.0
         is_new = False
         for shape in np.flatnonzero(gain.any(axis=1)).tolist():
             order = np.argsort(-gain[shape], kind="stable")[:_BEST]
             for at in order[gain[shape, order] > 0].tolist():
                 is_new |= master.add_pair(shape, at)
+        for at, found in self._whole.items():
+            values = found.counts @ worth[found.shapes]
+            order = np.argsort(-values, kind="stable")[:_BEST_FILLS]
+            over = values[order] > self._price[master.types[at]] * (1 + _NEARLY)
+            for fill in order[over].tolist():
+                is_new |= master.add_fill(at, found, fill)
         for at, values in enumerate(held.patterns):
-            if len(values):
+            if len(values) and at not in self._whole:
                 order = np.argsort(-values, kind="stable")[:_BEST]
                 over = values[order] > cards[at] + _NEARLY * max(1.0, float(cards[at]))
                 for pattern in order[over].tolist():
                     is_new |= master.add_pattern(at, pattern)
         return is_new
 
-    def _held(self, parts: list[Floats], pieces: list[Floats]) -> "_Held":
-        """What these splits of the types that are in come to; even ones in the place of those that give nothing."""
+    def _held(self, parts: list[Floats], pieces: list[Floats], most: Floats | None = None) -> "_Held":
+        """What these splits of the types that are in come to; even ones in the place of those that give nothing.
+
+        Pods are worth no more than `most`, where it is known, and no more than whole nodes cost.
+        """
         relaxation, types = self._relaxation, self._master.types
         parts, pieces = list(parts), list(pieces)
         unscaled = np.zeros((len(relaxation.demand), len(types)))
@@ -342,8 +420,16 @@ class _Search:
             patterns.append(np.zeros(0) if is_empty else by_pattern)
             unscaled[:, at] = 0.0 if is_empty else value
             values[:, at] = value
-        worth = np.where(relaxation.takes[:, types], values * factors, np.inf).min(axis=1)
+        takes = relaxation.takes[:, types]
+        takes[:, list(self._whole)] = False
+        worth = np.where(takes, values * factors, np.inf).min(axis=1)
+        if most is not None:
+            worth = np.minimum(worth, np.maximum(most, 0.0))
         worth[np.isinf(worth)] = 0.0
+        for at, found in self._whole.items():
+            fullest = float((found.counts @ worth[found.shapes]).max())
+            if fullest > self._price[types[at]]:
+                worth[found.shapes] *= self._price[types[at]] / fullest
         bound = float(relaxation.demand @ worth)
         return _Held(bound, worth, unscaled, values, units, pieces, patterns, cards, factors)
 
@@ -358,6 +444,8 @@ class _Search:
         worth = held.worth[:, None]
         ratio = np.divide(held.values, worth, out=np.full_like(held.values, _MUCH), where=worth > 0)
         for at, number in enumerate(types):
+            if at in self._whole:
+                continue
             group = int(relaxation.group[number])
             members = np.flatnonzero(relaxation.group == group)
             need = relaxation.amounts[members] @ held.units[at] + relaxation.cards[members] * held.cards[at]
@@ -381,6 +469,8 @@ class _Search:
             is_best,
             self._rounds,
             self._master.columns,
+            {self._master.types[at]: found for at, found in self._whole.items()},
+            held.worth / self._scale,
         )
 
 
