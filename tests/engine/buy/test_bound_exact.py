@@ -89,7 +89,7 @@ def cases(draw: Draw, kind: str) -> tuple[list[Pod], list[InstanceType]]:
             cpu=draw(st.integers(2, 12)),
             memory=f"{draw(st.integers(4, 40))}Gi",
             devices=() if kind == "cpu" else card * draw(st.integers(1, 1 if kind == "mig" else 3)),
-            price=f"{draw(st.integers(1, 40)) / 8}",
+            price=f"{draw(st.integers(0, 40)) / 8}",
         )
         for number in range(draw(st.integers(1, 3)))
     ]
@@ -158,6 +158,15 @@ def said_by(bound: LowerBound | None) -> tuple[object, ...]:
     """All that it says: its own repr says how much it holds."""
     assert bound is not None
     return bound.micro, bound.splits, bound.whole, bound.worths, bound.ignored
+
+
+def test_a_price_beyond_all_measure_is_no_error() -> None:
+    """Only the most demanding pod counts then."""
+    kinds = [an_instance_type("one", price="9999999999"), an_instance_type("two", cpu=8, price="9999999999999")]
+    bound = proven(group([a_pod("a", cpu=3), a_pod("b", cpu=6)]), supply_of(a_pool(), types=kinds).available)
+
+    assert bound is not None
+    assert 9_999_999_999_999_000_000 == bound.micro
 
 
 @pytest.mark.parametrize("most_rounds", [0, 1, 2, 3])

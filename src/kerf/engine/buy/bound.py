@@ -18,7 +18,7 @@ import numpy as np
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.packing import undominated
 from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, best_splits
-from kerf.engine.buy.relaxation import Relaxation, relaxed
+from kerf.engine.buy.relaxation import Floats, Relaxation, relaxed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -29,7 +29,7 @@ _BITS = 80
 _CLOSE = 1e-9
 """Much more than what floating point loses of sums of a few dozen amounts that are not negative."""
 _MOST_EXACT = 2**52
-"""Sums of whole numbers below it are exact in floating point."""
+"""A price of more nano-units is not split: sums of some hundred parts must find place in 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +75,12 @@ def proven(
     relaxation = relaxed(filler, useful)
     if not relaxation.takes.any(axis=1).all():
         return None
+    by_price = sorted(range(len(useful)), key=relaxation.price_micro.__getitem__)
+    cheapest = relaxation.takes[:, by_price].argmax(axis=1).tolist()
+    node_micro = max(relaxation.price_micro[by_price[first]] for first in cheapest)
+    if max(relaxation.price_micro) * NANO > _MOST_EXACT:
+        return LowerBound(node_micro, node_micro, ignored=(Ignored.BUDGET,))
     found = [_proof(relaxation, splits) for splits in best_splits(relaxation, most_rounds) if splits is not None]
-    least = np.array(relaxation.price_micro, dtype=np.int64)
-    node_micro = max(int(least[takes].min()) for takes in relaxation.takes)
     # Whatever is bought, the bill is a multiple of what all prices are multiples of.
     distinct = set(relaxation.price_micro)
     step = distinct.pop() if len(distinct) == 1 else math.gcd(*(o.price_micro for c in useful for o in c.offerings))
@@ -131,18 +134,12 @@ def _prices(relaxation: Relaxation, splits: Splits) -> _Prices:
     parts: dict[int, tuple[list[int], list[int], int]] = {}
     for at in own:
         group = relaxation.groups[int(relaxation.group[at])]
-        part = np.rint(np.maximum(splits.parts[at], 0.0) * NANO)
-        part[relaxation.amounts[at] <= 0] = 0.0
-        piece = np.rint(np.maximum(splits.pieces[at], 0.0) * NANO)
-        card = float((group.counts @ piece).max()) if group.sizes else 0.0
-        assert max(float(part.max(initial=0.0)), card) < _MOST_EXACT
-        parts[at] = _fitted(
-            relaxation.price_micro[at] * NANO,
-            part.astype(np.int64).tolist(),
-            piece.astype(np.int64).tolist(),
-            int(card),
-            int(relaxation.cards[at]),
-        )
+        most = relaxation.price_micro[at] * NANO
+        held = _rounded(splits.parts[at], most)
+        held[relaxation.amounts[at] <= 0] = 0
+        slices = _rounded(splits.pieces[at], most)
+        card = int((group.counts @ slices).max()) if group.sizes else 0
+        parts[at] = _fitted(most, held.tolist(), slices.tolist(), card, int(relaxation.cards[at]))
     bases = {}
     for at, (part_nano, piece_nano, card_nano) in parts.items():
         has = relaxation.amounts[at].tolist()
@@ -165,6 +162,12 @@ def _prices(relaxation: Relaxation, splits: Splits) -> _Prices:
         units.append(unit)
         pieces.append(piece)
     return _Prices(units, pieces, parts)
+
+
+def _rounded(micro: Floats, most: int) -> Amounts:
+    """Whole nano-units from 0 to `most`; 0 for what is no number."""
+    found: Amounts = np.rint(np.clip(np.nan_to_num(micro * NANO, nan=0.0), 0.0, float(most))).astype(np.int64)
+    return found
 
 
 def _fitted(price: int, parts: list[int], pieces: list[int], card: int, cards: int) -> tuple[list[int], list[int], int]:
@@ -193,7 +196,7 @@ def _worth(relaxation: Relaxation, splits: Splits, prices: _Prices) -> list[int]
     about[~relaxation.takes] = np.inf
     about[:, sorted(splits.whole)] = np.inf
     nearest = (about <= about.min(axis=1, keepdims=True) * (1 + _CLOSE) + _CLOSE) & (about < np.inf)
-    most = [round(worth * NANO) << _BITS for worth in splits.worth.tolist()] if splits.whole else []
+    most = [worth << _BITS for worth in _rounded(splits.worth, _MOST_EXACT).tolist()] if splits.whole else []
     return [
         min(most[shape : shape + 1] + _values(relaxation, shape, np.flatnonzero(near), prices))
         for shape, near in enumerate(nearest)
