@@ -1,6 +1,6 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -201,16 +201,42 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
 
 
 def bounded(decision: Decision) -> Decision:
-    """The decision with its lower bound; as it is where nodes there are take some of the pods."""
-    if decision.placements:
-        return decision
+    """The decision with its lower bound; as it is where it cannot be told which pods nodes must be bought for.
+
+    Where nodes there are take some of the pods, others could take their places: then the bound is of those that no such
+    node takes even as it is before the plan.
+    """
     world, pods = decision.world, [pod for node in decision.bought for pod in node.pods]
+    shapes = _sole(pods)
+    if decision.placements:
+        shapes = _unserved(decision, shapes)
+        if not shapes:
+            return decision
     bound: LowerBound | None = LowerBound(0, 0)
-    if world.market.types and pods:
-        bound = proven(_sole(pods), world.supply.available, world.holding)
+    if world.market.types and shapes:
+        bound = proven(shapes, world.supply.available, world.holding)
         if bound is not None and any(pod.spec.has_relations for pod in pods):
             bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
     return replace(decision, cost=replace(decision.cost, bound=bound))
+
+
+def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    """The pods, of those that were bought for, that nodes there are refuse while nothing of the plan is on them.
+
+    None where such nodes could be cleared or relabelled for them. Cost: shapes x kinds of nodes.
+    """
+    world = decision.world
+    is_chosen = any(offered.pool.chosen_labels for offered in world.supply.available)
+    if not shapes or decision.evictions or decision.relabels or world.snapshot.windows or is_chosen:
+        return ()
+    trial = Trial(world.snapshot, world.market, volumes=world.volumes)
+    found = []
+    for shape in shapes:
+        mark = trial.mark()
+        if not trial.place(Shape(shape.pods[:1]))[0]:
+            found.append(shape)
+        trial.undo_to(mark)
+    return tuple(found)
 
 
 def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:

@@ -20,7 +20,7 @@ from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.sharing.nvidia.replicas import REPLICAS_LABEL, STRATEGY_LABEL
-from kerf.testing.builders import a_container, a_pod, a_pool, an_instance_type, cards
+from kerf.testing.builders import a_container, a_node, a_pod, a_pool, an_instance_type, cards
 from tests.engine.worlds import a_hami_pool, per_hour, planned, supply_of
 from tests.examples import examples
 
@@ -136,6 +136,30 @@ def test_no_nodes_cost_less_than_the_bound(kind: str) -> None:
             assert plan.unplaced or bound.micro <= per_hour(plan)
 
     law()
+
+
+@given(cases("cpu"))
+@examples(60, derandomize=True)
+def test_the_bound_beside_a_node_heeds_that_pods_could_go_there(case: tuple[list[Pod], list[InstanceType]]) -> None:
+    """Whichever pods the node of four cores and 16 GiB takes, the others cost no less."""
+    pods, types = case
+    bound = planned(pods, [POOLS["cpu"]], types, nodes=[a_node()]).cost.bound
+    offered_types = supply_of(POOLS["cpu"], types=types).available
+
+    def fits(held: Sequence[Pod]) -> bool:
+        return sum(pod.spec.requests["cpu"] for pod in held) <= 4000 and (
+            sum(pod.spec.requests["memory"] for pod in held) <= 16 * 2**30
+        )
+
+    rests = [
+        [pod for pod in pods if pod not in held]
+        for size in range(len(pods) + 1)
+        for held in combinations(pods, size)
+        if fits(held)
+    ]
+    costs = [cost for rest in rests if (cost := cheapest(rest, offered_types)) is not None]
+
+    assert bound is None or not costs or bound.micro <= min(costs)
 
 
 def test_the_bound_is_the_same_in_any_order() -> None:
