@@ -201,7 +201,7 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
 
 
 def bounded(decision: Decision) -> Decision:
-    """The decision with its lower bound; as it is where it cannot be told which pods nodes must be bought for.
+    """The decision with its lower bound; as it is where all pods might go on nodes there are.
 
     Where nodes there are take some of the pods, others could take their places: then the bound is of those that no such
     node takes even as it is before the plan.

@@ -39,11 +39,11 @@ class CardPatterns:
     is_exact: bool
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def patterns(pieces: tuple[Piece, ...], memory_mib: int, cores: int, slots: int) -> CardPatterns:
     """The patterns of pieces, each of which fits alone, on a card of that much memory, that many cores and slots.
 
-    Cost: bounded, by `MOST_CELLS`.
+    Cost: bounded, by `MOST_CELLS`; the last few answers are kept, of some MB each at most.
     """
     for grid in (0, *_GRIDS):
         rounded = [(_floor(m, memory_mib, grid), _floor(c, cores, grid)) for m, c in pieces]
@@ -97,7 +97,7 @@ def _filled(sizes: Sequence[Piece], card: tuple[int, int, int]) -> Amounts | Non
     return full if len(full) <= most else None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def instances(asked: tuple[str, ...], profiles: tuple[Profile, ...]) -> Amounts | None:
     """Patterns of a card that is cut by MIG as pods come, by number of instances of each asked profile.
 
