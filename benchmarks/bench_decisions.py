@@ -17,6 +17,7 @@ from benchmarks import clusters, diverse, judging
 from kerf.catalog import aws
 from kerf.catalog.select import AWS, load_market
 from kerf.cli.collector import collect_seldom
+from kerf.engine.buy.bound import proven
 from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
@@ -307,6 +308,16 @@ def diversity(pods: int = 10_000, types: int = 400) -> Figures:
     yield f"diverse_{pods}_bound_s", time.process_time() - start
 
 
+def bounds(shapes: int = 500, copies: int = 10) -> Figures:
+    """The lower bound for so many shapes with a slice each, of 20 sizes and each of another, on the AWS catalogue."""
+
+    def proved(snapshot: ClusterSnapshot) -> object:
+        return proven(group(snapshot.pending), World(snapshot, aws_market()).supply.available)
+
+    for name, sizes in (("", 20), ("sizes_", shapes)):
+        yield f"bounds_{shapes}_{name}catalogue_s", seconds(proved, clusters.slices(shapes, copies, sizes))
+
+
 SETS: dict[str, Callable[..., Figures]] = {
     "budget": budget,
     "waiting": waiting,
@@ -322,6 +333,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "labels": labels,
     "preferences": preferences,
     "diverse": diversity,
+    "bounds": bounds,
 }
 
 if __name__ == "__main__":

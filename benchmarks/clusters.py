@@ -34,7 +34,7 @@ _POOLS = 10
 # No node has the label any more: pods that ask for it run on and fit nowhere else, however much room there is.
 _GONE = {"disk": "fast"}
 _MEMBERS = 4
-_HAMI = {"gpu": "on"}
+HAMI = {"gpu": "on"}
 _FULL = DeviceState(
     "", 0, "NVIDIA A10G", 22888, slots=10, mode="hami-core", used_memory_mib=22888, used_cores=100, used_slots=10
 )
@@ -181,8 +181,24 @@ def refused_gpu(nodes: int, shapes: int) -> ClusterSnapshot:
         asked = {"gpumem": 1_000 + number, "cpu": "100m"} if number % 2 else {"cpu": f"{100 + number}m"}
         pods.append(a_pod(f"refused-{number:04}", memory="1Gi", gpu=1, **asked))
     held = [_gpu_node(number) for number in range(nodes)]
-    pools = [a_pool(_pool(number), labels=_HAMI) for number in range(_POOLS)]
+    pools = [a_pool(_pool(number), labels=HAMI) for number in range(_POOLS)]
     return a_snapshot(pools=pools, nodes=held, pods=pods)
+
+
+def slices(shapes: int, copies: int, sizes: int) -> ClusterSnapshot:
+    """So many shapes of different requests, each with as many pods, which ask HAMi for a slice of one of the sizes."""
+    pods = [
+        a_pod(
+            f"slice-{number}-{copy}",
+            cpu=f"{1000 + 7 * number}m",
+            memory=f"{1024 + 37 * (number * 11 % shapes)}Mi",
+            gpu=1,
+            gpumem=1_000 + 20_000 * (number % sizes) // sizes,
+        )
+        for number in range(shapes)
+        for copy in range(copies)
+    ]
+    return a_snapshot(pools=[a_pool(capacity_types=(), labels=HAMI)], pods=pods)
 
 
 def refused_spread(nodes: int, shapes: int) -> ClusterSnapshot:
@@ -295,8 +311,8 @@ def _gpu_node(number: int) -> ClusterNode:
     """Four full cards, and a pod of one of fifty sizes."""
     name, pool = f"node-{number:05}", _pool(number)
     amounts: dict[str, str | int] = {CPU: 8, MEMORY: "32Gi", PODS: 58, NVIDIA_GPU: 40}
-    node = a_node(name, pool=pool, instance_type="g5.12xlarge", labels=_HAMI, allocatable=amounts)
-    claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, reached=_STAGES, labels=_HAMI)
+    node = a_node(name, pool=pool, instance_type="g5.12xlarge", labels=HAMI, allocatable=amounts)
+    claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, reached=_STAGES, labels=HAMI)
     pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=f"{100 + number % 50}m", memory="1Gi")
     cards = tuple(replace(_FULL, id=f"GPU-{number:05}-{index}", index=index) for index in range(4))
     return ClusterNode(node, claim, (pod,), cards, "hami")

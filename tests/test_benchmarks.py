@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import run
+from benchmarks import bench_openb, run
 from benchmarks.bench_decisions import SETS
 
 KNOWN = ("plan-10000", "plan-100000", "planner", "day")
@@ -41,6 +41,40 @@ def test_a_figure_is_held_to_its_range(value: float, most: float | None, said: s
     assert said == run.verdict(value, most)
 
 
+def test_a_bound_may_not_fall_below_its_range() -> None:
+    """Of what is proven more is better."""
+    assert ["ok", "OUT OF RANGE"] == [run.verdict(value, None, 2.0) for value in (2.0, 1.9)]
+
+
+def test_the_openb_row_runs_and_has_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a trace of three lines; without the folder it says so and fails nothing."""
+    (tmp_path / "catalogue_aws_16.csv").write_text(
+        "name,gpu_name,gpus,gpu_mem_mib,cpu_milli,mem_mib,pods,price\ng6.xlarge,l4,1,22888,3920,14162,58,0.8048\n"
+    )
+    (tmp_path / "openb_pod_list_default.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,470\nb,1000,1024,1,470\nc,1000,1024,0,0\n"
+    )
+    monkeypatch.setenv(bench_openb.FOLDER, str(tmp_path))
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+
+    figures = dict(bench_openb.bound())
+
+    assert figures.keys() <= ranges.keys()
+    assert 0.8048 == figures["openb_default_bound_usd_h"] == figures["openb_default_bound_proved_usd_h"]
+
+
+def test_the_openb_row_without_its_trace_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names the variable; a folder without the files ends the row."""
+    monkeypatch.delenv(bench_openb.FOLDER, raising=False)
+
+    assert {} == run.openb()
+    assert "openb IS LEFT OUT: KERF_OPENB names no folder" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"expected catalogue_aws_16\.csv in the folder that KERF_OPENB names"):
+        next(bench_openb.bound())
+
+
 @pytest.mark.parametrize(
     "name, sizes",
     [
@@ -56,6 +90,7 @@ def test_a_figure_is_held_to_its_range(value: float, most: float | None, said: s
         ("labels", (20, 4)),
         ("preferences", (20, 20, 8)),
         ("diverse", (20, 20)),
+        ("bounds", (4, 2)),
     ],
 )
 def test_each_decision_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -> None:

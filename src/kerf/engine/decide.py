@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from kerf.engine.admitting import admitted, not_admitted
-from kerf.engine.buy.bound import lower_bound
+from kerf.engine.buy.bound import proven
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
 from kerf.engine.buy.limits import Ledger
@@ -30,10 +30,9 @@ from kerf.engine.placing import Places, find_places, place_idle, unbought
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
-from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
-from kerf.model.market import Market
+from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
@@ -202,13 +201,42 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
 
 
 def bounded(decision: Decision) -> Decision:
-    """The decision with its lower bound; as it is where nodes there are take some of the pods."""
+    """The decision with its lower bound; as it is where all pods might go on nodes there are.
+
+    Where nodes there are take some of the pods, others could take their places: then the bound is of those that no such
+    node takes even as it is before the plan.
+    """
+    world, pods = decision.world, [pod for node in decision.bought for pod in node.pods]
+    shapes = _sole(pods)
     if decision.placements:
-        return decision
-    shapes = _sole(pod for node in decision.bought for pod in node.pods)
-    bound = _bound(shapes, decision.world.supply.available, decision.world.market)
-    total = None if bound is None else decision.cost.before_micro + bound
-    return replace(decision, cost=replace(decision.cost, bound_micro=total))
+        shapes = _unserved(decision, shapes)
+        if not shapes:
+            return decision
+    bound: LowerBound | None = LowerBound(0, 0)
+    if world.market.types and shapes:
+        bound = proven(shapes, world.supply.available, world.holding)
+        if bound is not None and any(pod.spec.has_relations for pod in pods):
+            bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
+    return replace(decision, cost=replace(decision.cost, bound=bound))
+
+
+def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    """The pods, of those that were bought for, that nodes there are refuse while nothing of the plan is on them.
+
+    None where such nodes could be cleared or relabelled for them. Cost: shapes x kinds of nodes.
+    """
+    world = decision.world
+    is_chosen = any(offered.pool.chosen_labels for offered in world.supply.available)
+    if not shapes or decision.evictions or decision.relabels or world.snapshot.windows or is_chosen:
+        return ()
+    trial = Trial(world.snapshot, world.market, volumes=world.volumes)
+    found = []
+    for shape in shapes:
+        mark = trial.mark()
+        if not trial.place(Shape(shape.pods[:1]))[0]:
+            found.append(shape)
+        trial.undo_to(mark)
+    return tuple(found)
 
 
 def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
@@ -223,7 +251,3 @@ def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
         return known[id(spec)]
 
     return group(replace(pod, spec=of(pod.spec)) for pod in pods)
-
-
-def _bound(shapes: Sequence[Shape], offered_types: Sequence[OfferedType], market: Market) -> int | None:
-    return lower_bound(shapes, offered_types) if market.types else 0

@@ -9,6 +9,7 @@ from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceShape, Slice
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.large import Large
+from kerf.model.lowerbound import LowerBound
 from kerf.model.quantities import NOTHING, Resources
 
 
@@ -216,12 +217,17 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Per hour, in micro-units. `bound_micro` is a proven lower bound of `after`; None when none was computed."""
+    """Per hour, in micro-units. `bound` is what the launches for pods cost at least; None when none was computed."""
 
     currency: str
     before_micro: int
     after_micro: int
-    bound_micro: int | None = None
+    bound: LowerBound | None = None
+
+    @property
+    def bound_micro(self) -> int | None:
+        """A proven lower bound of `after_micro`, where there is a bound."""
+        return None if self.bound is None else self.before_micro + self.bound.micro
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ KEYS = [
     "strategy",
     "gpus",
     "cost",
+    "lowerBound",
     "launches",
     "deletions",
     "replacements",

@@ -11,7 +11,7 @@ from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
-from tests.engine.worlds import G5, G5_12X, M5, a_hami_pool, per_hour, planned, some, supply_of, two_containers
+from tests.engine.worlds import G5, G5_12X, M5, M5_2X, a_hami_pool, per_hour, planned, some, supply_of, two_containers
 
 
 def bound_of(pods: list[Pod], pool: NodePool, *types: InstanceType) -> int | None:
@@ -83,13 +83,23 @@ def test_free_machines_cost_nothing() -> None:
 
 
 def test_what_is_paid_already_is_in_the_bound() -> None:
-    """The plan's bound is of the whole cluster, and none is stated where pods went to existing nodes."""
+    """The plan's bound is of the whole cluster, and none is stated where all pods could go to existing nodes."""
     pods = some(2, cpu=4)
     bought = planned(pods, [a_pool()], [M5])
     placed = planned(pods, [a_pool()], [M5], nodes=[a_node()])
 
     assert 384_000 == bought.cost.bound_micro == bought.cost.after_micro
     assert placed.cost.bound_micro is None
+
+
+def test_pods_that_no_node_takes_have_a_bound_beside_others() -> None:
+    """One pod of four cores goes on the node, and the other could: only that of eight is sure to need a new one."""
+    pods = [*some(2, cpu=4), a_pod("large", cpu=8)]
+
+    placed = planned(pods, [a_pool()], [M5, M5_2X], nodes=[a_node()])
+
+    assert 1 == len(placed.placements)
+    assert (384_000, 576_000) == (placed.cost.bound_micro, per_hour(placed))
 
 
 def test_the_bound_can_be_left_out() -> None:

@@ -187,7 +187,7 @@ def _with_replacement(made: Plan, first: Plan) -> Plan:
     """The plan with the node that is bought in place of another; that one goes when its pods have moved."""
     launches, added = list(made.launches), first.cost.after_micro - first.cost.before_micro
     launches += (replace(each, name=f"launch-{len(launches) + n}") for n, each in enumerate(first.launches))
-    cost = replace(made.cost, after_micro=made.cost.after_micro + added, bound_micro=None)
+    cost = replace(made.cost, after_micro=made.cost.after_micro + added, bound=None)
     gpus = replace(made.gpus, paid=made.gpus.paid + cards_bought(first.launches))
     return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
 
@@ -219,6 +219,6 @@ def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, 
     cards = cards_of((node for node in snapshot.nodes if node.name in gone), everything.market)
     saved = sum(deletion.saved_micro for deletion in first.deletions)
     # The bound counts every node of today as kept; it says nothing once some of them go.
-    cost = replace(made.cost, after_micro=made.cost.after_micro - saved, bound_micro=None)
+    cost = replace(made.cost, after_micro=made.cost.after_micro - saved, bound=None)
     gpus = replace(made.gpus, paid=made.gpus.paid - cards)
     return replace(made, cost=cost, gpus=gpus, deletions=first.deletions)

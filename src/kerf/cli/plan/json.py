@@ -5,8 +5,10 @@ from typing import Any
 
 from kerf.cli.render import patch_text
 from kerf.engine.explain.causes import misfit_text, missing_text
+from kerf.engine.explain.lowerbounds import ignored_text
 from kerf.model.gpu import Slice
-from kerf.model.instancetypes import price_number
+from kerf.model.instancetypes import MICRO, price_number
+from kerf.model.lowerbound import NANO, LowerBound, PriceSplit
 from kerf.model.plan import (
     Admission,
     Deletion,
@@ -39,6 +41,7 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
             "perHourAfter": price_number(cost.after_micro),
             "perHourLowerBound": None if cost.bound_micro is None else price_number(cost.bound_micro),
         },
+        **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.worths else {}),
         "launches": [launch_object(launch) for launch in plan.launches],
         **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
         "deletions": [_deletion(deletion) for deletion in plan.deletions],
@@ -49,6 +52,46 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
         "notes": list(plan.notes),
         "admissions": [_admission(each) for each in plan.admissions],
     }
+
+
+def _proof(bound: LowerBound) -> Json:
+    """What proves the bound: prices of what nodes have, and what pods are worth at these."""
+    return {
+        "perHour": price_number(bound.micro),
+        "dearestNodePerHour": price_number(bound.node_micro),
+        "ignores": [ignored_text(each) for each in bound.ignored],
+        "prices": [_split(split) for split in bound.splits],
+        "wholeNodes": [{"nodePool": each.node_pool, "instanceType": each.instance_type} for each in bound.whole],
+        "worth": [{"pod": w.pod, "pods": w.count, "perHour": _nano_number(w.nano)} for w in bound.worths],
+    }
+
+
+def _split(split: PriceSplit) -> Json:
+    """The price of a type in parts; `card` is for each of its cards."""
+    cards = {
+        "cards": split.cards,
+        "card": _nano_number(split.card),
+        "slices": [
+            {
+                **({"profile": p.profile} if p.profile else {"memoryMiB": p.memory_mib, "cores": p.cores}),
+                "perHour": _nano_number(p.nano),
+            }
+            for p in split.pieces
+        ],
+    }
+    return {
+        "nodePool": split.node_pool,
+        "instanceType": split.instance_type,
+        "perHour": price_number(split.price_micro),
+        "parts": {name: _nano_number(part) for name, part in split.parts},
+        **(cards if split.cards else {}),
+    }
+
+
+def _nano_number(nano: int) -> float | int:
+    """Nano-units as a JSON number; exact to nine decimals."""
+    whole, rest = divmod(nano, MICRO * NANO)
+    return whole if not rest else float(f"{whole}.{rest:09d}")
 
 
 def _eviction(eviction: Eviction) -> Json:

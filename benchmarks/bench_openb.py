@@ -1,0 +1,145 @@
+"""Pods and types of the openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023), and the bound of what they cost.
+
+`KERF_OPENB` is a folder with `openb_pod_list_<variant>.csv` (columns: name, cpu_milli, memory_mib, num_gpu, gpu_milli)
+and `catalogue_aws_16.csv` (name, gpu_name, gpus, gpu_mem_mib, cpu_milli, mem_mib, pods, price). They are not part of
+the project: without them the row fails and says so. All pods that ask for a GPU are pending at once; a thousandth of a
+GPU is a tenth of a percent of the memory of any card, in whole percent.
+"""
+
+import csv
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.boundcheck import PodRow, TypeRow, proved
+from kerf.cli.plan.json import plan_object
+from kerf.engine.buy.bound import proven
+from kerf.engine.buy.options import FIRST_FIT, Options
+from kerf.engine.explain.plan import plan
+from kerf.engine.place.shapes import group
+from kerf.engine.supply.offered import supply
+from kerf.model.instancetypes import MICRO
+from kerf.model.market import Market
+from kerf.model.pods import Container, Pod, PodSpec
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.testing.builders import a_market, a_pool, a_snapshot, an_instance_type, cards
+
+FOLDER = "KERF_OPENB"
+_POOL = a_pool(labels={"gpu": "on"})
+Row = dict[str, str]
+
+
+def rows(name: str) -> list[Row]:
+    """The rows of a file of the folder. Exits where there is no folder, or no such file in it."""
+    folder = os.environ.get(FOLDER, "")
+    if not folder or not (Path(folder) / name).is_file():
+        raise SystemExit(f"expected {name} in the folder that {FOLDER} names, got {folder or 'no such variable'}")
+    with (Path(folder) / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def market(found: list[Row]) -> Market:
+    """The types of a catalogue."""
+    return a_market(
+        *(
+            an_instance_type(
+                row["name"],
+                cpu=f"{row['cpu_milli']}m",
+                memory=f"{row['mem_mib']}Mi",
+                pods=int(row["pods"]),
+                devices=cards(int(row["gpus"]), int(row["gpu_mem_mib"]), row["gpu_name"].upper()),
+                price=row["price"],
+            )
+            for row in found
+        )
+    )
+
+
+def pending(found: list[Row], copies: int = 1) -> list[Pod]:
+    """The pods that ask for GPUs, each so many times."""
+    asking = [row for row in found if int(row["num_gpu"])]
+    return [
+        Pod("default", f"{row['name']}-{copy}", _spec(*_asked(row)), uid=f"{row['name']}-{copy}")
+        for row in asking
+        for copy in range(copies)
+    ]
+
+
+def _asked(row: Row) -> tuple[str, str, str, int]:
+    return row["cpu_milli"], row["memory_mib"], row["num_gpu"], int(row["gpu_milli"]) // 10
+
+
+@cache
+def _spec(cpu_milli: str, memory_mib: str, gpus: str, percent: int) -> PodSpec:
+    amounts = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "nvidia.com/gpu": gpus}
+    asked = Resources.parse({**amounts, "nvidia.com/gpumem-percentage": percent})
+    return PodSpec((Container("main", asked, asked),), scheduler_name="hami-scheduler")
+
+
+def snapshot(pods: list[Pod]) -> ClusterSnapshot:
+    """Nothing but a pool whose cards HAMi shares, and the pods."""
+    return a_snapshot(pools=[_POOL], pods=pods)
+
+
+def pod_rows(found: list[Row]) -> Iterator[PodRow]:
+    """The same pods for the check of the bound."""
+    for row in found:
+        cpu, memory_mib, gpus, percent = _asked(row)
+        if gpus != "0":
+            amounts = {"cpu": int(cpu), "memory": int(memory_mib) << 20, "pods": 1}
+            yield PodRow(f"default/{row['name']}-0", amounts, int(gpus), percent)
+
+
+def type_rows(found: list[Row]) -> list[TypeRow]:
+    """The same types for the check of the bound."""
+    return [
+        TypeRow(
+            row["name"],
+            {"cpu": int(row["cpu_milli"]), "memory": int(row["mem_mib"]) << 20, "pods": int(row["pods"])},
+            round(float(row["price"]) * MICRO),
+            int(row["gpus"]),
+            int(row["gpu_mem_mib"]),
+            row["gpu_name"],
+        )
+        for row in found
+    ]
+
+
+def bound(variant: str = "default") -> Iterator[tuple[str, float]]:
+    """The bound of a variant, the best of three in CPU seconds, and what an independent check proves of it."""
+    types, found = rows("catalogue_aws_16.csv"), rows(f"openb_pod_list_{variant}.csv")
+    market_, pods = market(types), pending(found)
+    made = plan(snapshot(pods), market_, Options(FIRST_FIT))
+    assert made.cost.bound is not None
+    placed = {placed.pod for launch in made.launches for placed in launch.pods}
+    shapes = group(pod for pod in pods if pod.key in placed)
+    offered_types = supply(snapshot([]), market_).available
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        proven(shapes, offered_types)
+        seconds.append(time.process_time() - start)
+    printed: dict[str, Any] = json.loads(json.dumps(plan_object(made, snapshot(pods))))
+    yield f"openb_{variant}_bound_s", min(seconds)
+    yield f"openb_{variant}_bound_usd_h", made.cost.bound.micro / MICRO
+    yield f"openb_{variant}_bound_proved_usd_h", proved(printed, pod_rows(found), type_rows(types)) / MICRO
+    yield f"openb_{variant}_first_fit_excess_percent", 100 * (made.cost.after_micro / made.cost.bound.micro - 1)
+
+
+def main(what: str, *variants: str) -> None:
+    """Print the figures of `bound`, one object a line."""
+    if what != "bound":
+        raise SystemExit(f"expected bound, got {what}")
+    for variant in variants or ("default",):
+        for name, value in bound(variant):
+            print(json.dumps({name: value}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,230 @@
+"""Proves the lower bound of a plan from the prices in its JSON, or says why it does not hold.
+
+It knows nothing of the planner: what a pod asks and what a type has are rows of numbers, the plan is the object that
+`kerf plan -o json` prints, and which slices one card holds is counted here. At any prices that leave no node dearer
+than what it is sold for, pods are worth no more than nodes for them cost; so all that must hold is checked here.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+_Json = Mapping[str, Any]
+_MICRO, _NANO = 10**6, 10**9
+_CORES, _WHOLE = 100, 100
+_PLACES, _SLOTS = "places of shape ", "card slots"
+
+
+@dataclass(frozen=True)
+class PodRow:
+    """One pod: what it asks of a node in all, and of how many cards what part of each (memory and cores in percent)."""
+
+    key: str
+    amounts: Mapping[str, int]
+    cards: int = 0
+    percent: int = _WHOLE
+    cores: int = 0
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """One type: what a node of it has for pods, its cards, and in how many slices each can be cut."""
+
+    name: str
+    amounts: Mapping[str, int]
+    price_micro: int
+    cards: int = 0
+    card_mib: int = 0
+    model: str = ""
+    slots: int = 10
+
+    @property
+    def card(self) -> tuple[str, int, int]:
+        """Types with an equal one have such cards."""
+        return self.model, self.card_mib, self.slots
+
+
+class UnprovenError(Exception):
+    """A bound that its prices do not prove."""
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """Prices of an entry in nano-units: of one unit of each resource, of a card, and of its slices."""
+
+    unit: Mapping[str, Fraction]
+    card: int
+    slices: tuple[tuple[int, int, int], ...]
+
+    def of_slice(self, memory_mib: int, cores: int) -> int:
+        """The dearest of those that are no larger."""
+        return max((price for m, c, price in self.slices if m <= memory_mib and c <= cores), default=0)
+
+
+def proved(plan: _Json, pods: Iterable[PodRow], types: Sequence[TypeRow]) -> int:
+    """Micro-units per hour that nodes for the pods of the plan's launches cost at least, by its own prices.
+
+    Raises UnprovenError where the plan states more, or prices that do not hold. Cost: shapes x types.
+    """
+    stated = plan["lowerBound"]
+    micro = _Check(plan, pods, types).micro()
+    if round(stated["perHour"] * _MICRO) > micro:
+        raise UnprovenError(f"the plan states {stated['perHour']}, its prices prove {micro / _MICRO}")
+    return micro
+
+
+class _Check:
+    """One plan. Equal pods are a group; `places of shape 0` is about the group of the first pod in `worth`."""
+
+    def __init__(self, plan: _Json, pods: Iterable[PodRow], types: Sequence[TypeRow]) -> None:
+        stated, self._types = plan["lowerBound"], types
+        planned = {key for launch in plan["launches"] for key in launch["pods"]}
+        alike: dict[tuple[object, ...], list[PodRow]] = defaultdict(list)
+        for pod in pods:
+            if pod.key in planned:
+                alike[*sorted(pod.amounts.items()), pod.cards, pod.percent, pod.cores].append(pod)
+        if sum(map(len, alike.values())) != len(planned):
+            raise UnprovenError("the plan has pods that are not in the input")
+        self._groups = list(alike.values())
+        place = {pod.key: number for number, group in enumerate(self._groups) for pod in group}
+        self._order = [place[worth["pod"]] for worth in stated["worth"]]
+        self._worth = dict(zip(self._order, (_nano(worth["perHour"]) for worth in stated["worth"]), strict=True))
+        by_name = {each.name: each for each in types}
+        self._whole = {entry["instanceType"] for entry in stated.get("wholeNodes", ())}
+        self._entries = [self._entry(entry, by_name.get(entry["instanceType"])) for entry in stated["prices"]]
+
+    def micro(self) -> int:
+        """What the pods cost at least."""
+        # Where nodes are looked at whole, the plan says what pods are worth, and both kinds of types are held to it.
+        least = {number: Fraction(nano) for number, nano in self._worth.items()} if self._whole else {}
+        takers = {kind.name: self._taken(kind) for kind in self._types}
+        if len(set().union(*takers.values())) < len(self._groups):
+            raise UnprovenError("a pod fits on no type")
+        for kind in self._types:
+            if takers[kind.name] and kind.name not in self._whole:
+                for number, value in self._values(kind, takers[kind.name]).items():
+                    least[number] = min(least.get(number, value), value)
+        for kind in self._types:
+            if kind.name in self._whole and self._fullest(kind, least) > kind.price_micro * (_NANO // _MICRO):
+                raise UnprovenError(f"a node of {kind.name} holds pods that are worth more than it")
+        total = sum((least[number] * len(group) for number, group in enumerate(self._groups)), Fraction(0))
+        step = math.gcd(*(each.price_micro for each in self._types))
+        node = max(min(k.price_micro for k in self._types if _places(k, group[0])) for group in self._groups)
+        return max(node, math.ceil(total * _MICRO / (_NANO * step)) * step if step else 0)
+
+    def _taken(self, kind: TypeRow) -> list[int]:
+        return [number for number, group in enumerate(self._groups) if _places(kind, group[0])]
+
+    def _fullest(self, kind: TypeRow, worth: Mapping[int, Fraction]) -> Fraction:
+        """The most that pods on one node of the type, which has one card or none, are worth: shape by shape.
+
+        Of two sets of pods that leave as much, the one that is worth more is gone on with.
+        """
+        if kind.cards > 1:
+            raise UnprovenError(f"{kind.name} has several cards: its nodes cannot be looked at whole here")
+        names = sorted({name for group in self._groups for name in group[0].amounts})
+        start = (*(kind.amounts.get(name, 0) for name in names), kind.card_mib, _CORES, kind.slots)
+        held = {start: Fraction(0)}
+        for number in self._taken(kind):
+            pod, most = self._groups[number][0], len(self._groups[number])
+            card = (kind.card_mib * pod.percent // 100, pod.cores, 1) if pod.cards else (0, 0, 0)
+            need = (*(pod.amounts.get(name, 0) for name in names), *card)
+            for left, value in list(held.items()):
+                for _ in range(most):
+                    left = tuple(a - b for a, b in zip(left, need, strict=True))
+                    if min(left) < 0:
+                        break
+                    value += worth[number]
+                    held[left] = max(value, held.get(left, value))
+        return max(held.values())
+
+    def _values(self, kind: TypeRow, taken: Sequence[int]) -> Mapping[int, Fraction]:
+        """What pods are worth on the type: by its own entry, else by that of a type with such cards.
+
+        Whichever it is proves something; it is the one that lowers least what the plan says pods are worth.
+        """
+        own = [entry for entry in self._entries if entry[0].name == kind.name]
+        like = own or [entry for entry in self._entries if entry[0].card == kind.card]
+        if not like:
+            raise UnprovenError(f"no prices for {kind.name}")
+        found = [{number: self._value(kind, prices, number) for number in taken} for _, prices in like]
+        return max(found, key=lambda values: min(value / max(1, self._worth.get(n, 0)) for n, value in values.items()))
+
+    def _value(self, kind: TypeRow, prices: _Prices, number: int) -> Fraction:
+        """What one pod asks at the entry's prices, scaled to what the type is sold for."""
+        need = prices.card * kind.cards + sum(u * self._has(kind, name) for name, u in prices.unit.items())
+        pod = self._groups[number][0]
+        value = pod.cards * Fraction(prices.of_slice(kind.card_mib * pod.percent // 100, pod.cores))
+        value += sum(u * self._asked(number, name) for name, u in prices.unit.items())
+        return value * kind.price_micro * (_NANO // _MICRO) / need if need else Fraction(0)
+
+    def _entry(self, entry: _Json, kind: TypeRow | None) -> tuple[TypeRow, _Prices]:
+        """The prices of an entry. Raises UnprovenError where they make a node dearer than it is sold for."""
+        if kind is None or kind.price_micro != round(entry["perHour"] * _MICRO):
+            raise UnprovenError(f"{entry['instanceType']} is not sold for {entry['perHour']}")
+        parts = {name: _nano(part) for name, part in entry["parts"].items()}
+        card, cards = _nano(entry.get("card", 0)), entry.get("cards", 0)
+        slices = tuple((s["memoryMiB"], s["cores"], _nano(s["perHour"])) for s in entry.get("slices", ()))
+        if min((*parts.values(), card, *(price for _, _, price in slices)), default=0) < 0:
+            raise UnprovenError(f"{kind.name} has a price below 0")
+        if cards and cards != kind.cards:
+            raise UnprovenError(f"{kind.name} has {kind.cards} cards, not {cards}")
+        if sum(parts.values()) + card * cards > kind.price_micro * (_NANO // _MICRO):
+            raise UnprovenError(f"the parts of {kind.name} are more than its price")
+        if slices and fullest(slices, kind.card_mib, kind.slots) > card:
+            raise UnprovenError(f"a card of {kind.name} holds slices that are worth more than it")
+        # What cannot be counted here proves nothing.
+        unit = {name: Fraction(part, has) for name, part in parts.items() if (has := self._has(kind, name))}
+        return kind, _Prices(unit, card, slices)
+
+    def _has(self, kind: TypeRow, name: str) -> int:
+        """How much of a resource a node of the type has; 0 for one that is not counted here."""
+        if name.startswith(_PLACES):
+            group = self._groups[self._order[int(name.removeprefix(_PLACES))]]
+            return min(len(group), _places(kind, group[0]))
+        return kind.cards * kind.slots if name == _SLOTS else kind.amounts.get(name, 0)
+
+    def _asked(self, number: int, name: str) -> int:
+        if name.startswith(_PLACES):
+            return int(self._order[int(name.removeprefix(_PLACES))] == number)
+        pod = self._groups[number][0]
+        return pod.cards if name == _SLOTS else pod.amounts.get(name, 0)
+
+
+def _nano(value: float) -> int:
+    """A number of the JSON, which has at most nine decimals."""
+    return round(value * _NANO)
+
+
+def _places(kind: TypeRow, pod: PodRow) -> int:
+    """How many such pods a node holds at most."""
+    found = [kind.amounts.get(name, 0) // amount for name, amount in pod.amounts.items() if amount]
+    if pod.cards:
+        memory = kind.card_mib * pod.percent // 100
+        fit = [kind.slots, *(kind.card_mib // m for m in (memory,) if m), *(_CORES // c for c in (pod.cores,) if c)]
+        found.append(min(fit) * kind.cards // pod.cards)
+    return min(found)
+
+
+def fullest(slices: Sequence[tuple[int, int, int]], card_mib: int, slots: int) -> int:
+    """The most that slices on one card are worth: (MiB, cores, worth), as often as they fit.
+
+    Slice by slice; of sets that take no less of anything, only one that is worth more is gone on with.
+    """
+    held, best = [(0, 0, 0)], 0
+    for _ in range(slots):
+        longer: dict[tuple[int, int], int] = {}
+        for memory, cores, value in held:
+            for m, c, price in slices:
+                at = memory + m, cores + c
+                if at[0] <= card_mib and at[1] <= _CORES:
+                    longer[at] = max(longer.get(at, 0), value + price)
+        held = []
+        for (memory, cores), value in sorted(longer.items()):
+            if not any(c <= cores and v >= value for _, c, v in held):
+                held.append((memory, cores, value))
+        best = max((best, *(value for _, _, value in held)))
+    return best

@@ -1,0 +1,303 @@
+"""What a bound keeps of pods and types: amounts that are summed over a node, and pieces that must find place on a card.
+
+Pods may be cut to pieces and nodes be bought in parts. But a pod takes its share of everything that is summed over a
+node, and each of its slices a piece of one physical card, of which a node has as many as it has. Left out is what only
+whole nodes know: which pods meet on one node, and that two slices of a container lie on two cards.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from kerf.engine.buy.cardpatterns import Piece, instances, patterns
+from kerf.engine.buy.filling import Filler
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Amounts, Bools, measured
+from kerf.engine.supply.offered import OfferedType
+from kerf.model.gpu import DeviceState, Partition, Slice
+
+Floats = npt.NDArray[np.float64]
+_MOST_COUNTED_SHAPES = 32
+"""Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
+bound where pods do not divide a node evenly, and costs a row a type and shape."""
+_MOST = 2**62
+"""Amounts are cut to what an array of 64 bits can hold."""
+_MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
+_MEMORY_OVER_HALF, _CORES_OVER_HALF = "cards over half in memory", "cards over half in cores"
+
+
+@dataclass(frozen=True, eq=False)
+class TypeGroup:
+    """Types on which pods ask the same: their nodes differ in amounts and in how many such cards they have.
+
+    `asked` is by shape and resource of the relaxation, `slices` by shape and size of a piece; 0 where the shape fits on
+    none of the types. `sizes` name the pieces and `counts` are the patterns of one card, by pattern and size; where it
+    has no sizes, sums are all that is kept of cards.
+    """
+
+    asked: Amounts
+    sizes: tuple[Piece | str, ...]
+    slices: Amounts
+    counts: Amounts
+
+    @cached_property
+    def sums(self) -> Amounts:
+        """The numbers of the resources of which some shape asks something."""
+        return np.flatnonzero(self.asked.any(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """Pods by shape (`demand`), the types by number, and what the pods ask of each.
+
+    `resources` are names, by which `amounts` (type, resource) and `TypeGroup.asked` are ordered. `group` and `cards`
+    are by type, `takes` by shape and type. Amounts are in the units of the model; a pod never asks more than a type
+    that takes it has.
+    """
+
+    demand: Amounts
+    resources: tuple[str, ...]
+    groups: tuple[TypeGroup, ...]
+    types: tuple[OfferedType, ...]
+    group: Amounts
+    amounts: Amounts
+    cards: Amounts
+    price_micro: tuple[int, ...]
+    takes: Bools
+
+    @cached_property
+    def has(self) -> Floats:
+        """`amounts` to divide by: where a type has none of a resource, no pod that it takes asks for any."""
+        return np.maximum(self.amounts, 1).astype(np.float64)
+
+
+def price_of(offered: OfferedType) -> int:
+    """The least that it is sold for: its first offering may cost more (spot comes before on-demand at any price)."""
+    return min(offering.price_micro for offering in offered.offerings)
+
+
+def relaxed(filler: Filler, types: Sequence[OfferedType]) -> Relaxation:
+    """The relaxation for the filler's shapes on these types. Cost: shapes x types, in arrays; cards once a kind."""
+    shapes = filler.shapes
+    alone = filler.held(range(len(shapes)))[filler.holding.rows(types)]
+    names, keys = _Names(), dict[object, int]()
+    group = np.array([keys.setdefault(_alike(each), len(keys)) for each in types], dtype=np.int64)
+    drafts = [_Draft(filler, types, np.flatnonzero(group == number), alone, names) for number in range(len(keys))]
+    if len(shapes) <= _MOST_COUNTED_SHAPES:
+        for draft in drafts:
+            draft.count_places()
+    amounts = np.zeros((len(types), len(names.all)), dtype=np.int64)
+    for draft in drafts:
+        draft.fill_in(amounts)
+    return Relaxation(
+        np.array([len(shape) for shape in shapes], dtype=np.int64),
+        names.all,
+        tuple(draft.alike() for draft in drafts),
+        tuple(types),
+        group,
+        amounts,
+        np.array([len(each.room.devices) for each in types], dtype=np.int64),
+        tuple(map(price_of, types)),
+        np.ascontiguousarray(alone.T > 0),
+    )
+
+
+class _Names:
+    """Resources by number, in the order in which they were first asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        return self._known.setdefault(name, len(self._known))
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return tuple(self._known)
+
+
+def _alike(offered: OfferedType) -> tuple[object, ...]:
+    """What types have in common on which pods ask the same."""
+    target, devices = offered.target, offered.room.devices
+    cards = {replace(device, id="", index=0, numa=0) for device in devices}
+    # Of cards that are not alike only sums over the node are kept.
+    return target.family.name, id(target.families), target.quotas, tuple(cards) if len(cards) < 2 else devices
+
+
+@dataclass(frozen=True)
+class _Taking:
+    """What one pod takes of cards: summed over the node, and piece by piece; `is_whole`: the pieces are all of it.
+
+    `is_counted`: no node holds more such pods than one that holds nothing else.
+    """
+
+    sums: tuple[tuple[str, int], ...]
+    pieces: tuple[Piece | str, ...]
+    is_whole: bool
+    is_counted: bool
+
+
+class _Draft:
+    """One group of types while it is looked at; `held` are the numbers of its types, `alone` by type and shape."""
+
+    def __init__(
+        self, filler: Filler, types: Sequence[OfferedType], held: Amounts, alone: Amounts, names: _Names
+    ) -> None:
+        self._types, self._held, self._alone, self._names = types, held, alone, names
+        self._devices = types[int(held[0])].room.devices
+        self._summed: dict[str, int] = {}
+        self._entries: list[tuple[int, int, int]] = []
+        self._places: list[tuple[int, int]] = []
+        self._takings: dict[int, _Taking] = {}
+        self._uncounted: list[int] = []
+        self._numbers: list[int] = np.flatnonzero((alone[held] > 0).any(axis=0)).tolist()
+        by_kind: dict[int, _Taking] = {}
+        for number in self._numbers:
+            at = int(held[np.flatnonzero(alone[held, number])[0]])
+            offered, shape = types[at], filler.shapes[number]
+            for name, amount in shape.counted(offered.target.uncounted).items():
+                if amount > 0:
+                    self._ask(number, name, amount)
+            recipe = filler.recipe(number, offered)
+            if recipe.asks_devices:
+                if recipe.kind not in by_kind:
+                    by_kind[recipe.kind] = _taking(filler, number, offered)
+                self._takings[number] = by_kind[recipe.kind]
+        self._shapes = len(filler.shapes)
+        self._sizes, self._slices, self._counts, is_exact = self._cut()
+        if not is_exact or not all(taking.is_whole for taking in self._takings.values()):
+            for number, taking in self._takings.items():
+                for name, amount in taking.sums:
+                    self._ask(number, name, amount)
+
+    def _ask(self, number: int, name: str, amount: int) -> None:
+        at = self._summed.setdefault(name, self._names.of(name))
+        self._entries.append((number, at, amount))
+
+    def _cut(self) -> tuple[tuple[Piece | str, ...], Amounts, Amounts, bool]:
+        """The sizes of pieces, what each shape asks of them, the patterns of one card, and whether these are exact."""
+        none = (), np.zeros((self._shapes, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.int64), False
+        asked = list(dict.fromkeys(piece for taking in self._takings.values() for piece in taking.pieces))
+        if not asked:
+            return none
+        card, sizes, of = self._devices[0], tuple[Piece | str, ...](), tuple[int, ...]()
+        names = tuple(sorted(piece for piece in asked if isinstance(piece, str)))
+        if names:
+            counts, is_exact = instances(names, card.profiles), False
+            sizes, of = names, tuple(names.index(piece) for piece in asked if isinstance(piece, str))
+            if counts is None or len(names) < len(asked):
+                return none
+        else:
+            pieces = tuple(piece for piece in asked if not isinstance(piece, str))
+            found = patterns(pieces, card.memory_mib, card.cores, card.slots)
+            sizes, of, counts, is_exact = found.sizes, found.of, found.counts, found.is_exact
+        place = dict(zip(asked, of, strict=True))
+        slices = np.zeros((self._shapes, len(sizes)), dtype=np.int64)
+        for number, taking in self._takings.items():
+            for piece in taking.pieces:
+                slices[number, place[piece]] += 1
+        return sizes, slices, counts, is_exact
+
+    def count_places(self) -> None:
+        """Let the whole number of equal pods on a node be a resource, where it is the most that any node holds."""
+        for number in self._numbers:
+            taking = self._takings.get(number)
+            if taking is None or taking.is_counted:
+                at = self._names.of(f"places of shape {number}")
+                self._entries.append((number, at, 1))
+                self._places.append((number, at))
+
+    def fill_in(self, amounts: Amounts) -> None:
+        """What nodes of the types have of everything that is asked of them."""
+        for at in self._held.tolist():
+            offered = self._types[at]
+            cards = _of_cards(offered.room.devices)
+            for name, resource in self._summed.items():
+                amounts[at, resource] = cards.get(name, 0) if name in cards else measured(offered.room.free, name)
+            for number, resource in self._places:
+                amounts[at, resource] = self._alone[at, number]
+
+    def alike(self) -> TypeGroup:
+        """The group, once all names are known."""
+        asked = np.zeros((self._shapes, len(self._names.all)), dtype=np.int64)
+        for number, resource, amount in self._entries:
+            asked[number, resource] = min(amount, _MOST)
+        return TypeGroup(asked, self._sizes, self._slices, self._counts)
+
+
+def _of_cards(devices: Sequence[DeviceState]) -> dict[str, int]:
+    """What a node has of all that is summed over its cards."""
+    found = {
+        _MEMORY: sum(device.memory_mib for device in devices),
+        _CORES: sum(device.cores for device in devices),
+        _SLOTS: sum(device.slots for device in devices),
+        _MEMORY_OVER_HALF: len(devices),
+        _CORES_OVER_HALF: len(devices),
+    }
+    for device in devices:
+        for part in device.partitions:
+            name = _part(part)
+            found[name] = found.get(name, 0) + part.count
+    return found
+
+
+def _part(part: Partition) -> str:
+    return f"parts {part.resource}"
+
+
+def _taking(filler: Filler, number: int, offered: OfferedType) -> _Taking:
+    """What one pod of the shape takes of an empty node that holds it."""
+    holding, shape, before = filler.holding, filler.shapes[number], offered.room.devices
+    after = holding.cards.after(
+        holding.start(holding.row(offered)), filler.recipe(number, offered).kind, shape, offered
+    )
+    assert after is not None
+    devices, slices = holding.cards.devices(after[0]), after[1]
+    pairs = [(b, a) for b, a in zip(before, devices, strict=True) if a.used_slots > b.used_slots]
+    used = [(b, a.used_memory_mib - b.used_memory_mib, a.used_cores - b.used_cores) for b, a in pairs]
+    is_plain = len({part.container for part in slices}) == 1
+    pieces = _pieces(shape, before, slices)
+    taken = sum(memory for _, memory, _ in used), sum(cores for _, _, cores in used)
+    slots = sum(a.used_slots - b.used_slots for b, a in pairs)
+    sums = [(_SLOTS, slots)] if any(device.slots for device in before) else []
+    if any(device.slots != 1 for device in before):
+        over = [(2 * memory > b.memory_mib, 2 * cores > b.cores) for b, memory, cores in used if is_plain]
+        sums += [(_MEMORY, taken[0]), (_CORES, taken[1])]
+        sums += [(_MEMORY_OVER_HALF, sum(m for m, _ in over)), (_CORES_OVER_HALF, sum(c for _, c in over))]
+    parts: dict[str, int] = {}
+    for b, a in pairs:
+        for old, new in zip(b.partitions, a.partitions, strict=True):
+            parts[_part(old)] = parts.get(_part(old), 0) + new.used - old.used
+    sizes = [piece for piece in pieces if not isinstance(piece, str)]
+    return _Taking(
+        tuple((name, amount) for name, amount in (*sums, *parts.items()) if amount > 0),
+        pieces,
+        (*map(sum, zip(*sizes, strict=True)), len(sizes)) == (*taken, slots),
+        # Pods that take several cards in part may leave gaps when they come alone, which others' order avoids.
+        is_plain and (len(used) == 1 or all(2 * m > b.memory_mib or 2 * c > b.cores for b, m, c in used)),
+    )
+
+
+def _pieces(shape: Shape, devices: Sequence[DeviceState], slices: Sequence[Slice]) -> tuple[Piece | str, ...]:
+    """What each slice takes of one card; none where only sums are kept.
+
+    Init containers end before the others begin: of those that alone ask for cards, the one that asks most.
+    """
+    first = devices[0]
+    is_single = len({replace(device, id="", index=0, numa=0) for device in devices}) == 1
+    if not is_single or first.partitions or (first.slots == 1 and not first.profiles):
+        return ()
+    initial = {container.name for container in shape.spec.init_containers}
+    by_container: dict[str, list[Slice]] = {}
+    for part in slices:
+        by_container.setdefault(part.container, []).append(part)
+    kept = [part for name, held in by_container.items() if name not in initial for part in held]
+    if not kept:
+        kept = max(by_container.values(), key=lambda held: sum(part.memory_mib for part in held))
+    if first.profiles:
+        named = [part.placement.profile for part in kept if part.placement is not None]
+        return tuple(named) if len(named) == len(kept) else ()
+    return tuple((part.memory_mib, part.cores) for part in kept)

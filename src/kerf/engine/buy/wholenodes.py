@@ -1,0 +1,95 @@
+"""Every way to fill one small node, where there are few enough to list them.
+
+A bound that cuts pods to pieces takes a node for full where half a pod is on it. Nodes that hold a handful of pods,
+such as those with one card, can be filled in some thousand ways: with all of them known, no pod is cut there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kerf.engine.buy.relaxation import Relaxation
+from kerf.engine.supply.holding import Amounts
+
+_MOST_FILLS = 20_000
+MOST_WORK = 2_000_000
+"""Fills that are looked at, shape by shape, for all types together."""
+_MOST_OF_A_SHAPE = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Fills:
+    """Ways to fill a node of a type: by fill how many pods of each of `shapes`. None can take a pod more.
+
+    Whatever pods a node holds, some fill has at least as many of each.
+    """
+
+    shapes: Amounts
+    counts: npt.NDArray[np.uint8]
+
+
+def fills(relaxation: Relaxation, number: int, work: int) -> tuple[Fills | None, int]:
+    """The fills of a type; None where there are too many, or sums do not say what its cards hold. And the work it took.
+
+    Cost: no more than `work`, in fills times shapes.
+    """
+    asked, has = _amounts(relaxation, number)
+    shapes = np.flatnonzero(relaxation.takes[:, number])
+    if asked is None or not len(shapes):
+        return None, 0
+    share = (asked[shapes] / np.maximum(has, 1)).max(axis=1)
+    if not share.all():
+        # A node holds any number of pods that ask for nothing.
+        return None, 0
+    shapes = shapes[np.argsort(-share, kind="stable")]
+    most = np.minimum(relaxation.demand[shapes], _MOST_OF_A_SHAPE + 1)
+    left = has[None, :].copy()
+    steps: list[tuple[Amounts, Amounts]] = []
+    done = 0
+    for shape, limit in zip(shapes.tolist(), most.tolist(), strict=True):
+        need = asked[shape]
+        some = np.flatnonzero(need)
+        fit = np.minimum((left[:, some] // need[some]).min(axis=1), limit)
+        times = fit + 1
+        rows = int(times.sum())
+        done += rows
+        if rows > _MOST_FILLS or done > work or int(fit.max()) > _MOST_OF_A_SHAPE:
+            return None, done
+        origins = np.repeat(np.arange(len(fit)), times)
+        taken = np.arange(rows) - np.repeat(np.cumsum(times) - times, times)
+        left = left[origins] - taken[:, None] * need
+        steps.append((origins, taken))
+    counts = np.zeros((len(left), len(shapes)), dtype=np.uint8)
+    at = np.arange(len(left))
+    for place in range(len(shapes) - 1, -1, -1):
+        origins, taken = steps[place]
+        counts[:, place] = taken[at]
+        at = origins[at]
+    has_room = np.zeros(len(left), dtype=np.bool_)
+    for place, (shape, limit) in enumerate(zip(shapes.tolist(), most.tolist(), strict=True)):
+        has_room |= (left >= asked[shape]).all(axis=1) & (counts[:, place] < limit)
+    return Fills(shapes, counts[~has_room]), done
+
+
+def _amounts(relaxation: Relaxation, number: int) -> tuple[Amounts | None, Amounts]:
+    """By shape what a pod asks of all that is summed over the node, and what the node has of it.
+
+    Of a single card that pods share by memory and cores these are sums, too. None where cards need more than sums.
+    """
+    group = relaxation.groups[int(relaxation.group[number])]
+    sums = group.sums[relaxation.amounts[number, group.sums] > 0]
+    names = [relaxation.resources[at] for at in sums.tolist()]
+    sums = sums[[not name.startswith("places of shape ") for name in names]]
+    asked, has = group.asked[:, sums], relaxation.amounts[number, sums]
+    if not group.sizes:
+        return asked, has
+    sizes = [size for size in group.sizes if not isinstance(size, str)]
+    if len(sizes) < len(group.sizes) or int(relaxation.cards[number]) != 1:
+        return None, has
+    card = relaxation.types[number].room.devices[0]
+    of_card = group.slices @ np.array([(memory, cores, 1) for memory, cores in sizes], dtype=np.int64)
+    return (
+        np.concatenate([asked, of_card], axis=1),
+        np.concatenate([has, np.array([card.memory_mib, card.cores, card.slots], dtype=np.int64)]),
+    )

@@ -1,0 +1,122 @@
+"""The benchmarks' check of a bound proves what a plan states by its prices alone, or refuses it."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import bench_openb
+from benchmarks.boundcheck import PodRow, TypeRow, UnprovenError, fullest, proved
+from kerf.cli.plan.json import plan_object
+from kerf.engine.explain.plan import plan
+from tests.examples import examples
+
+Draw = Callable[..., Any]
+Case = tuple[dict[str, Any], list[PodRow], list[TypeRow]]
+TYPES = [
+    ("g4dn.xlarge", "t4", 1, 16384, 3920, 14481, 29, "0.526"),
+    ("g4dn.12xlarge", "t4", 4, 16384, 47810, 178933, 234, "3.912"),
+    ("g6.4xlarge", "l4", 1, 22888, 15890, 57691, 234, "1.3232"),
+    ("g6.48xlarge", "l4", 8, 22888, 191450, 718987, 737, "13.3504"),
+]
+KEYS = ("name", "gpu_name", "gpus", "gpu_mem_mib", "cpu_milli", "mem_mib", "pods", "price")
+CATALOGUE = [dict(zip(KEYS, map(str, each), strict=True)) for each in TYPES]
+TRACE = [
+    (3000, 8000, 1, 810),
+    (3000, 8000, 1, 470),
+    (12000, 30000, 1, 190),
+    (8000, 9000, 1, 1000),
+    (20000, 64000, 2, 1000),
+]
+
+
+def rows(counts: list[int]) -> list[dict[str, str]]:
+    """So many pods of each line of `TRACE`."""
+    keys = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+    return [
+        {"name": f"p{line}-{number}", **dict(zip(keys, map(str, TRACE[line]), strict=True))}
+        for line, count in enumerate(counts)
+        for number in range(count)
+    ]
+
+
+def case(counts: list[int]) -> Case:
+    """The plan for these pods as its JSON, and what it was made for, as the check reads it."""
+    found = rows(counts)
+    snapshot = bench_openb.snapshot(bench_openb.pending(found))
+    made = plan_object(plan(snapshot, bench_openb.market(CATALOGUE)), snapshot)
+    return json.loads(json.dumps(made)), list(bench_openb.pod_rows(found)), bench_openb.type_rows(CATALOGUE)
+
+
+@given(st.lists(st.integers(0, 9), min_size=len(TRACE), max_size=len(TRACE)).filter(any))
+@examples(60, derandomize=True)
+def test_the_prices_of_a_plan_prove_its_bound(counts: list[int]) -> None:
+    """And the plan costs no less."""
+    made, pods, types = case(counts)
+
+    assert (
+        round(made["lowerBound"]["perHour"] * 10**6)
+        <= proved(made, pods, types)
+        <= made["cost"]["perHourAfter"] * 10**6
+    )
+
+
+def changes() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
+    """What makes a proof wrong: each raises one of its figures by a part."""
+
+    def raised(path: str, *keys: Any) -> tuple[str, Callable[[dict[str, Any]], None]]:
+        def change(stated: dict[str, Any]) -> None:
+            held: Any = stated
+            for key in keys[:-1]:
+                held = held[key]
+            held[keys[-1]] *= 1.01
+
+        return path, change
+
+    yield raised("the bound", "perHour")
+    yield raised("a card", "prices", 0, "card")
+    yield raised("a slice", "prices", 0, "slices", 0, "perHour")
+    yield raised("a resource", "prices", 0, "parts", "cpu")
+    yield raised("a price", "prices", 0, "perHour")
+    yield "a type without prices", lambda stated: stated["prices"].clear()
+
+
+@pytest.mark.parametrize("change", [change for _, change in changes()], ids=[name for name, _ in changes()])
+def test_a_proof_that_is_wrong_is_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    """A bound that is too high, and prices that would make it so."""
+    made, pods, types = case([40, 30, 20, 10, 5])
+    proved(made, pods, types)
+    wrong = copy.deepcopy(made)
+    # Those of a type whose slices cost something come first.
+    wrong["lowerBound"]["prices"].sort(key=lambda entry: -len(entry.get("slices", ())))
+    change(wrong["lowerBound"])
+
+    with pytest.raises(UnprovenError):
+        proved(wrong, pods, types)
+
+
+def test_pods_that_are_not_in_the_input_are_refused() -> None:
+    """The check counts the pods of the input, not those of the plan."""
+    made, pods, types = case([3, 0, 0, 0, 0])
+
+    with pytest.raises(UnprovenError, match="not in the input"):
+        proved(made, pods[1:], types)
+
+
+@pytest.mark.parametrize(
+    "slices, worth",
+    [
+        ([(6000, 0, 5)], 5),
+        ([(6000, 0, 5), (4000, 0, 4)], 9),
+        ([(5000, 60, 5), (5000, 40, 4)], 9),
+        ([(5000, 60, 5), (5000, 50, 3)], 6),
+        ([(1, 0, 1)], 10),
+    ],
+)
+def test_the_fullest_card_is_the_one_that_is_worth_most(slices: list[tuple[int, int, int]], worth: int) -> None:
+    """Of 10,000 MiB, 100 cores and 10 slots."""
+    assert worth == fullest(slices, 10_000, 10)
