@@ -249,3 +249,22 @@ spec:
         [each.name for each in workload.template.spec.claim_templates],
     )
     assert "KL073" not in codes(looked(text))
+
+
+def test_pods_that_name_their_node_wait_for_none() -> None:
+    """They pass every scheduler, so that nothing may be bought for them."""
+    text = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {nodeName: ghost, containers: [{name: a}]}
+"""
+    (workload,) = decoded(text).workloads
+
+    assert "ghost" == workload.template.node_name
+    assert not workload.template.is_pending

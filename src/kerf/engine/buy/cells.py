@@ -125,7 +125,7 @@ def cheapest_in(cell_prices: Amounts, shape: Shape, rows: Amounts, holding: Hold
 
     `cell_prices` are by row, for those of `rows` that are sold there.
     """
-    held = holding.alone(shape, holding.kind(shape))[rows]
+    held = holding.alone(shape, holding.kind(shape), rows)[rows]
     found = np.where(held > 0, cell_prices // np.maximum(held, 1), _NO_PRICE)
     at = int(found.argmin()) if len(found) else 0
     return (int(found[at]), int(rows[at])) if len(found) and found[at] < _NO_PRICE else None

@@ -20,7 +20,7 @@ from kerf.engine.buy.crowding import Manners
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.precedence import QUEUE_ORDER, Precedence, WantedCells, is_better
 from kerf.engine.place.checks import Check, Even, Together
-from kerf.engine.place.domains import Site
+from kerf.engine.place.domains import Domains, Site
 from kerf.engine.place.rounds import Backlog, Rounds
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
 from kerf.engine.place.tallies import Spread, Tally
@@ -332,6 +332,17 @@ class _Giving:
     options: _Options
     known: Known
 
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """The stand-ins of the cells, in their order."""
+        return tuple(cell.site(self.concerns.keys, at) for at, cell in enumerate(self.held))
+
+    @cached_property
+    def domains(self) -> Domains:
+        """Those of the nodes that are there and of the cells. They are the same each time that cells are given."""
+        known = self.concerns.ledger.domains
+        return Domains((*known.sites, *self.sites), known.lasting)
+
     def settled(self, used: frozenset[int], precedence: Precedence) -> "_Assignment":
         """Every pod with a cell, given again a few times until those cells are domains that have pods."""
         for _ in range(_MOST_ROUNDS):
@@ -381,7 +392,7 @@ class _Assignment:
         self._known: dict[int, tuple[int, _Asked]] = {}
         self._given = 0
         first = len(before.ledger.domains.sites)
-        self._ledger = before.ledger.extended([cell.site(before.keys, at) for at, cell in enumerate(held)])
+        self._ledger = before.ledger.extended(giving.sites, giving.domains)
         self._closed = {first + at for at in range(len(held))} - used
         for site in sorted(self._closed):
             self._ledger.close(site)

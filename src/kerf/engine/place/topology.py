@@ -296,15 +296,18 @@ class TopologyLedger:
         other._checks = {}
         return other
 
-    def extended(self, sites: Sequence[Site]) -> "TopologyLedger":
+    def extended(self, sites: Sequence[Site], domains: Domains | None = None) -> "TopologyLedger":
         """The same with empty nodes more, whose numbers follow; neither changes with the other.
+
+        `domains` are those of all nodes then, where the caller has them from before.
 
         Cost: every constraint is counted again when it is asked for again, and nodes are looked at once for each.
         """
         self._count()
         other = self.copy()
         known, held = self._seen
-        other.__dict__["_seen"] = Domains((*known.sites, *sites), known.lasting), (*held, *(() for _ in sites))
+        domains = domains or Domains((*known.sites, *sites), known.lasting)
+        other.__dict__["_seen"] = domains, (*held, *(() for _ in sites))
         other._tallies, other._by_question, other._members = [], {}, []
         other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
         other._learn_classes()

@@ -95,6 +95,8 @@ class Holding:
         self._admits: dict[int, npt.NDArray[np.int8]] = {}
         self._counts: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._alone: dict[tuple[int, Resources, int], Amounts] = {}
+        self._partial: set[tuple[int, Resources, int]] = set()
+        """The keys of `_alone` of which some row may not have been asked about."""
         self._quotients: dict[Resources, Amounts] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
         self._names = np.zeros(0, dtype=np.int64)
@@ -185,16 +187,24 @@ class Holding:
             self._asks[key] = asks_devices(shape, target)
         return self._asks[key]
 
-    def alone(self, shape: Shape, kind: int) -> Amounts:
-        """By row, how many pods of the shape an empty node holds; 0 where none fits. Cost: linear in new rows."""
+    def alone(self, shape: Shape, kind: int, rows: Amounts | None = None) -> Amounts:
+        """By row, how many pods of the shape an empty node holds; 0 where none fits.
+
+        With `rows` it is right for these alone. Cost: linear in those of them that were not asked about before.
+        """
         key = (kind, shape.requests, len(shape))
         known = self._alone.get(key)
         if known is None or len(known) < len(self.types):
             there = None if self._before is None else self._before._alone.get(key)
             known = self._grown(known, there, np.full(len(self.types), _UNKNOWN, dtype=np.int64), _UNKNOWN)
-            new = np.flatnonzero(known == _UNKNOWN)
-            known[new] = self._count(shape, kind, new)
             self._alone[key] = known
+            self._partial.add(key)
+        if key in self._partial:
+            wanted = np.arange(len(known)) if rows is None else rows
+            new = wanted[known[wanted] == _UNKNOWN]
+            known[new] = self._count(shape, kind, new)
+            if rows is None:
+                self._partial.discard(key)
         return known
 
     def lacking(self, shape: Shape) -> Bools:

@@ -61,6 +61,12 @@ def _template_pod(
     )
 
 
+def _node_of(spec: Any) -> str:
+    """The node that the pods name, past every scheduler: nothing is bought for them."""
+    name = spec.get("nodeName") if isinstance(spec, dict) else None
+    return name if isinstance(name, str) else ""
+
+
 def _refused_policy(kind: str, spec: dict[str, Any]) -> Problem | None:
     expected = policy_expected(kind, spec)
     problem = mistake(("restartPolicy",), expected, spec.get("restartPolicy"), policy_hint(kind))
@@ -111,7 +117,7 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
     made = spec["template"]
     if spec.get("volumeClaimTemplates"):
         made = {**made, "spec": with_claim_templates(made["spec"], spec["volumeClaimTemplates"])}
-    template = _template_pod(raw, made, path, report, admission, source)
+    template = replace(_template_pod(raw, made, path, report, admission, source), node_name=_node_of(made["spec"]))
     if kind == "CronJob" and _is_left_out(raw, spec["template"], path, report):
         return None
     if spec.get("volumeClaimTemplates"):
