@@ -106,10 +106,11 @@ class OfferedType:
     def labels_for(self, requirements: Requirements) -> dict[str, str]:
         """The labels that a node gets because its claim asks for them, and what Kerf has chosen for it.
 
-        What the cloud says of its types is left to the cloud.
+        What the cloud says of its types is left to the cloud, and what the pool's template says stands there.
         """
+        elsewhere = self.kind.requirements.keys() | self.pool.node_labels.keys()
         asked = requirements.own_labels().items()
-        return {**{k: v for k, v in asked if k not in self.kind.requirements}, **self.pool.chosen_labels}
+        return {**{key: value for key, value in asked if key not in elsewhere}, **self.pool.chosen_labels}
 
     def offering_for(self, requirements: Requirements) -> Offering | None:
         """The first offering that the requirements allow; None when none is left."""
