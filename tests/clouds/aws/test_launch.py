@@ -1,6 +1,7 @@
 """Launches: one instance for a claim whatever happens, and what each answer of EC2 makes of it."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -126,6 +127,15 @@ def test_an_instance_says_what_it_is(life: Life) -> None:
     }
     assert wanted.items() <= got.labels.items()
     assert MARKET[1].allocatable == got.allocatable
+
+
+def test_user_data_says_no_zone_that_ec2_may_not_choose(life: Life) -> None:
+    """The label of a zone's id is that of the subnet, whatever the claim says of itself."""
+    life.launch(replace(G5, labels={"topology.k8s.aws/zone-id": "use1-az9", "team": "ml"}))
+    (asked,) = life.ec2.asked("CreateLaunchTemplate")
+    text = base64.b64decode(asked["LaunchTemplateData"]["UserData"]).decode()
+
+    assert ("team=ml" in text, "zone-id" in text) == (True, False)
 
 
 def test_tags_are_there_at_birth(life: Life) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kerf.clouds.aws.overrides import MOST_TYPES, overrides_of
+from kerf.model.constraints import RESERVATION_TYPE, ZONE_ID, Requirement, Requirements
 from kerf.model.instancetypes import MICRO, ON_DEMAND, RESERVED, SPOT, InstanceType, Offering
 from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
 from kerf.testing.builders import an_instance_type, cards
@@ -92,6 +93,39 @@ def test_at_most_sixty_types_are_named() -> None:
 
     assert (MOST_TYPES, 6 * MOST_TYPES) == (len({e.kind.name for e in overrides.chosen}), len(overrides.chosen))
     assert "m0.large" == overrides.chosen[0].kind.name
+
+
+def asking(key: str, *values: str, operator: str = "In") -> NodeClaim:
+    """A claim that requires only this."""
+    return replace(claim(), requirements=Requirements([Requirement.of(key, operator, values)]))
+
+
+def test_a_claim_gets_the_zone_whose_id_it_requires() -> None:
+    """And nothing where no subnet is in such a zone."""
+    offers = [
+        Offering(f"us-east-1{zone}", ON_DEMAND, 10, zone_id=f"use1-az{number}") for zone, number in (("a", 6), ("b", 1))
+    ]
+    kind = sold("m9.large", *offers)
+
+    assert ["m9.large on-demand in us-east-1b"] == named(asking(ZONE_ID, "use1-az1"), kind)
+    assert [] == named(asking(ZONE_ID, "use1-az9"), kind)
+
+
+def test_a_claim_gets_the_sort_of_reservation_that_it_requires() -> None:
+    """What is bought otherwise is of no reservation: a claim that wants one does not get it."""
+    held = {name: ((RESERVATION_TYPE, name),) for name in ("default", "capacity-block")}
+    zone = "us-east-1a"
+    default, block = (
+        Offering(zone, RESERVED, 0, reservation=f"cr-{name}", most=1, reservation_labels=held[name]) for name in held
+    )
+    kind = sold("p5.48xlarge", default, block, Offering(zone, ON_DEMAND, 10), gpus=8)
+
+    for name in held:
+        found = [f"p5.48xlarge reserved by cr-{name} in us-east-1a"]
+        assert found == named(asking(RESERVATION_TYPE, name), kind)
+    assert [] == named(asking(RESERVATION_TYPE, "other"), kind)
+    free = ["p5.48xlarge on-demand in us-east-1a"]
+    assert free == named(asking(RESERVATION_TYPE, operator="DoesNotExist"), kind)
 
 
 @pytest.mark.parametrize("wanted", [claim(types=("x1.large",)), claim(zones=("eu-west-1a",))])

@@ -9,9 +9,18 @@ price.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import NVIDIA_GPU
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
+from kerf.model.instancetypes import (
+    CAPACITY_TYPE_ORDER,
+    ON_DEMAND,
+    RESERVED,
+    SPOT,
+    InstanceType,
+    Offering,
+    OfferingKey,
+    allowed_offerings,
+)
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.promises import offering_of
 
@@ -88,17 +97,13 @@ def overrides_of(claim: NodeClaim, types: Iterable[InstanceType], price_factor: 
 
 def _allowed(claim: NodeClaim, types: Iterable[InstanceType]) -> list[Override]:
     """Every offering that is there and that the claim's requirements allow."""
-    names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
-    reservations = claim.requirements.get(RESERVATION)
+    names = claim.requirements.get(INSTANCE_TYPE)
     return [
         Override(kind, offering)
         for kind in types
         if (names is None or names.has(kind.name)) and claim.requirements.conflict(kind.requirements) is None
-        for offering in kind.offerings
+        for offering in allowed_offerings(kind.offerings, claim.requirements)
         if offering.is_available
-        and (zones is None or zones.has(offering.zone))
-        and (capacity_types is None or capacity_types.has(offering.capacity_type))
-        and (reservations is None or not offering.reservation or reservations.has(offering.reservation))
     ]
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from kerf.catalog.aws_types import EVICTION_MIB, GIB, ROOT_VOLUME_GIB, AwsRow, capacity, devices, labels
 from kerf.catalog.packaged import one_of
 from kerf.catalog.reserved import reserved_cpu_milli, reserved_memory_mib
-from kerf.clouds.aws.aliases import WINDOWS_BUILD
+from kerf.clouds.aws.aliases import BUILDS
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import (
     BOTTLEROCKET,
@@ -22,7 +22,7 @@ from kerf.clouds.aws.nodeclass.model import (
 )
 from kerf.clouds.aws.nodeclass.status import Image, Resolved
 from kerf.clouds.aws.templatedata import DEFAULT_DEVICES
-from kerf.model.constraints import CAPACITY_TYPE, OS, REGION, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, OS, REGION, WINDOWS_BUILD, ZONE, ZONE_ID, Requirement, Requirements
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, MIB, PODS, Resources, quantity, quantity_of
 
@@ -53,8 +53,11 @@ def instance_type(
     found = [*machine.values(), one_of(ZONE, *(each.zone for each in offerings)), one_of(REGION, region)]
     found += [
         one_of(CAPACITY_TYPE, *(each.capacity_type for each in offerings)),
-        *_system(node_class, image.requirements),
+        *_system(node_class),
     ]
+    ids = {each.zone_id for each in offerings}
+    # Where EC2 did not say the id of a zone, a node has one all the same.
+    found.append(one_of(ZONE_ID, *sorted(ids)) if "" not in ids else Requirement.of(ZONE_ID, "Exists"))
     pods = pods_of(row, node_class)
     disk = _disk(row, node_class)
     amounts = capacity(row).replaced({PODS: pods, EPHEMERAL_STORAGE: disk})
@@ -73,7 +76,7 @@ def instance_type(
 @lru_cache(maxsize=4096)
 def requirements_of(row: AwsRow) -> Requirements:
     """What the machine says of itself; its operating system comes with the image."""
-    return Requirements(each for each in labels(row) if each.key != OS)
+    return Requirements(each for each in labels(row) if each.key not in (OS, WINDOWS_BUILD))
 
 
 @lru_cache(maxsize=8192)
@@ -82,11 +85,12 @@ def _image_for(images: tuple[Image, ...], machine: Requirements) -> Image | None
     return image_for(images, machine)
 
 
-def _system(node_class: EC2NodeClass, image: Requirements) -> list[Requirement]:
+def _system(node_class: EC2NodeClass) -> list[Requirement]:
     """The labels of a node that come with its image."""
-    is_windows = node_class.family in WINDOWS
-    build = [image[WINDOWS_BUILD]] if is_windows and WINDOWS_BUILD in image else []
-    return [one_of(OS, "windows" if is_windows else "linux"), *build]
+    build = BUILDS.get(node_class.family)
+    if build is None:
+        return [one_of(OS, "linux"), Requirement.of(WINDOWS_BUILD, "DoesNotExist")]
+    return [one_of(OS, "windows"), one_of(WINDOWS_BUILD, build)]
 
 
 def pods_of(row: AwsRow, node_class: EC2NodeClass) -> int:
