@@ -111,6 +111,27 @@ def test_overhead_is_what_kubelet_keeps() -> None:
     assert quantity("1Gi") == kept.overhead["ephemeral-storage"]
 
 
+@pytest.mark.parametrize("kubelet", [{"maxPods": 20}, {"podsPerCore": 1}, {"maxPods": 700}])
+@pytest.mark.parametrize(
+    ("family", "is_counted"),
+    [("AL2023", False), ("AL2", False), ("Custom", False), ("Bottlerocket", True)],
+)
+def test_memory_is_kept_for_the_pods_that_the_image_counts(
+    kubelet: dict[str, Any], family: str, is_counted: bool
+) -> None:
+    """m5.24xlarge can address 737 pods: images of Amazon Linux keep 11 MiB for each of them, whatever kubelet takes."""
+    kind = made("m5.24xlarge", amiFamily=family, amiSelectorTerms=[{"id": "ami-1"}], kubelet=kubelet)
+    assert kind is not None
+
+    pods = kind.capacity["pods"] if is_counted else 737
+    assert quantity(f"{11 * pods + 255 + 100}Mi") == kind.overhead["memory"]
+
+
+def test_windows_keeps_memory_for_the_pods_it_takes() -> None:
+    """110, unless maxPods says otherwise."""
+    assert quantity(f"{11 * 110 + 255 + 100}Mi") == made_windows("m5.24xlarge").overhead["memory"]
+
+
 def test_a_type_that_no_image_runs_on_is_not_sold() -> None:
     """Arm, where only images for amd64 were found; and nothing is sold without a subnet."""
     assert made("m6g.large") is None

@@ -7,7 +7,7 @@ not have. What the packaged catalogue says of a type is for the defaults of an E
 import math
 from functools import lru_cache
 
-from kerf.catalog.aws_types import EVICTION_MIB, GIB, ROOT_VOLUME_GIB, AwsRow, capacity, devices, labels
+from kerf.catalog.aws_types import EVICTION_MIB, GIB, ROOT_VOLUME_GIB, AwsRow, capacity, devices, labels, max_pods
 from kerf.catalog.packaged import one_of
 from kerf.catalog.reserved import reserved_cpu_milli, reserved_memory_mib
 from kerf.clouds.aws.aliases import BUILDS
@@ -65,7 +65,7 @@ def instance_type(
         row.name,
         Requirements(found),
         amounts,
-        overhead_of(row.vcpu, pods, amounts, node_class.spec.kubelet),
+        overhead_of(row.vcpu, counted_pods(row, node_class.family, pods), amounts, node_class.spec.kubelet),
         offerings,
         devices(row.gpus),
         row.family,
@@ -110,6 +110,15 @@ def pods_of(row: AwsRow, node_class: EC2NodeClass) -> int:
     return pods
 
 
+def counted_pods(row: AwsRow, family: str, pods: int) -> int:
+    """The pods that kubelet's own reserve of memory is for.
+
+    nodeadm and bootstrap.sh count what the interfaces could address, whatever `maxPods` says; Bottlerocket and Windows
+    count the pods that kubelet takes (Karpenter: UsesENILimitedMemoryOverhead).
+    """
+    return pods if family == BOTTLEROCKET or family in WINDOWS else max_pods(row)
+
+
 def _disk(row: AwsRow, node_class: EC2NodeClass) -> int:
     """Bytes of the file system on which kubelet and containers are."""
     if node_class.is_raid0 and row.local_nvme_gb:
@@ -128,7 +137,10 @@ def _default_gib(family: str) -> int:
 
 
 def overhead_of(vcpu: int, pods: int, amounts: Resources, kubelet: KubeletConfiguration) -> Resources:
-    """What kubelet keeps: for itself, for the system, and what it evicts pods to keep free (`evictionHard` alone)."""
+    """What kubelet keeps: for itself, for the system, and what it evicts pods to keep free (`evictionHard` alone).
+
+    `pods` are those that its reserve of memory is for.
+    """
     kube = {CPU: reserved_cpu_milli(vcpu), MEMORY: reserved_memory_mib(pods) * MIB, EPHEMERAL_STORAGE: GIB}
     kube |= _amounts(kubelet.kube_reserved)
     hard = dict(kubelet.eviction_hard)
