@@ -132,6 +132,15 @@ def test_windows_keeps_memory_for_the_pods_it_takes() -> None:
     assert quantity(f"{11 * 110 + 255 + 100}Mi") == made_windows("m5.24xlarge").overhead["memory"]
 
 
+def test_windows_pods_have_addresses() -> None:
+    """EKS's webhook makes each ask for one: m5.large has ten on an interface, of which the node takes one."""
+    linux = made("m5.large")
+    assert linux is not None
+    address = "vpc.amazonaws.com/PrivateIPv4Address"
+
+    assert (9, False) == (made_windows("m5.large").capacity[address], address in linux.capacity)
+
+
 def test_a_type_that_no_image_runs_on_is_not_sold() -> None:
     """Arm, where only images for amd64 were found; and nothing is sold without a subnet."""
     assert made("m6g.large") is None

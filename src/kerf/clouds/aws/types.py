@@ -31,6 +31,7 @@ _PODS_WITHOUT_ENI_LIMIT = 110
 _NODE_DEVICES = {**dict.fromkeys(WINDOWS, "/dev/sda1"), BOTTLEROCKET: "/dev/xvdb"}
 """The disk with kubelet's directory, where it is not /dev/xvda."""
 _MEMORY_SIGNAL, _DISK_SIGNAL = "memory.available", "nodefs.available"
+_WINDOWS_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
 _GB = 10**9
 _WINDOWS_GIB = 50
 
@@ -60,7 +61,7 @@ def instance_type(
     found.append(one_of(ZONE_ID, *sorted(ids)) if "" not in ids else Requirement.of(ZONE_ID, "Exists"))
     pods = pods_of(row, node_class)
     disk = _disk(row, node_class)
-    amounts = capacity(row).replaced({PODS: pods, EPHEMERAL_STORAGE: disk})
+    amounts = capacity(row).replaced({PODS: pods, EPHEMERAL_STORAGE: disk, **_addresses(row, node_class.family)})
     return InstanceType(
         row.name,
         Requirements(found),
@@ -108,6 +109,15 @@ def pods_of(row: AwsRow, node_class: EC2NodeClass) -> int:
     if kubelet.pods_per_core and family != BOTTLEROCKET:
         pods = min(pods, kubelet.pods_per_core * row.vcpu)
     return pods
+
+
+def _addresses(row: AwsRow, family: str) -> dict[str, int]:
+    """Addresses for Windows pods, which EKS's webhook makes them ask for: those of one interface but its own.
+
+    Source: Karpenter's privateIPv4Address, which is that of EKS's VPC resource controller.
+    """
+    own = row.ipv4_per_eni - 1
+    return {_WINDOWS_ADDRESS: own} if family in WINDOWS and own > 0 else {}
 
 
 def counted_pods(row: AwsRow, family: str, pods: int) -> int:
