@@ -141,6 +141,16 @@ def test_windows_pods_have_addresses() -> None:
     assert (9, False) == (made_windows("m5.large").capacity[address], address in linux.capacity)
 
 
+@pytest.mark.parametrize(("kinds", "efa"), [((), 1), (("interface",), 0), (("interface", "efa-only"), 1)])
+def test_named_interfaces_say_how_many_are_for_efa(kinds: tuple[str, ...], efa: int) -> None:
+    """A launch has these and no others; without any it has as many as the type can have, if a pod asks."""
+    named = [{"networkCardIndex": 0, "deviceIndex": at, "interfaceType": kind} for at, kind in enumerate(kinds)]
+    kind = made("g5.8xlarge", networkInterfaces=named)
+    assert kind is not None
+
+    assert efa == kind.capacity.get("vpc.amazonaws.com/efa", 0)
+
+
 def test_a_type_that_no_image_runs_on_is_not_sold() -> None:
     """Arm, where only images for amd64 were found; and nothing is sold without a subnet."""
     assert made("m6g.large") is None

@@ -31,6 +31,7 @@ _PODS_WITHOUT_ENI_LIMIT = 110
 _NODE_DEVICES = {**dict.fromkeys(WINDOWS, "/dev/sda1"), BOTTLEROCKET: "/dev/xvdb"}
 """The disk with kubelet's directory, where it is not /dev/xvda."""
 _MEMORY_SIGNAL, _DISK_SIGNAL = "memory.available", "nodefs.available"
+EFA = "vpc.amazonaws.com/efa"
 _WINDOWS_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
 _GB = 10**9
 _WINDOWS_GIB = 50
@@ -62,6 +63,7 @@ def instance_type(
     pods = pods_of(row, node_class)
     disk = _disk(row, node_class)
     amounts = capacity(row).replaced({PODS: pods, EPHEMERAL_STORAGE: disk, **_addresses(row, node_class.family)})
+    amounts = _as_interfaces_are_named(amounts, node_class)
     return InstanceType(
         row.name,
         Requirements(found),
@@ -118,6 +120,15 @@ def _addresses(row: AwsRow, family: str) -> dict[str, int]:
     """
     own = row.ipv4_per_eni - 1
     return {_WINDOWS_ADDRESS: own} if family in WINDOWS and own > 0 else {}
+
+
+def _as_interfaces_are_named(amounts: Resources, node_class: EC2NodeClass) -> Resources:
+    """With as many EFA devices as the EC2NodeClass names interfaces for it, if it names any: no launch has more."""
+    given = node_class.spec.network_interfaces
+    if not given or EFA not in amounts:
+        return amounts
+    named = sum(each.interface_type == "efa-only" for each in given)
+    return amounts.replaced({EFA: min(amounts[EFA], named)}) if named else amounts.without((EFA,))
 
 
 def counted_pods(row: AwsRow, family: str, pods: int) -> int:
