@@ -75,8 +75,11 @@ def test_a_node_class_of_a_server_is_right_as_it_is() -> None:
 
 @pytest.mark.parametrize("system, said", [("windows", False), ("linux", True)])
 def test_of_windows_no_catalogue_knows_the_types(system: str, said: bool) -> None:
-    """So it says nothing of them; an unknown family is a finding for Linux."""
+    """So it says nothing of them; an unknown family is a finding for Linux. A build of Windows says it as well."""
     assert said == ("KL023" in codes(looked(POOL % (system, "zz9"))))
+    build = "node.kubernetes.io/windows-build, operator: " + ("Exists" if system == "windows" else "DoesNotExist")
+    of_build = POOL.replace("kubernetes.io/os, operator: In, values: [%s]", build)
+    assert said == ("KL023" in codes(looked(of_build % "zz9")))
 
 
 @pytest.mark.parametrize("deadline, said", [("backoffLimit: 0", True), ("activeDeadlineSeconds: 120", False)])

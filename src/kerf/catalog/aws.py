@@ -11,7 +11,7 @@ import msgspec
 from kerf.catalog.aws_types import AwsRow, Sold, capacity, devices, labels, max_pods, overhead
 from kerf.catalog.packaged import data, one_of
 from kerf.errors import InputError
-from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, ZONE_ID, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.market import Market
 
@@ -77,6 +77,8 @@ def offered_type(spec: AwsRow, offered: tuple[Offering, ...], region: str, notes
     if offered:
         zones, kinds = (dict.fromkeys(each) for each in zip(*((o.zone, o.capacity_type) for o in offered), strict=True))
         requirements += [one_of(ZONE, *zones), one_of(REGION, region), one_of(CAPACITY_TYPE, *kinds)]
+        # Each node gets one, but which zone has which id is another matter in each account.
+        requirements.append(Requirement.of(ZONE_ID, "Exists"))
     return InstanceType(
         spec.name,
         Requirements(requirements),

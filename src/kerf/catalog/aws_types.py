@@ -11,7 +11,7 @@ import msgspec
 from kerf.catalog.gpus import device_shape
 from kerf.catalog.packaged import label, one_of
 from kerf.catalog.reserved import reserved_cpu_milli, reserved_memory_mib
-from kerf.model.constraints import ARCH, INSTANCE_TYPE, OS, Requirement
+from kerf.model.constraints import ARCH, INSTANCE_TYPE, OS, WINDOWS_BUILD, Requirement
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, MIB, PODS, Resources
 
@@ -105,6 +105,7 @@ def labels(spec: AwsRow) -> list[Requirement]:
         **_accelerator_labels(spec),
     }
     fixed = [one_of(INSTANCE_TYPE, spec.name), one_of(ARCH, spec.arch), one_of(OS, "linux")]
+    fixed.append(Requirement.of(WINDOWS_BUILD, "DoesNotExist"))
     return fixed + [label(PREFIX + key, value) for key, value in values.items()]
 
 

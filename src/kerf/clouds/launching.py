@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InsufficientCapacity, LaunchFailed
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey, allowed_offerings
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.promises import offering_of
 from kerf.ports import Clock
@@ -92,16 +92,12 @@ async def reached(clock: Clock, when_s: float) -> None:
 
 
 def _choices(types: Iterable[InstanceType], claim: NodeClaim) -> list[Choice]:
-    names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
-    reservations = claim.requirements.get(RESERVATION)
+    names = claim.requirements.get(INSTANCE_TYPE)
     allowed = [
         Choice(kind, offering)
         for kind in types
         if (names is None or names.has(kind.name)) and claim.requirements.conflict(kind.requirements) is None
-        for offering in kind.offerings
-        if (zones is None or zones.has(offering.zone))
-        and (capacity_types is None or capacity_types.has(offering.capacity_type))
-        and (reservations is None or not offering.reservation or reservations.has(offering.reservation))
+        for offering in allowed_offerings(kind.offerings, claim.requirements)
     ]
     planned = offering_of(claim.annotations)
     return sorted(allowed, key=lambda choice: (choice.key != planned, *_order(choice)))

@@ -16,9 +16,16 @@ REGION = "topology.kubernetes.io/region"
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 HOSTNAME = "kubernetes.io/hostname"
+WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 RESERVATION = "karpenter.k8s.aws/capacity-reservation-id"
 """Which reservation a node of the capacity type `reserved` takes; other nodes have no such label."""
+RESERVATION_TYPE = "karpenter.k8s.aws/capacity-reservation-type"
+RESERVATION_INTERRUPTIBLE = "karpenter.k8s.aws/capacity-reservation-interruptible"
+RESERVATION_LABELS = (RESERVATION, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
+"""Labels that only nodes have which take a reservation."""
+ZONE_ID = "topology.k8s.aws/zone-id"
+"""The name of a zone that is the same in all accounts; each zone has one."""
 NODE_NAME = ".metadata.name"
 """The name of a node among its labels, for `matchFields`: no label begins with a dot."""
 NODE_POOL = "karpenter.sh/nodepool"
@@ -32,9 +39,7 @@ ALIASES = {
 }
 """Old spellings that mean the same label; they are read as the new one."""
 
-WELL_KNOWN = frozenset(
-    {NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, HOSTNAME, "node.kubernetes.io/windows-build"}
-)
+WELL_KNOWN = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, HOSTNAME, WINDOWS_BUILD})
 """Labels that a pod may ask for although its NodePool does not mention them: every node gets them."""
 
 _RESERVED = "karpenter.sh"

@@ -1,10 +1,18 @@
 """Instance types with their offerings, and the NodeOverlays that adjust them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from kerf.model.constraints import Requirements
+from kerf.model.constraints import (
+    CAPACITY_TYPE,
+    RESERVATION,
+    RESERVATION_LABELS,
+    ZONE,
+    ZONE_ID,
+    Requirement,
+    Requirements,
+)
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
 from kerf.model.nodeclaim import Condition
 from kerf.model.quantities import NOTHING, Resources, money_text
@@ -53,6 +61,8 @@ class Offering:
     them; None where they are not counted. One id may be that of several offerings, which then share its instances.
     `capacity` is what its machines have in place of what their type says, for the resources that it names.
     `placement_group` is the id of the one that its machines are placed in; empty for none.
+    `zone_id` is the zone's name in all accounts, empty where it is not known, and `reservation_labels` are those that
+    nodes get by the reservation, beside its id.
     """
 
     zone: str
@@ -65,10 +75,37 @@ class Offering:
     most: int | None = None
     capacity: Resources = NOTHING
     placement_group: str = ""
+    zone_id: str = ""
+    reservation_labels: tuple[tuple[str, str], ...] = ()
 
     def key_of(self, instance_type: str) -> OfferingKey:
         """The name of the offering, as one of that type."""
         return OfferingKey(instance_type, self.zone, self.capacity_type, self.reservation, self.placement_group)
+
+    def is_in(self, zones: Requirement | None, zone_ids: Requirement | None) -> bool:
+        """Whether its zone is allowed by its name and by its id; an id that is not known is no reason against it."""
+        return (zones is None or zones.has(self.zone)) and (
+            zone_ids is None or not self.zone_id or zone_ids.has(self.zone_id)
+        )
+
+
+def allowed_offerings(offerings: Iterable[Offering], requirements: Requirements) -> list[Offering]:
+    """Those whose zone, capacity type and reservation the requirements allow, in their order."""
+    zones, zone_ids, kinds = map(requirements.get, (ZONE, ZONE_ID, CAPACITY_TYPE))
+    reserved = {key: requirements[key] for key in RESERVATION_LABELS if key in requirements}
+    return [
+        each
+        for each in offerings
+        if each.is_in(zones, zone_ids)
+        and (kinds is None or kinds.has(each.capacity_type))
+        and (not reserved or _is_reserved_as(each, reserved))
+    ]
+
+
+def _is_reserved_as(offering: Offering, asked: Mapping[str, Requirement]) -> bool:
+    """Whether its labels of reservations are those asked for; what is bought otherwise has none."""
+    held = {RESERVATION: offering.reservation, **dict(offering.reservation_labels)} if offering.reservation else {}
+    return all(each.has(held[key]) if key in held else each.allows_absence for key, each in asked.items())
 
 
 @dataclass(frozen=True)

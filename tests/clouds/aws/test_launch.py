@@ -1,6 +1,7 @@
 """Launches: one instance for a claim whatever happens, and what each answer of EC2 makes of it."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from kerf.manifests.karpenter.ec2 import MOST_TAGS, PROVIDERS_TAGS
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
+from kerf.model.quantities import Resources
 from kerf.testing.builders import an_instance_type
 from tests.clouds.aws.account import ManualClock
 from tests.clouds.aws.ec2 import FakeEC2
@@ -126,6 +128,28 @@ def test_an_instance_says_what_it_is(life: Life) -> None:
     }
     assert wanted.items() <= got.labels.items()
     assert MARKET[1].allocatable == got.allocatable
+
+
+def test_user_data_says_no_zone_that_ec2_may_not_choose(life: Life) -> None:
+    """The label of a zone's id is that of the subnet, whatever the claim says of itself."""
+    life.launch(replace(G5, labels={"topology.k8s.aws/zone-id": "use1-az9", "team": "ml"}))
+    (asked,) = life.ec2.asked("CreateLaunchTemplate")
+    text = base64.b64decode(asked["LaunchTemplateData"]["UserData"]).decode()
+
+    assert ("team=ml" in text, "zone-id" in text) == (True, False)
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_an_instance_has_efa_only_where_a_pod_asked_for_it(life: Life, asked: int) -> None:
+    """A plain interface registers no such device, and a node that never shows what it promised is never initialised."""
+    efa = "vpc.amazonaws.com/efa"
+    life.types = [replace(each, capacity=each.capacity.replaced({efa: 4})) for each in MARKET]
+    got = life.launch(replace(G5, requests=Resources({"cpu": 100, **({efa: asked} if asked else {})})))
+    (made,) = life.ec2.asked("CreateLaunchTemplate")
+    kinds = [each.get("InterfaceType") for each in made["LaunchTemplateData"]["NetworkInterfaces"]]
+
+    wanted = (["efa"] * 4, 4, 4) if asked else ([None], 0, 0)
+    assert wanted == (kinds, got.capacity.get(efa, 0), got.allocatable.get(efa, 0))
 
 
 def test_tags_are_there_at_birth(life: Life) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 from base64 import b64decode
 
+import pytest
+
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.discovery import AwsDiscovery
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
@@ -115,9 +117,9 @@ def test_too_many_tags_are_said_before_a_launch() -> None:
 
 
 def test_fields_of_a_newer_version_are_named_and_block_nothing() -> None:
-    """The condition is True, with the fields in its message; those of kubelet are passed on to nodes."""
+    """The condition is True, with the fields in its message."""
     region = Region()
-    outlook = region.reconcile(futureField={"a": 1}, kubelet={"futureFlag": 2})
+    outlook = region.reconcile(futureField={"a": 1})
     (said,) = (each for each in outlook.conditions if each.type == "ValidationSucceeded")
 
     assert outlook.is_ready
@@ -129,6 +131,39 @@ def test_fields_of_a_newer_version_are_named_and_block_nothing() -> None:
     assert any(each.message.endswith("spec.futureE and 2 more") for each in many.conditions)
     (said,) = (each for each in region.reconcile().conditions if each.type == "ValidationSucceeded")
     assert ("True", "") == (said.status, said.message)
+
+
+@pytest.mark.parametrize(
+    ("family", "what"),
+    [
+        ("AL2", "leaves out"),
+        ("AL2023", "passes on to kubelet unread"),
+        ("Bottlerocket", "leaves out"),
+        ("Windows2022", "leaves out"),
+        ("Custom", "leaves out"),
+    ],
+)
+def test_fields_of_kubelet_that_are_unknown_are_named(family: str, what: str) -> None:
+    """Only AL2023 has a place for them in its user data, and kubelet may refuse them there."""
+    region = Region()
+    kubelet = {"cpuManagerPolicy": "static", "topologyManagerPolicy": "single-numa-node"}
+    outlook = region.reconcile(amiFamily=family, userData="x = 1", kubelet=kubelet)
+    (said,) = (each for each in outlook.conditions if each.type == "ValidationSucceeded")
+    (made,) = region.account.templates.values()
+    text = b64decode(made["Data"]["UserData"]).decode()
+
+    names = "spec.kubelet.cpuManagerPolicy, spec.kubelet.topologyManagerPolicy"
+    assert ("True", f"this version of Kerf does not know, and {what}: {names}") == (said.status, said.message)
+    assert (family == "AL2023") == ("topologyManagerPolicy" in text)
+
+
+def test_a_threshold_with_which_kubelet_does_not_start_is_named() -> None:
+    """The server takes it; nodes would never join."""
+    outlook = Region().reconcile(kubelet={"evictionHard": {"memory.available": "-1Gi"}})
+    (said,) = (each for each in outlook.conditions if each.type == "ValidationSucceeded")
+
+    assert ("False", "InvalidKubeletConfiguration") == (said.status, said.reason)
+    assert 'spec.kubelet.evictionHard["memory.available"]: expected a quantity above 0' in said.message
 
 
 def test_a_spec_that_cannot_be_read_is_not_ready() -> None:

@@ -1,5 +1,6 @@
 """Reservations: used before all else, counted by their id, never over-committed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,14 @@ from kerf.engine.buy.limits import Ledger, reserved
 from kerf.engine.buy.options import COST, FIRST_FIT
 from kerf.engine.world import World
 from kerf.model.causes import ReservationUsedUp
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, Requirement, Requirements
+from kerf.model.constraints import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    RESERVATION,
+    RESERVATION_TYPE,
+    Requirement,
+    Requirements,
+)
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering
 from kerf.model.nodeclaim import PLANNED_OFFERING
 from kerf.model.plan import Plan
@@ -53,6 +61,19 @@ def test_two_reservations_of_one_type_count_apart(strategy: str) -> None:
     assert [(RESERVED, "r"), (RESERVED, "s"), (SPOT, "")] == bought_by(
         planned(some(3, **FULL), [a_pool(**ANY)], [kind], strategy)
     )
+
+
+def test_a_pod_gets_the_sort_of_reservation_that_it_asks_for() -> None:
+    """Its pool does not mention the label; a pool may require it too, and gets nothing else then."""
+    sorts = ("default", "capacity-block")
+    kind = sold(
+        *(replace(a_reservation(f"r-{each}", 1), reservation_labels=((RESERVATION_TYPE, each),)) for each in sorts)
+    )
+    for each in sorts:
+        wanted = {RESERVATION_TYPE: each}
+        assert [(RESERVED, f"r-{each}")] == bought_by(planned([a_pod(selector=wanted)], [a_pool(**ANY)], [kind]))
+        pool = a_pool(requirements=Requirements.of_labels(wanted), **ANY)
+        assert [(RESERVED, f"r-{each}")] == bought_by(planned(some(2, **FULL), [pool], [kind]))
 
 
 def test_pools_and_types_share_what_one_id_has() -> None:

@@ -16,16 +16,15 @@ from kerf.clouds.aws.nodeclass.model import (
     WINDOWS_2025,
 )
 from kerf.clouds.aws.nodeclass.unusable import Unusable
-from kerf.model.constraints import OS, Requirement, Requirements
+from kerf.model.constraints import OS, WINDOWS_BUILD, Requirement, Requirements
 
 GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 ACCELERATOR_COUNT = "karpenter.k8s.aws/instance-accelerator-count"
-WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 STANDARD = Requirements(Requirement.of(key, "DoesNotExist") for key in (ACCELERATOR_COUNT, GPU_COUNT))
 NVIDIA = Requirements([Requirement.of(GPU_COUNT, "Exists")])
 NEURON = Requirements([Requirement.of(ACCELERATOR_COUNT, "Exists")])
 _EKS = "/aws/service/eks/optimized-ami"
-_BUILDS = {WINDOWS_2019: "10.0.17763", WINDOWS_2022: "10.0.20348", WINDOWS_2025: "10.0.26100"}
+BUILDS = {WINDOWS_2019: "10.0.17763", WINDOWS_2022: "10.0.20348", WINDOWS_2025: "10.0.26100"}
 """Windows Server builds (Microsoft, "Windows Server release information", 2026-11)."""
 _AL2_ENDS, _WINDOWS_2025_BEGINS = 33, 35
 """Minor versions of Kubernetes on EKS."""
@@ -97,5 +96,5 @@ def _bottlerocket(version: str, kubernetes: str) -> tuple[Published, ...]:
 def _windows(family: str, kubernetes: str) -> tuple[Published, ...]:
     year = family.removeprefix("Windows")
     name = f"Windows_Server-{year}-English-Core-EKS_Optimized-{kubernetes}"
-    sort = Requirements([Requirement.of(OS, "In", ["windows"]), Requirement.of(WINDOWS_BUILD, "In", [_BUILDS[family]])])
+    sort = Requirements([Requirement.of(OS, "In", ["windows"]), Requirement.of(WINDOWS_BUILD, "In", [BUILDS[family]])])
     return (Published(f"/aws/service/ami-windows-latest/{name}/image_id", (sort,)),)

@@ -8,14 +8,14 @@ one that its owner has deprecated counts only where there is no other.
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from kerf.clouds.aws.aliases import WINDOWS_BUILD, published
+from kerf.clouds.aws.aliases import published
 from kerf.clouds.aws.api import EC2, SSM, Api, ApiFailed
 from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import is_not_found
 from kerf.clouds.aws.nodeclass.model import LATEST, AMISelectorTerm, EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import Image
 from kerf.clouds.aws.selecting import MOST_VALUES, Filter, either, filter_of, tag_filters, words_of
-from kerf.model.constraints import ANYTHING, ARCH, OS, Requirement, Requirements
+from kerf.model.constraints import ANYTHING, ARCH, OS, WINDOWS_BUILD, Requirement, Requirements
 from kerf.model.times import instant_s
 from kerf.ports import Clock
 

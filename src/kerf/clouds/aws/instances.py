@@ -18,7 +18,7 @@ from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.codes import is_about_credentials
 from kerf.clouds.aws.selecting import MOST_VALUES, filter_of
 from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, NODE_CLASS_HASH, cluster_tag, of_cluster, read_tags
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE, ZONE_ID
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, OfferingKey
 
 LAG_S = 60.0
@@ -35,7 +35,6 @@ _STATE = "instance-state-name"
 _BATCH_S = 0.1
 _PAGE = 1000
 _NO_SUCH = ("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed")
-ZONE_ID = "topology.k8s.aws/zone-id"
 
 Record = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.fleet import NO_SPOT_ROLE, FleetOutcome, FleetRequest, Launched, fleet_of, outcome_of
-from kerf.clouds.aws.instances import ZONE_ID, Instances, provider_id
+from kerf.clouds.aws.instances import Instances, provider_id
 from kerf.clouds.aws.nodeclass.hashing import digest
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import Resolved
@@ -25,8 +25,9 @@ from kerf.clouds.aws.reservations import Reservations
 from kerf.clouds.aws.subnets import Subnets
 from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import ClaimFacts, MachineFacts, Templates
+from kerf.clouds.aws.types import EFA
 from kerf.clouds.aws.userdata.facts import ClusterFacts
-from kerf.model.constraints import CAPACITY_TYPE, NODE_POOL, RESERVATION, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, NODE_POOL, RESERVATION, ZONE, ZONE_ID
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.promises import offering_of
@@ -34,7 +35,6 @@ from kerf.model.quantities import PODS
 
 UNAVAILABLE_S = 180.0
 """An offering that was sold out is not asked for again so soon, unless a plan wants it."""
-_EFA = "vpc.amazonaws.com/efa"
 _TRIES = 5
 _LAG_WAITS_S = (1.0, 2.0, 4.0, 8.0)
 """Between looks for an instance that must exist: fifteen seconds, where EC2's lists were seen to lag ten."""
@@ -257,22 +257,40 @@ def completed(instance: Instance, order: Order) -> Instance:
         **instance.labels,
         ZONE: key.zone,
         CAPACITY_TYPE: key.capacity_type,
-        **({RESERVATION: key.reservation} if key.reservation else {}),
+        **_reserved(key, order),
         **({ZONE_ID: instance.zone_id} if instance.zone_id else {}),
     }
     if sold is None:
         return replace(instance, labels=labels)
-    return replace(instance, labels=labels, capacity=sold.capacity, allocatable=sold.allocatable)
+    absent = () if _has_efa(order) else (EFA,)
+    capacity, allocatable = sold.capacity.without(absent), sold.allocatable.without(absent)
+    return replace(instance, labels=labels, capacity=capacity, allocatable=allocatable)
+
+
+def _has_efa(order: Order) -> bool:
+    """Whether the instance has interfaces for EFA, which a launch asks for only where they are wanted."""
+    return EFA in order.claim.requests or bool(order.node_class.spec.network_interfaces)
+
+
+def _reserved(key: OfferingKey, order: Order) -> dict[str, str]:
+    """The labels of a node that takes a reservation; its id alone where the EC2NodeClass no longer selects it."""
+    if not key.reservation:
+        return {}
+    held = next((each for each in order.resolved.reservations if each.id == key.reservation), None)
+    return {RESERVATION: key.reservation, **(held.labels if held is not None else {})}
 
 
 def _claim_facts(claim: NodeClaim, overrides: Overrides) -> ClaimFacts:
-    """What templates know of a claim: nothing that only this claim has, or each would have its own."""
+    """What templates know of a claim: nothing that only this claim has, or each would have its own.
+
+    The id of the zone is that of the subnet, which EC2 chooses: Kerf writes it once the node is there.
+    """
     return ClaimFacts(
-        labels={NODE_POOL: claim.node_pool, **claim.labels},
+        labels={NODE_POOL: claim.node_pool, **{key: claim.labels[key] for key in claim.labels if key != ZONE_ID}},
         taints=claim.taints,
         startup_taints=claim.startup_taints,
         capacity_type=overrides.capacity_type,
-        needs_efa=_EFA in claim.requests,
+        needs_efa=EFA in claim.requests,
     )
 
 
@@ -281,6 +299,6 @@ def _machines(order: Order, overrides: Overrides) -> list[MachineFacts]:
     reservation = next((each for each in order.resolved.reservations if each.id == overrides.reservation), None)
     kinds = {each.kind.name: each.kind for each in overrides.chosen}
     return [
-        MachineFacts(name, kind.requirements, kind.capacity.get(PODS, 0), kind.capacity.get(_EFA, 0), reservation)
+        MachineFacts(name, kind.requirements, kind.capacity.get(PODS, 0), kind.capacity.get(EFA, 0), reservation)
         for name, kind in kinds.items()
     ]

@@ -1,6 +1,7 @@
 """The offerings of an instance type for one EC2NodeClass: where its subnets are, and which reservations it selects."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kerf.clouds.aws.nodeclass.status import EXPIRING, Resolved
 from kerf.clouds.aws.prices import PriceList
@@ -13,9 +14,11 @@ def offerings_of(name: str, resolved: Resolved, prices: PriceList, running: Mapp
     A type without an on-demand price is not sold: nothing could be compared with it. A zone without a spot price has
     no spot.
     """
-    zones = sorted({subnet.zone for subnet in resolved.subnets} & set(prices.zones.get(name, ())))
+    ids = {subnet.zone: subnet.zone_id for subnet in resolved.subnets}
+    zones = sorted(ids.keys() & set(prices.zones.get(name, ())))
     group = resolved.placement_group.id if resolved.placement_group is not None else ""
-    return (*_reserved(name, resolved, running, group), *sold_in(name, zones, prices, group))
+    found = (*_reserved(name, resolved, running, group), *sold_in(name, zones, prices, group))
+    return tuple(replace(each, zone_id=ids[each.zone]) for each in found)
 
 
 def sold_in(name: str, zones: Sequence[str], prices: PriceList, group: str = "") -> tuple[Offering, ...]:
@@ -43,4 +46,7 @@ def _reserved(name: str, resolved: Resolved, running: Mapping[str, int], group: 
     for each in resolved.reservations:
         if each.instance_type == name and each.zone in zones and each.state != EXPIRING:
             most = each.remaining + running.get(each.id, 0)
-            yield Offering(each.zone, RESERVED, 0, reservation=each.id, most=most, placement_group=group)
+            held = tuple(each.labels.items())
+            yield Offering(
+                each.zone, RESERVED, 0, reservation=each.id, most=most, placement_group=group, reservation_labels=held
+            )

@@ -3,15 +3,25 @@
 EC2 chooses among what it is given, and by its own rules. So it is given only what the claim allows at no more than a
 factor over the planned price, and a plan that wanted one machine never gets a much more expensive one. The order of the
 filters is Karpenter's (pkg/providers/instance, v1.14.1): reservations, blocks, exotic types, spot over the on-demand
-price.
+price. A claim with minValues is given the choice that it asks for, whatever that costs.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
+from kerf.clouds.aws.minvalues import has_enough, needed
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.gpu import NVIDIA_GPU
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, ON_DEMAND, RESERVED, SPOT, InstanceType, Offering, OfferingKey
+from kerf.model.instancetypes import (
+    CAPACITY_TYPE_ORDER,
+    ON_DEMAND,
+    RESERVED,
+    SPOT,
+    InstanceType,
+    Offering,
+    OfferingKey,
+    allowed_offerings,
+)
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.promises import offering_of
 
@@ -73,32 +83,55 @@ def overrides_of(claim: NodeClaim, types: Iterable[InstanceType], price_factor: 
     rank = min(_rank(each) for each in allowed)
     same = [each for each in allowed if _rank(each) == rank]
     same = _of_one_reservation(same, planned)
-    same = _without_exotic(same, planned)
+    same = _flexible(claim, _without_exotic(same, planned), same)
     if rank == CAPACITY_TYPE_ORDER[SPOT]:
-        same = _within_on_demand(same, [each for each in allowed if _is_on_demand(each)], planned)
+        on_demand = [each for each in allowed if _is_on_demand(each)]
+        same = _flexible(claim, _within_on_demand(same, on_demand, planned), same)
     ordered = sorted(same, key=lambda each: (each.key != planned, each.offering.price_micro, each.key))
     cheapest = min(each.offering.price_micro for each in ordered)
     limit = ordered[0].offering.price_micro * price_factor
-    bounded = [each for each in ordered if each.offering.price_micro <= limit]
-    names = list(dict.fromkeys(each.kind.name for each in bounded))[:MOST_TYPES]
-    kept = [each for each in bounded if each.kind.name in names]
+    kept = _bounded(claim, ordered, limit)
     numbered = tuple(Override(each.kind, each.offering, number) for number, each in enumerate(kept))
     return Overrides(numbered, by_priority=ordered[0].offering.price_micro > cheapest)
 
 
+def _flexible(claim: NodeClaim, filtered: list[Override], before: list[Override]) -> list[Override]:
+    """What a filter left, unless the claim has too little choice then (minValues)."""
+    return filtered if has_enough(claim.requirements, (each.kind for each in filtered)) else before
+
+
+def _bounded(claim: NodeClaim, ordered: Sequence[Override], limit: float) -> list[Override]:
+    """Those within the price limit, of at most sixty types; beyond it the cheapest that minValues need, if they do."""
+    kinds = {each.kind.name: each.kind for each in ordered}
+    prices: dict[str, int] = {}
+    for each in ordered:
+        prices[each.kind.name] = min(each.offering.price_micro, prices.get(each.kind.name, each.offering.price_micro))
+    names = list(dict.fromkeys(each.kind.name for each in ordered if each.offering.price_micro <= limit))[:MOST_TYPES]
+    extra: set[str] = set()
+    if not has_enough(claim.requirements, (kinds[name] for name in names)):
+        wanted = [kind.name for kind in needed(claim.requirements, kinds.values())]
+        names = list(dict.fromkeys([*wanted, *names]))[:MOST_TYPES]
+        extra = set(wanted)
+    return [
+        each
+        for each in ordered
+        if each.kind.name in names
+        and (
+            each.offering.price_micro <= limit
+            or (each.kind.name in extra and each.offering.price_micro == prices[each.kind.name])
+        )
+    ]
+
+
 def _allowed(claim: NodeClaim, types: Iterable[InstanceType]) -> list[Override]:
     """Every offering that is there and that the claim's requirements allow."""
-    names, zones, capacity_types = map(claim.requirements.get, (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
-    reservations = claim.requirements.get(RESERVATION)
+    names = claim.requirements.get(INSTANCE_TYPE)
     return [
         Override(kind, offering)
         for kind in types
         if (names is None or names.has(kind.name)) and claim.requirements.conflict(kind.requirements) is None
-        for offering in kind.offerings
+        for offering in allowed_offerings(kind.offerings, claim.requirements)
         if offering.is_available
-        and (zones is None or zones.has(offering.zone))
-        and (capacity_types is None or capacity_types.has(offering.capacity_type))
-        and (reservations is None or not offering.reservation or reservations.has(offering.reservation))
     ]
 
 

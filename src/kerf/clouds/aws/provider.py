@@ -122,7 +122,7 @@ class AwsCloud(CloudProvider):
         resolved = replace(resolved, reservations=self._discovery.reserved.counted(resolved.reservations))
         running, prices = self._instances.reserved(), self._prices.current
         reserved = tuple((each, running.get(each.id, 0)) for each in resolved.reservations)
-        zones = tuple(sorted({subnet.zone for subnet in resolved.subnets}))
+        zones = tuple(sorted({(subnet.zone, subnet.zone_id) for subnet in resolved.subnets}))
         key = (node_class.spec, zones, resolved.images, reserved, resolved.placement_group, prices)
         held = self._offers.get(node_class.name)
         if held is not None and held[0] == key:

@@ -7,10 +7,10 @@ not have. What the packaged catalogue says of a type is for the defaults of an E
 import math
 from functools import lru_cache
 
-from kerf.catalog.aws_types import EVICTION_MIB, GIB, ROOT_VOLUME_GIB, AwsRow, capacity, devices, labels
+from kerf.catalog.aws_types import EVICTION_MIB, GIB, ROOT_VOLUME_GIB, AwsRow, capacity, devices, labels, max_pods
 from kerf.catalog.packaged import one_of
 from kerf.catalog.reserved import reserved_cpu_milli, reserved_memory_mib
-from kerf.clouds.aws.aliases import WINDOWS_BUILD
+from kerf.clouds.aws.aliases import BUILDS
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import (
     BOTTLEROCKET,
@@ -22,7 +22,7 @@ from kerf.clouds.aws.nodeclass.model import (
 )
 from kerf.clouds.aws.nodeclass.status import Image, Resolved
 from kerf.clouds.aws.templatedata import DEFAULT_DEVICES
-from kerf.model.constraints import CAPACITY_TYPE, OS, REGION, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, OS, REGION, WINDOWS_BUILD, ZONE, ZONE_ID, Requirement, Requirements
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, MIB, PODS, Resources, quantity, quantity_of
 
@@ -31,6 +31,8 @@ _PODS_WITHOUT_ENI_LIMIT = 110
 _NODE_DEVICES = {**dict.fromkeys(WINDOWS, "/dev/sda1"), BOTTLEROCKET: "/dev/xvdb"}
 """The disk with kubelet's directory, where it is not /dev/xvda."""
 _MEMORY_SIGNAL, _DISK_SIGNAL = "memory.available", "nodefs.available"
+EFA = "vpc.amazonaws.com/efa"
+_WINDOWS_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
 _GB = 10**9
 _WINDOWS_GIB = 50
 
@@ -53,16 +55,20 @@ def instance_type(
     found = [*machine.values(), one_of(ZONE, *(each.zone for each in offerings)), one_of(REGION, region)]
     found += [
         one_of(CAPACITY_TYPE, *(each.capacity_type for each in offerings)),
-        *_system(node_class, image.requirements),
+        *_system(node_class),
     ]
+    ids = {each.zone_id for each in offerings}
+    # Where EC2 did not say the id of a zone, a node has one all the same.
+    found.append(one_of(ZONE_ID, *sorted(ids)) if "" not in ids else Requirement.of(ZONE_ID, "Exists"))
     pods = pods_of(row, node_class)
     disk = _disk(row, node_class)
-    amounts = capacity(row).replaced({PODS: pods, EPHEMERAL_STORAGE: disk})
+    amounts = capacity(row).replaced({PODS: pods, EPHEMERAL_STORAGE: disk, **_addresses(row, node_class.family)})
+    amounts = _as_interfaces_are_named(amounts, node_class)
     return InstanceType(
         row.name,
         Requirements(found),
         amounts,
-        overhead_of(row.vcpu, pods, amounts, node_class.spec.kubelet),
+        overhead_of(row.vcpu, counted_pods(row, node_class.family, pods), amounts, node_class.spec.kubelet),
         offerings,
         devices(row.gpus),
         row.family,
@@ -73,7 +79,7 @@ def instance_type(
 @lru_cache(maxsize=4096)
 def requirements_of(row: AwsRow) -> Requirements:
     """What the machine says of itself; its operating system comes with the image."""
-    return Requirements(each for each in labels(row) if each.key != OS)
+    return Requirements(each for each in labels(row) if each.key not in (OS, WINDOWS_BUILD))
 
 
 @lru_cache(maxsize=8192)
@@ -82,11 +88,12 @@ def _image_for(images: tuple[Image, ...], machine: Requirements) -> Image | None
     return image_for(images, machine)
 
 
-def _system(node_class: EC2NodeClass, image: Requirements) -> list[Requirement]:
+def _system(node_class: EC2NodeClass) -> list[Requirement]:
     """The labels of a node that come with its image."""
-    is_windows = node_class.family in WINDOWS
-    build = [image[WINDOWS_BUILD]] if is_windows and WINDOWS_BUILD in image else []
-    return [one_of(OS, "windows" if is_windows else "linux"), *build]
+    build = BUILDS.get(node_class.family)
+    if build is None:
+        return [one_of(OS, "linux"), Requirement.of(WINDOWS_BUILD, "DoesNotExist")]
+    return [one_of(OS, "windows"), one_of(WINDOWS_BUILD, build)]
 
 
 def pods_of(row: AwsRow, node_class: EC2NodeClass) -> int:
@@ -104,6 +111,33 @@ def pods_of(row: AwsRow, node_class: EC2NodeClass) -> int:
     if kubelet.pods_per_core and family != BOTTLEROCKET:
         pods = min(pods, kubelet.pods_per_core * row.vcpu)
     return pods
+
+
+def _addresses(row: AwsRow, family: str) -> dict[str, int]:
+    """Addresses for Windows pods, which EKS's webhook makes them ask for: those of one interface but its own.
+
+    Source: Karpenter's privateIPv4Address, which is that of EKS's VPC resource controller.
+    """
+    own = row.ipv4_per_eni - 1
+    return {_WINDOWS_ADDRESS: own} if family in WINDOWS and own > 0 else {}
+
+
+def _as_interfaces_are_named(amounts: Resources, node_class: EC2NodeClass) -> Resources:
+    """With as many EFA devices as the EC2NodeClass names interfaces for it, if it names any: no launch has more."""
+    given = node_class.spec.network_interfaces
+    if not given or EFA not in amounts:
+        return amounts
+    named = sum(each.interface_type == "efa-only" for each in given)
+    return amounts.replaced({EFA: min(amounts[EFA], named)}) if named else amounts.without((EFA,))
+
+
+def counted_pods(row: AwsRow, family: str, pods: int) -> int:
+    """The pods that kubelet's own reserve of memory is for.
+
+    nodeadm and bootstrap.sh count what the interfaces could address, whatever `maxPods` says; Bottlerocket and Windows
+    count the pods that kubelet takes (Karpenter: UsesENILimitedMemoryOverhead).
+    """
+    return pods if family == BOTTLEROCKET or family in WINDOWS else max_pods(row)
 
 
 def _disk(row: AwsRow, node_class: EC2NodeClass) -> int:
@@ -124,7 +158,10 @@ def _default_gib(family: str) -> int:
 
 
 def overhead_of(vcpu: int, pods: int, amounts: Resources, kubelet: KubeletConfiguration) -> Resources:
-    """What kubelet keeps: for itself, for the system, and what it evicts pods to keep free (`evictionHard` alone)."""
+    """What kubelet keeps: for itself, for the system, and what it evicts pods to keep free (`evictionHard` alone).
+
+    `pods` are those that its reserve of memory is for.
+    """
     kube = {CPU: reserved_cpu_milli(vcpu), MEMORY: reserved_memory_mib(pods) * MIB, EPHEMERAL_STORAGE: GIB}
     kube |= _amounts(kubelet.kube_reserved)
     hard = dict(kubelet.eviction_hard)

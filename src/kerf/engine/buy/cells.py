@@ -23,6 +23,7 @@ from kerf.model.constraints import (
     INSTANCE_TYPE,
     NODE_POOL,
     ZONE,
+    ZONE_ID,
     Requirement,
     Requirements,
     Taint,
@@ -72,6 +73,7 @@ def _values(key: str, offered: OfferedType, offering: Offering) -> tuple[str | N
     """What a node of the type may have for the label."""
     key = ALIASES.get(key, key)
     known = {
+        **_zone_id(offering),
         ZONE: offering.zone,
         CAPACITY_TYPE: offering.capacity_type,
         INSTANCE_TYPE: offered.kind.name,
@@ -81,6 +83,10 @@ def _values(key: str, offered: OfferedType, offering: Offering) -> tuple[str | N
         return (known[key],)
     stated = offered.target.requirements.get(key)
     return (None,) if stated is None or stated.complement or not stated.values else tuple(sorted(stated.values))
+
+
+def _zone_id(offering: Offering) -> dict[str, str]:
+    return {ZONE_ID: offering.zone_id} if offering.zone_id else {}
 
 
 def asking_for(spec: PodSpec, keys: Sequence[str], place: Place) -> PodSpec:
@@ -143,6 +149,7 @@ def planned_labels(load: Load) -> dict[str, str]:
     labels = {
         **offered.labels_for(stated),
         **stated.labels(),
+        **_zone_id(offering),
         ZONE: offering.zone,
         CAPACITY_TYPE: offering.capacity_type,
         INSTANCE_TYPE: offered.kind.name,

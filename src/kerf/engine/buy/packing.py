@@ -27,7 +27,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
-from kerf.model.constraints import CAPACITY_TYPE, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, ZONE_ID
 from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
@@ -435,7 +435,7 @@ def _front(held: Sequence[tuple[OfferedType, tuple[int, ...]]]) -> Iterator[Offe
 def _narrows(filler: Filler, numbers: Sequence[int]) -> bool:
     """Whether some pod's own zone or capacity type decides which offering, and so which price, applies."""
     return any(
-        ZONE in alternative or CAPACITY_TYPE in alternative
+        ZONE in alternative or CAPACITY_TYPE in alternative or ZONE_ID in alternative
         for n in numbers
         for alternative in filler.shapes[n].spec.alternatives_new
     )

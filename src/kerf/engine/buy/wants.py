@@ -13,10 +13,10 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Bools
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, ZONE_ID, Requirement, Requirements
 from kerf.model.quantities import NOTHING
 
-_SOLD_BY = (ZONE, CAPACITY_TYPE)
+_SOLD_BY = (ZONE, ZONE_ID, CAPACITY_TYPE)
 MOST_KEPT = 256
 """So many answers are kept, each an array of a byte for each term or kind: where every node differs, none is asked for
 again. A memo that is full is emptied."""

@@ -25,6 +25,7 @@ from kerf.model.constraints import (
     NODE_POOL,
     WELL_KNOWN,
     ZONE,
+    ZONE_ID,
     Requirement,
     Requirements,
     untolerated,
@@ -120,9 +121,12 @@ def _against_pod(asked: Requirement, spec: PodSpec, volumes: Sequence[Requiremen
 
 
 def _is_sold(target: Target, asked: Requirements) -> bool:
-    zone, capacity_type = asked.get(ZONE), asked.get(CAPACITY_TYPE)
+    zone, capacity_type, zone_id = map(asked.get, (ZONE, CAPACITY_TYPE, ZONE_ID))
     return not target.sold or any(
-        (zone is None or zone.has(z)) and (capacity_type is None or capacity_type.has(c)) for z, c in target.sold
+        (zone is None or zone.has(z))
+        and (capacity_type is None or capacity_type.has(c))
+        and (zone_id is None or not z_id or zone_id.has(z_id))
+        for z, c, z_id in target.sold
     )
 
 

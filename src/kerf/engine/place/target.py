@@ -27,7 +27,7 @@ class Target:
     be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
     `no_devices` is why it has none, None where it has some or no caller asked.
     `volume_limits` are how many volumes each CSI driver attaches to it, where that is known.
-    `sold` are the (zone, capacity type) in which it can be had now; empty where that is not the question.
+    `sold` are the (zone, capacity type, zone id) in which it can be had now; empty where that is not the question.
     """
 
     name: TargetName
@@ -40,7 +40,7 @@ class Target:
     is_open: bool = True
     quotas: tuple[ResourceQuota, ...] = ()
     no_devices: Cause | None = None
-    sold: tuple[tuple[str, str], ...] = ()
+    sold: tuple[tuple[str, str, str], ...] = ()
     volume_limits: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kerf.model.constraints import INSTANCE_TYPE, RESERVATION, Requirement, Requirements
+from kerf.model.constraints import INSTANCE_TYPE, RESERVATION_LABELS, Requirement, Requirements
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool
 
@@ -60,7 +60,7 @@ def _defines(kind: InstanceType, pool: NodePool) -> bool:
 def _is_undefined(kind: InstanceType, key: str, requirement: Requirement) -> bool:
     # A requirement on a label of the cloud (gpu-count Gt 0) leaves out types that do not have the label at all.
     # Which reservation is asked for is a question of its offerings.
-    is_undefined = key not in kind.requirements and key != RESERVATION
+    is_undefined = key not in kind.requirements and key not in RESERVATION_LABELS
     return is_undefined and not requirement.allows_absence and _is_cloud_label(key)
 
 

@@ -90,7 +90,7 @@ class Classes:
 def _plain(offered: OfferedType) -> Hashable:
     """What pods tell apart whatever labels they ask for."""
     target, room = offered.target, offered.room
-    sold = tuple((each.zone, each.capacity_type) for each in offered.offerings)
+    sold = tuple((each.zone, each.zone_id, each.capacity_type) for each in offered.offerings)
     return target.is_open, target.taints, target.sold, room.ports, room.requirements, sold
 
 

@@ -37,7 +37,9 @@ from kerf.model.causes import (
 from kerf.model.constraints import (
     CAPACITY_TYPE,
     RESERVATION,
+    RESERVATION_LABELS,
     ZONE,
+    ZONE_ID,
     Requirement,
     Requirements,
 )
@@ -114,10 +116,10 @@ class OfferedType:
 
     def offering_for(self, requirements: Requirements) -> Offering | None:
         """The first offering that the requirements allow; None when none is left."""
-        zone, capacity_type = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
+        zones, zone_ids, capacity_types = map(requirements.get, (ZONE, ZONE_ID, CAPACITY_TYPE))
         for offering in self.offerings:
-            if (zone is None or zone.has(offering.zone)) and (
-                capacity_type is None or capacity_type.has(offering.capacity_type)
+            if offering.is_in(zones, zone_ids) and (
+                capacity_types is None or capacity_types.has(offering.capacity_type)
             ):
                 return offering
         return None
@@ -205,10 +207,11 @@ class Supply(Large):
 
     @cached_property
     def domains(self) -> dict[str, frozenset[str]]:
-        """Zones and capacity types, by the keys of their labels, of which nodes can be had now."""
+        """Zones, their ids and capacity types, by the keys of their labels, of which nodes can be had now."""
         sold = [offering for offered in self.available for offering in offered.offerings]
         return {
             ZONE: frozenset(offering.zone for offering in sold),
+            ZONE_ID: frozenset(offering.zone_id for offering in sold if offering.zone_id),
             CAPACITY_TYPE: frozenset(offering.capacity_type for offering in sold),
         }
 
@@ -446,7 +449,7 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_cap
         pool.name,
         quotas=terms.quotas,
         no_devices=obstacle,
-        sold=tuple((o.zone, o.capacity_type) for o in sold.available),
+        sold=tuple((o.zone, o.capacity_type, o.zone_id) for o in sold.available),
     )
     daemon_sets = tuple(each for each in terms.daemon_sets if admits(target, Shape((each.pod,))))
     return OfferedType(
@@ -494,15 +497,16 @@ def _by_reservation(offered: OfferedType) -> Iterator[OfferedType]:
         offerings = tuple(offering for offering in offered.offerings if offering.reservation == name)
         target, counted = offered.target, offered.capacity
         if name:
-            wanted = Requirement.of(RESERVATION, "In", (name,))
+            held = {RESERVATION: name, **dict(offerings[0].reservation_labels)}
+            wanted = Requirements.of_labels(held)
             counted = counted + {RESERVED_PREFIX + name: 1}
         else:
-            # What is bought otherwise has no such label, whatever its pool asks for.
-            wanted = Requirement.of(RESERVATION, "DoesNotExist")
+            # What is bought otherwise has no such labels, whatever its pool asks for.
+            wanted = Requirements(Requirement.of(key, "DoesNotExist") for key in RESERVATION_LABELS)
         target = replace(
             target,
-            requirements=target.requirements.intersect(Requirements([wanted])),
-            sold=tuple((o.zone, o.capacity_type) for o in offerings),
+            requirements=target.requirements.intersect(wanted),
+            sold=tuple((o.zone, o.capacity_type, o.zone_id) for o in offerings),
         )
         counted = counted.replaced(_cost(offered.pool, offerings))
         yield replace(offered, target=target, offerings=offerings, capacity=counted)

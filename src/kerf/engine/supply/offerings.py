@@ -11,8 +11,8 @@ from kerf.model.causes import (
     OfferingsSoldOut,
     TypeOverPriceCap,
 )
-from kerf.model.constraints import CAPACITY_TYPE, RESERVATION, ZONE, Requirement, Requirements
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering
+from kerf.model.constraints import Requirements
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, allowed_offerings
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 
@@ -35,15 +35,7 @@ class Offered:
 
 def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements, market: Market) -> Offered:
     """The offerings of a type that the pool may buy; `requirements` are the pool's and the type's together."""
-    zones, capacity_types = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
-    reservations = requirements.get(RESERVATION)
-    allowed = [
-        o
-        for o in kind.offerings
-        if (zones is None or zones.has(o.zone))
-        and (capacity_types is None or capacity_types.has(o.capacity_type))
-        and _is_of(reservations, o)
-    ]
+    allowed = allowed_offerings(kind.offerings, requirements)
     over_price_cap = [o for o in allowed if pool.bounds.excess(kind, o.price_micro)] if pool.bounds.has_cap else []
     over_price_cap.sort(key=lambda o: (o.price_micro, o.zone))
     within = [o for o in allowed if o not in over_price_cap] if over_price_cap else allowed
@@ -55,12 +47,6 @@ def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements,
         refused = TypeOverPriceCap(Name(kind.name), excess) if excess is not None else refused
     available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone, o.reservation))
     return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(over_price_cap))
-
-
-def _is_of(reservations: Requirement | None, offering: Offering) -> bool:
-    if reservations is None:
-        return True
-    return reservations.has(offering.reservation) if offering.reservation else reservations.allows_absence
 
 
 def _gone(allowed: Sequence[Offering], available: Sequence[Offering]) -> tuple[str, ...]:

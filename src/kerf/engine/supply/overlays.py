@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from kerf.model.causes import Cause, Name, OverlayContradicts, OverlayDisagrees, OverlayInvalid, Quoted
-from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, ZONE_ID, Requirements
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.instancetypes import MICRO, InstanceType, NodeOverlay, Offering
 from kerf.model.market import Market
@@ -80,10 +80,9 @@ def _matches(overlay: NodeOverlay, pool: NodePool, kind: InstanceType) -> bool:
 
 
 def _matches_offering(overlay: NodeOverlay, offering: Offering) -> bool:
-    held = Requirements(
-        [Requirement.of(ZONE, "In", (offering.zone,)), Requirement.of(CAPACITY_TYPE, "In", (offering.capacity_type,))]
-    )
-    return overlay.requirements.conflict(held) is None
+    held = {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+    held |= {ZONE_ID: offering.zone_id} if offering.zone_id else {}
+    return overlay.requirements.conflict(Requirements.of_labels(held)) is None
 
 
 def adjusted_price(price_micro: int, overlay: NodeOverlay) -> int:

@@ -10,7 +10,7 @@ from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path
-from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, Requirements
+from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, WINDOWS_BUILD, Requirements
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import SPOT, InstanceType
 from kerf.model.nodepool import NodePool
@@ -90,7 +90,7 @@ def no_type_admitted(subject: Subject, context: LintContext) -> Notes:
     if not isinstance(pool, NodePool) or context.types(pool):
         return
     # The catalogues know machines by Linux; what they cost and are with Windows is not known.
-    if (system := pool.requirements.get(OS)) is not None and not system.has("linux"):
+    if not _may_be_linux(pool):
         return
     market = context.market_of(pool)
     if not market.types:
@@ -105,6 +105,11 @@ def no_type_admitted(subject: Subject, context: LintContext) -> Notes:
     where = f"{market.provider} {market.region}".strip()
     message = f"the requirements admit none of the {len(market.types)} types that the catalogue has of {where}"
     yield Note(("spec", "template", "spec", "requirements"), message, hint, at_key=True)
+
+
+def _may_be_linux(pool: NodePool) -> bool:
+    system, build = pool.requirements.get(OS), pool.requirements.get(WINDOWS_BUILD)
+    return (system is None or system.has("linux")) and (build is None or build.allows_absence)
 
 
 def _without(pool: NodePool, key: str) -> NodePool:

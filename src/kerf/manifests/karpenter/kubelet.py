@@ -23,6 +23,7 @@ from kerf.manifests.schema import (
     one_of,
     whole,
 )
+from kerf.model.quantities import quantity
 
 Object = dict[str, Any]
 _SIGNALS = (
@@ -38,14 +39,17 @@ _PERCENT = re.compile(r"(?:[0-9]{1,2}(?:\.[0-9]{1,2})?|100(?:\.0{1,2})?)%", re.A
 
 
 def _is_threshold(value: object) -> bool:
-    return isinstance(value, str) and (value == "" or _PERCENT.fullmatch(value) is not None or is_quantity("", value))
+    """The CRD takes an empty, negative or zero quantity too, and kubelet does not start with it."""
+    if not isinstance(value, str):
+        return False
+    return _PERCENT.fullmatch(value) is not None or (is_quantity("", value) and quantity(value) > 0)
 
 
 def _is_amount(value: object) -> bool:
     return isinstance(value, str) and not value.startswith("-") and is_quantity("", value)
 
 
-_THRESHOLDS = MapOf(Scalar("a quantity or a percentage such as 5%", _is_threshold), one_of(*_SIGNALS))
+_THRESHOLDS = MapOf(Scalar("a quantity above 0 or a percentage such as 5%", _is_threshold), one_of(*_SIGNALS))
 _RESERVED = MapOf(Scalar("a quantity that is not negative, as text", _is_amount), one_of(*_RESOURCES))
 KUBELET = Record(
     {

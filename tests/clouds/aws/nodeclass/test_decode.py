@@ -86,7 +86,7 @@ def test_every_field_arrives() -> None:
         )
         == got.spec
     )
-    assert () == got.unknown
+    assert (("spec.kubelet.topologyManagerPolicy",), ()) == (got.unknown, got.unread)
 
 
 def test_no_field_of_the_model_is_left_at_its_default_by_that_object() -> None:
@@ -139,6 +139,16 @@ def test_fields_of_a_newer_version_are_named_and_do_no_harm() -> None:
     assert ("spec.warmPool", "spec.metadataOptions.instanceTags") == got.unknown
 
 
+def test_a_field_of_kubelet_is_passed_on_by_al2023_alone() -> None:
+    """nodeadm takes the whole configuration; the other families have settings or flags that Kerf would have to know."""
+    kubelet = {"topologyManagerPolicy": "best-effort"}
+    got = decode(an_object(kubelet=kubelet, warmPool=3))
+    other = decode(an_object(kubelet=kubelet, amiSelectorTerms=[{"alias": "bottlerocket@latest"}]))
+
+    assert (("spec.warmPool",), ("spec.kubelet.topologyManagerPolicy",)) == (got.unknown, got.unread)
+    assert (("spec.kubelet.topologyManagerPolicy",), ()) == (other.unknown, other.unread)
+
+
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
@@ -172,6 +182,10 @@ def test_fields_of_a_newer_version_are_named_and_do_no_harm() -> None:
         ({"networkInterfaces": [INTERFACE, INTERFACE]}, "spec.networkInterfaces[1]"),
         ({"networkInterfaces": [{**INTERFACE, "interfaceType": "efa"}]}, "spec.networkInterfaces[0].interfaceType"),
         ({"kubelet": {"evictionHard": {"memory": "1Gi"}}}, "spec.kubelet.evictionHard.memory"),
+        *(
+            ({"kubelet": {"evictionHard": {"memory.available": each}}}, 'spec.kubelet.evictionHard["memory.available"]')
+            for each in ("-1Gi", "0", "", "-5%", "101%")
+        ),
         ({"kubelet": {"kubeReserved": {"cpu": "-1"}}}, "spec.kubelet.kubeReserved.cpu"),
         (
             {"kubelet": {"imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 80}},

@@ -98,10 +98,20 @@ def test_what_is_not_said_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     ("custom", "kind"),
-    [(OWN_CONFIG, "application/node.eks.aws"), ("#!/bin/bash\necho hi", "text/x-shellscript"), ("", None)],
+    [
+        (OWN_CONFIG, "application/node.eks.aws"),
+        (f"# ours\n{OWN_CONFIG}", "application/node.eks.aws"),
+        ("#!/bin/bash\necho hi", "text/x-shellscript"),
+        ("#!/bin/bash\ncurl -H 'X-A: b' http://x\n", "text/x-shellscript"),
+        ("\n#!/bin/bash\necho status: ok\n", "text/x-shellscript"),
+        ('#!/bin/bash\necho "status: ok"\n', "text/x-shellscript"),
+        ("#!/usr/bin/env python3\nwait: int = 3\n", "text/x-shellscript"),
+        ("#cloud-config\npackages: [jq]\n", "text/cloud-config"),
+        ("", None),
+    ],
 )
-def test_a_text_is_a_node_config_or_a_script(custom: str, kind: str | None) -> None:
-    """A mapping in YAML is a NodeConfig; it stands before ours, which wins."""
+def test_a_text_is_what_its_first_line_says_or_a_node_config(custom: str, kind: str | None) -> None:
+    """Else a mapping in YAML is a NodeConfig; it stands before ours, which wins."""
     got = parts(render(AL2023, a_node(custom=custom)))
 
     assert ([kind] if kind else []) == [each.get_content_type() for each in got[:-1]]

@@ -6,9 +6,11 @@ version of the CRD may hold what they refuse, so what is read here is checked, a
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kerf.clouds.aws.nodeclass.model import (
+    AL2023,
     AMISelectorTerm,
     BlockDevice,
     BlockDeviceMapping,
@@ -61,19 +63,20 @@ def decode(raw: Object) -> EC2NodeClass:
         raise DecodeError(path_text(problem.path), problem.expected, problem.got, place=place, hint=problem.hint)
     meta, status = raw["metadata"], raw.get("status") or {}
     profile = status.get("instanceProfile")
-    return EC2NodeClass(
+    found = EC2NodeClass(
         name=meta["name"],
         uid=meta.get("uid") or "",
         spec=_spec(raw["spec"]),
         generation=meta.get("generation") or 0,
         is_deleting=bool(meta.get("deletionTimestamp")),
         instance_profile=profile if isinstance(profile, str) else "",
-        unknown=tuple(path_text(unknown.path) for unknown in report.unknown if not _is_kubelets(unknown.path)),
+        unknown=tuple(path_text(unknown.path) for unknown in report.unknown),
     )
-
-
-def _is_kubelets(path: tuple[str | int, ...]) -> bool:
-    return path[:2] == ("spec", "kubelet")
+    if found.family != AL2023:
+        return found
+    # nodeadm takes the configuration of kubelet as it is: a field that is unknown here may be known there.
+    unread = tuple(path_text(unknown.path) for unknown in report.unknown if unknown.path[:2] == ("spec", "kubelet"))
+    return replace(found, unknown=tuple(each for each in found.unknown if each not in unread), unread=unread)
 
 
 def _spec(raw: Object) -> EC2NodeClassSpec:

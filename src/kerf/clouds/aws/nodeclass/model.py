@@ -181,7 +181,7 @@ class EC2NodeClass:
     """An EC2NodeClass as a server has it.
 
     `instance_profile` is the one of its status. `unknown` are the paths of fields that this version does not know: they
-    have no effect, and ValidationSucceeded says so.
+    have no effect, and ValidationSucceeded says so. `unread` are those of `kubelet` that nodes get all the same.
     """
 
     name: str
@@ -191,6 +191,7 @@ class EC2NodeClass:
     is_deleting: bool = False
     instance_profile: str = ""
     unknown: tuple[str, ...] = field(default=(), compare=False)
+    unread: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def alias(self) -> tuple[str, str] | None:

@@ -216,12 +216,14 @@ class NodeClassStatus:
 
 def _without_effect(node_class: EC2NodeClass) -> str:
     """What is to be said of fields of a newer EC2NodeClass: nodes are launched all the same, without them."""
-    names = node_class.unknown
-    if not names:
-        return ""
+    said = {"leaves out": node_class.unknown, "passes on to kubelet unread": node_class.unread}
+    parts = [f"{what}: {_listed(names)}" for what, names in said.items() if names]
+    return f"this version of Kerf does not know, and {'; '.join(parts)}" if parts else ""
+
+
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    shown = ", ".join(cut(each, _MOST_LETTERS) for each in names[:_MOST_NAMES])
-    return f"this version of Kerf does not know, and leaves out: {shown}{more}"
+    return ", ".join(cut(each, _MOST_LETTERS) for each in names[:_MOST_NAMES]) + more
 
 
 def _unanswered(known: _Known, condition: str, error: CloudError) -> None:

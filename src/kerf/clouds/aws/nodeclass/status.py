@@ -10,7 +10,7 @@ from typing import Any
 
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.errors import cut
-from kerf.model.constraints import ANYTHING, Requirements
+from kerf.model.constraints import ANYTHING, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, Requirements
 from kerf.model.nodeclaim import FALSE, READY, TRUE, UNKNOWN, VALIDATED, Condition
 from kerf.model.times import instant_s, instant_text
 
@@ -87,6 +87,12 @@ class CapacityReservation:
     def is_block(self) -> bool:
         """Whether it is a capacity block, which is launched as a market of its own."""
         return self.reservation_type == CAPACITY_BLOCK
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Those of its nodes, beside its id."""
+        interruptible = "true" if self.is_interruptible else "false"
+        return {RESERVATION_TYPE: self.reservation_type, RESERVATION_INTERRUPTIBLE: interruptible}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from kerf.clouds.aws.userdata.flags import safe
 from kerf.clouds.aws.userdata.mime import SHELL, Part, archive, is_mime, parts_of
 
 NODE_CONFIG = "application/node.eks.aws"
+_CLOUD_CONFIG = 'text/cloud-config; charset="us-ascii"'
+_BLANK = "\ufeff \t\r\n"
 
 Object = dict[str, Any]
 
@@ -29,11 +31,19 @@ def render(facts: NodeFacts) -> str:
 
 
 def _custom_parts(text: str) -> tuple[Part, ...]:
-    """The user's parts; a text that is none is a NodeConfig where it is a mapping in YAML, else a shell script."""
+    """The user's parts; a text that is none is a NodeConfig where it is a mapping in YAML, else a shell script.
+
+    What its first line says goes before: to YAML it is a comment, and a script with a colon in it is a mapping.
+    """
     if not text:
         return ()
     if is_mime(text):
         return parts_of(text)
+    first = text.lstrip(_BLANK)
+    if first.startswith("#!"):
+        return (Part.of(SHELL, text),)
+    if first.startswith("#cloud-config"):
+        return (Part.of(_CLOUD_CONFIG, text),)
     try:
         is_mapping = isinstance(yaml.safe_load(text), dict)
     except yaml.YAMLError:
