@@ -34,12 +34,14 @@ def tags(**given: str) -> list[Object]:
 class Account:
     """What one region holds. `calls` are all requests so far: (operation, parameters).
 
-    `forbidden` are operations that a policy refuses; `broken` are errors that the next call of an operation meets.
+    `forbidden` are operations that a policy refuses; `kept` are names of templates and profiles that it lets nobody
+    delete; `broken` are errors that the next call of an operation meets.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Object]] = []
         self.forbidden: set[str] = set()
+        self.kept: set[str] = set()
         self.broken: dict[str, CloudError] = {}
         self.subnets: list[Object] = []
         self.groups: list[Object] = []
@@ -60,7 +62,8 @@ class Account:
         self.calls.append((operation, parameters))
         if operation in self.broken:
             raise self.broken.pop(operation)
-        if operation in self.forbidden:
+        named = {parameters.get("LaunchTemplateName"), parameters.get("InstanceProfileName")}
+        if operation in self.forbidden or (operation.startswith("Delete") and named & self.kept):
             code = "UnauthorizedOperation" if service == "ec2" else "AccessDenied"
             raise ApiFailed(operation, code, f"not authorized to perform: {service}:{operation}")
         reply: Reply = getattr(self, f"_{service}_{operation}")(parameters)

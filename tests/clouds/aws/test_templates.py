@@ -5,6 +5,7 @@ import base64
 
 import pytest
 
+from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.status import GOOD, Image, Resolved, SecurityGroup, Subnet
@@ -135,6 +136,20 @@ def test_all_templates_of_a_node_class_go_with_it() -> None:
 
     assert 2 == len(asyncio.run(templates.delete_all(NODE_CLASS)))
     assert [other.name] == list(account.templates)
+
+
+def test_a_template_that_may_not_be_deleted_holds_up_no_other() -> None:
+    """Whatever its place in the order; the refusal names it, and is said at each turn."""
+    for place in (0, 1):
+        account, clock, templates = an_account()
+        asyncio.run(templates.ensure(NODE_CLASS, FOUND, CLAIM, MACHINES))
+        kept = sorted(account.templates)[place]
+        account.kept = {kept}
+        clock.seconds += 600
+        for _ in range(2):
+            with pytest.raises(ApiFailed, match=f"DeleteLaunchTemplate: UnauthorizedOperation: {kept}: not authorized"):
+                asyncio.run(templates.collect())
+            assert [kept] == list(account.templates)
 
 
 def test_a_dry_run_finds_what_the_policy_forbids() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from kerf.clouds.aws.api import IAM, Api, ApiFailed
 from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import exists_already, is_not_found
+from kerf.clouds.aws.deleting import delete_each
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.tagging import OWNED, made_for, read_tags, tag_list
@@ -136,14 +137,15 @@ class Profiles:
         """
         needed = {*current, *used}
         old = [name for name in await self._owned(self._path()) if name not in needed]
-        return await self._delete([name for name in old if self._protected.get(name) is None], only_ours=True)
+        return await delete_each([name for name in old if self._protected.get(name) is None], self._delete_ours)
 
     async def delete_all(self, node_class: EC2NodeClass) -> tuple[str, ...]:
         """Delete those of an EC2NodeClass that goes and has no claims left; the names, sorted.
 
-        Those that Karpenter made for it go as well: no other controller will.
+        Those that Karpenter made for it go as well: no other controller will. One that may not be deleted holds up no
+        other, here and in `collect`.
         """
-        return await self._delete(await self._owned(f"{self._path()}{node_class.uid}/"))
+        return await delete_each(await self._owned(f"{self._path()}{node_class.uid}/"), self._delete)
 
     async def _owned(self, path: str) -> list[str]:
         """Names of profiles below a path, sorted. The path is read again: not every server heeds the prefix."""
@@ -152,23 +154,23 @@ class Profiles:
         )
         return sorted(raw["InstanceProfileName"] for raw in listed if str(raw.get("Path")).startswith(path))
 
-    async def _delete(self, names: Iterable[str], *, only_ours: bool = False) -> tuple[str, ...]:
-        gone = []
-        for name in names:
-            profile = await self._profile(name)
-            if only_ours and read_tags(profile or {}).get(OWNED) != "true":
-                continue
-            for role in (profile or {}).get("Roles") or ():
-                await self._remove_role(name, role["RoleName"])
-            try:
-                await self._api.call(IAM, "DeleteInstanceProfile", InstanceProfileName=name)
-            except ApiFailed as error:
-                if not is_not_found(error):
-                    raise
-            self._checked.drop(name)
-            self._protected.drop(name)
-            gone.append(name)
-        return tuple(gone)
+    async def _delete_ours(self, name: str) -> bool:
+        """Delete it where its tags say that Kerf made it."""
+        profile = await self._profile(name)
+        return read_tags(profile or {}).get(OWNED) == "true" and await self._delete(name, profile)
+
+    async def _delete(self, name: str, profile: Object | None = None) -> bool:
+        held = profile or await self._profile(name) or {}
+        for role in held.get("Roles") or ():
+            await self._remove_role(name, role["RoleName"])
+        try:
+            await self._api.call(IAM, "DeleteInstanceProfile", InstanceProfileName=name)
+        except ApiFailed as error:
+            if not is_not_found(error):
+                raise
+        self._checked.drop(name)
+        self._protected.drop(name)
+        return True
 
     def _path(self) -> str:
         return f"/karpenter/{self._region}/{self._cluster}/"
