@@ -3,10 +3,11 @@
 A launch has three outcomes: it succeeds, it fails, and it succeeds without a reply. EC2 answers a repeated token with
 the first reply, but only to the same request, and prices, subnets and templates change between two tries. So a request
 is kept until it is answered. After a restart it is lost, and EC2 answers IdempotentParameterMismatch: then some request
-with this token was accepted, and its instance is looked for by its tag until EC2 must show it. A token that EC2
-answered by a fleet without an instance is spent; the next try takes the uid and its number. The number is kept nowhere:
-a new life begins with the uid and counts up by what EC2 remembers. So a call that was refused spends no token, because
-EC2 may never have seen it: the new life would launch by the token that the old one passed over.
+with this token was accepted, and its instance is looked for by its tag until EC2 must show it. So is that of a reply
+which says neither what was launched nor why nothing was. A token that EC2 answered by a fleet without an instance is
+spent; the next try takes the uid and its number. The number is kept nowhere: a new life begins with the uid and counts
+up by what EC2 remembers. So a call that was refused spends no token, because EC2 may never have seen it: the new life
+would launch by the token that the old one passed over.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from kerf.clouds.aws.subnets import Subnets
 from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import ClaimFacts, MachineFacts, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.errors import CloudError
 from kerf.model.constraints import CAPACITY_TYPE, NODE_POOL, RESERVATION, ZONE
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
@@ -178,21 +180,25 @@ class Launcher:
             reply = await self.api.call(EC2, "CreateFleet", **fleet.parameters, ClientToken=token)
             outcome = outcome_of(reply, fleet)
             chosen = outcome.launched.subnet if outcome.launched is not None else None
-            return outcome
         except ApiFailed as error:
-            if error.code == _MISMATCH:
-                return await self._found_after_mismatch(claim) or FleetOutcome()
             if error.code in _NO_TEMPLATE:
                 self._forget(fleet)
-            attempt.fleet = None
-            raise launch_failed(error.code, error.message) from error
+            if error.code != _MISMATCH:
+                attempt.fleet = None
+                raise launch_failed(error.code, error.message) from error
+            outcome = FleetOutcome()
         finally:
             for subnet in fleet.subnets:
                 if subnet != chosen:
                     self.subnets.launched(subnet, -1)
+        found = await self._looked_for(claim) if outcome.is_silent else None
+        if found is None and outcome.unplaced:
+            said = f"{outcome.unplaced} was launched for {claim.name}, and EC2 does not show it yet"
+            raise CloudError(f"CreateFleet: {said}")
+        return found or outcome
 
-    async def _found_after_mismatch(self, claim: NodeClaim) -> Instance | None:
-        """Another request with this token was accepted: look until EC2 must show what came of it."""
+    async def _looked_for(self, claim: NodeClaim) -> Instance | None:
+        """Something was accepted with this token: look until EC2 must show what came of it."""
         found = await self.instances.find(claim.uid)
         for wait_s in _LAG_WAITS_S:
             if found is not None:
