@@ -294,6 +294,18 @@ def test_a_refused_call_is_prepared_again(life: Life) -> None:
     assert "subnet-a2" == life.launch().subnet
 
 
+def test_a_launch_that_karpenter_had_under_way_is_taken_over(life: Life) -> None:
+    """On the day of the switch: Karpenter launched and went before it wrote the provider id on the claim."""
+    tags = {"kubernetes.io/cluster/gpu": "owned", "karpenter.sh/nodepool": "gpu", "karpenter.sh/nodeclaim": "gpu-1"}
+    of_karpenter = replace(G5, created_s=life.clock.seconds)
+    number = life.ec2.run(tags)
+    life.clock.seconds += 30
+    got = life.launch(of_karpenter)
+
+    assert (f"aws:///us-east-1a/{number}", [], 1) == (got.provider_id, life.tokens, len(life.ec2.running))
+    assert MARKET[1].capacity == got.capacity
+
+
 def test_an_ended_claim_gets_no_second_instance(life: Life) -> None:
     """The token of an instance that has ended is used up."""
     got = life.launch()

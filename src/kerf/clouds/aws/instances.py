@@ -20,6 +20,7 @@ from kerf.clouds.aws.selecting import MOST_VALUES, filter_of
 from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, NODE_CLASS_HASH, cluster_tag, of_cluster, read_tags
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, OfferingKey
+from kerf.model.nodeclaim import NodeClaim
 
 LAG_S = 60.0
 """So long an instance that EC2 does not list yet is taken to be there; ten seconds were seen."""
@@ -32,6 +33,8 @@ _STATES = {
     "shutting-down": InstanceState.TERMINATING,
 }
 _STATE = "instance-state-name"
+_CLOCKS_S = 60.0
+"""So far the clocks of EC2 and of the API server may be apart."""
 _BATCH_S = 0.1
 _PAGE = 1000
 _NO_SUCH = ("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed")
@@ -101,6 +104,13 @@ def listed_of(record: Record) -> Listed | None:
     groups = tuple(sorted(group["GroupId"] for group in record.get("SecurityGroups") or ()))
     profile = (record.get("IamInstanceProfile") or {}).get("Arn", "").rpartition("/")[2]
     return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""))
+
+
+def _is_of(instance: Instance, claim: NodeClaim) -> bool:
+    """Whether it was launched for the claim, and not for an older one of that name."""
+    if instance.claim_uid:
+        return instance.claim_uid == claim.uid
+    return instance.launched_s >= claim.created_s - _CLOCKS_S
 
 
 def _launched_s(value: object) -> float:
@@ -183,15 +193,20 @@ class Instances:
             raise InstanceNotFound(f"no instance {wanted} of this cluster")
         return found
 
-    async def find(self, claim_uid: str) -> Instance | None:
-        """The instance of a claim; None where EC2 shows none."""
+    async def find(self, claim: NodeClaim) -> Instance | None:
+        """The instance of a claim; None where EC2 shows none.
+
+        One with its uid, else one that Karpenter launched for it: those have the name of the claim, and no uid.
+        """
         for launched in self._launched.values():
-            if launched.instance.claim_uid == claim_uid and launched.until_s > self._now_s():
+            if launched.instance.claim_uid == claim.uid and launched.until_s > self._now_s():
                 return launched.instance
-        named = [filter_of(f"tag:{CLAIM_UID}", [claim_uid]), filter_of(_STATE, _STATES)]
+        # Kerf's own have both tags, so one question is enough.
+        named = [filter_of(f"tag:{NODE_CLAIM}", [claim.name]), filter_of(_STATE, _STATES)]
         reservations = await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=named)
-        found = [each for record in _records(reservations) if (each := instance_of(record)) is not None]
-        return min(found, key=lambda each: (each.launched_s, each.provider_id), default=None)
+        records = [record for record in _records(reservations) if self._is_ours(record)]
+        found = [each for record in records if (each := instance_of(record)) is not None and _is_of(each, claim)]
+        return min(found, key=lambda each: (not each.claim_uid, each.launched_s, each.provider_id), default=None)
 
     async def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         """Instances by their ids; those that EC2 does not show, that have ended, or are another's, are left out."""

@@ -134,7 +134,7 @@ class Launcher:
         """The instance of an earlier try, by this process or the one before it. Raises LaunchFailed where it ended."""
         if not attempt.was_tried and self.now_s() - claim.created_s < _OLD_S:
             return None
-        found = await self.instances.find(claim.uid)
+        found = await self.instances.find(claim)
         if found is None and attempt.instance:
             raise LaunchFailed(f"the instance {attempt.instance} of {claim.name} has ended")
         if found is not None and found.state is InstanceState.TERMINATING:
@@ -199,12 +199,12 @@ class Launcher:
 
     async def _looked_for(self, claim: NodeClaim) -> Instance | None:
         """Something was accepted with this token: look until EC2 must show what came of it."""
-        found = await self.instances.find(claim.uid)
+        found = await self.instances.find(claim)
         for wait_s in _LAG_WAITS_S:
             if found is not None:
                 break
             await self.sleep(wait_s)
-            found = await self.instances.find(claim.uid)
+            found = await self.instances.find(claim)
         return found
 
     def _judge(self, outcome: FleetOutcome, fleet: FleetRequest, sold_out: Mapping[OfferingKey, str]) -> None:
