@@ -35,13 +35,15 @@ class Account:
     """What one region holds. `calls` are all requests so far: (operation, parameters).
 
     `forbidden` are operations that a policy refuses; `kept` are names of templates and profiles that it lets nobody
-    delete; `broken` are errors that the next call of an operation meets.
+    delete; `hides_templates`: launches do not find theirs yet; `broken` are errors that the next call of an operation
+    meets.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Object]] = []
         self.forbidden: set[str] = set()
         self.kept: set[str] = set()
+        self.hides_templates = False
         self.broken: dict[str, CloudError] = {}
         self.subnets: list[Object] = []
         self.groups: list[Object] = []
@@ -126,6 +128,9 @@ class Account:
         return {"LaunchTemplate": self.templates.pop(wanted["LaunchTemplateName"])}
 
     def _ec2_CreateFleet(self, wanted: Object) -> Object:  # noqa: N802
+        name = wanted["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["LaunchTemplateName"]
+        if self.hides_templates or name not in self.templates:
+            raise ApiFailed("CreateFleet", "InvalidLaunchTemplateName.NotFoundException", f"{name} does not exist")
         return self._dry("CreateFleet", wanted)
 
     def _ec2_RunInstances(self, wanted: Object) -> Object:  # noqa: N802

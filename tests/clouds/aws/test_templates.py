@@ -152,6 +152,34 @@ def test_a_template_that_may_not_be_deleted_holds_up_no_other() -> None:
             assert [kept] == list(account.templates)
 
 
+NO_TEMPLATE = ApiFailed("CreateFleet", "InvalidLaunchTemplateName.NotFoundException", "the template does not exist")
+
+
+def test_a_template_that_ec2_does_not_show_is_made_again() -> None:
+    """Another program deleted it between two dry runs: that is no fault of the EC2NodeClass."""
+    account, clock, templates = an_account()
+    runs = DryRuns(account, clock, templates, "demo")
+    asyncio.run(runs.validate(NODE_CLASS, FOUND))
+    account.templates.clear()
+    clock.seconds += 1800
+    account.broken = {"CreateFleet": NO_TEMPLATE}
+
+    assert GOOD == asyncio.run(runs.validate(NODE_CLASS, FOUND))
+    assert 1 == len(account.templates)
+
+
+def test_a_template_that_ec2_hides_is_waited_for() -> None:
+    """The verdict is Unknown, and the next look asks again: it is not kept for ten minutes."""
+    account, clock, templates = an_account()
+    runs = DryRuns(account, clock, templates, "demo")
+    account.hides_templates = True
+    verdict = asyncio.run(runs.validate(NODE_CLASS, FOUND))
+    assert ("AwaitingLaunchTemplate", True) == (verdict.reason, verdict.is_unknown)
+
+    account.hides_templates = False
+    assert GOOD == asyncio.run(runs.validate(NODE_CLASS, FOUND))
+
+
 def test_a_dry_run_finds_what_the_policy_forbids() -> None:
     """The verdict names the call; it is good where all three calls pass."""
     account, clock, templates = an_account()

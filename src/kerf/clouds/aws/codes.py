@@ -7,12 +7,12 @@ from kerf.clouds.aws.api import ApiFailed
 
 DRY_RUN_PASSED = "DryRunOperation"
 """A dry run fails with this code where the call would have been done."""
-_NOT_FOUND = frozenset(
+NO_TEMPLATE = frozenset({"InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateName.NotFoundException"})
+"""A launch names a launch template that EC2 does not show."""
+_NOT_FOUND = NO_TEMPLATE | frozenset(
     {
         "InvalidCapacityReservationId.NotFound",
         "InvalidInstanceID.NotFound",
-        "InvalidLaunchTemplateId.NotFound",
-        "InvalidLaunchTemplateName.NotFoundException",
         "InvalidPlacementGroup.Unknown",
         "InvalidPlacementGroupId.Unknown",
         "NoSuchEntity",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
+from kerf.clouds.aws.codes import NO_TEMPLATE
 from kerf.clouds.aws.fleet import NO_SPOT_ROLE, FleetOutcome, FleetRequest, Launched, fleet_of, outcome_of
 from kerf.clouds.aws.instances import ZONE_ID, Instances, provider_id
 from kerf.clouds.aws.nodeclass.hashing import digest
@@ -43,7 +44,6 @@ _LAG_WAITS_S = (1.0, 2.0, 4.0, 8.0)
 _OLD_S = 15.0
 _FORGOTTEN_S = 7200.0
 _MISMATCH = "IdempotentParameterMismatch"
-_NO_TEMPLATE = ("InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateName.NotFoundException")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class Launcher:
             outcome = outcome_of(reply, fleet)
             chosen = outcome.launched.subnet if outcome.launched is not None else None
         except ApiFailed as error:
-            if error.code in _NO_TEMPLATE:
+            if error.code in NO_TEMPLATE:
                 self._forget(fleet)
             if error.code != _MISMATCH:
                 attempt.fleet = None
@@ -217,7 +217,7 @@ class Launcher:
             code, message = outcome.failures[0]
             if code == NO_SPOT_ROLE:
                 self.mark(dict.fromkeys(fleet.offerings.values(), code))
-            if any(code in _NO_TEMPLATE for code, _ in outcome.failures):
+            if any(code in NO_TEMPLATE for code, _ in outcome.failures):
                 self._forget(fleet)
             elif not sold_out:
                 raise launch_failed(code, message)
