@@ -3,6 +3,8 @@
 import asyncio
 from base64 import b64decode
 
+import pytest
+
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.discovery import AwsDiscovery
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
@@ -13,9 +15,10 @@ from kerf.clouds.aws.profiles import Profiles
 from kerf.clouds.aws.templates import ClaimFacts, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.model.constraints import Taint
+from kerf.model.nodeclaim import VALIDATED
 from kerf.model.nodepool import NodePool
 from kerf.testing.builders import a_pool
-from tests.clouds.aws.account import Account, ManualClock
+from tests.clouds.aws.account import ROLE, Account, ManualClock
 from tests.clouds.aws.nodeclass.objects import Object, an_object
 
 SPEC: Object = {
@@ -182,3 +185,42 @@ def test_the_end_waits_for_claims_and_takes_all_along() -> None:
     assert "waits for the end of NodeClaims a, b" == asyncio.run(finalize(node_class, ["b", "a"], made))
     assert "" == asyncio.run(finalize(node_class, [], made))
     assert ({}, {}) == (region.account.templates, region.account.profiles)
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "condition", "said"),
+    [
+        ("CreateInstanceProfile", "LimitExceeded", "InstanceProfileReady", ("False", "Refused")),
+        ("CreateInstanceProfile", "ValidationError", "InstanceProfileReady", ("False", "Refused")),
+        ("DescribeImages", "InvalidParameterValue", "AMIsReady", ("False", "Refused")),
+        ("DescribeSubnets", "SomethingNew", "SubnetsReady", ("Unknown", "Refused")),
+        ("DescribeSubnets", "ServiceUnavailable", "SubnetsReady", ("Unknown", "AWSUnavailable")),
+        ("DescribeSubnets", "InvalidSignatureException", "SubnetsReady", ("Unknown", "AWSUnavailable")),
+        ("CreateLaunchTemplate", "LaunchTemplateLimitExceeded", VALIDATED, ("False", "CreateLaunchTemplateRefused")),
+        ("RunInstances", "OptInRequired", VALIDATED, ("False", "RunInstancesRefused")),
+        ("RunInstances", "UnsupportedOperation", VALIDATED, ("False", "RunInstancesRefused")),
+        ("RunInstances", "EncryptedVolumesNotSupported", VALIDATED, ("False", "RunInstancesRefused")),
+        ("RunInstances", "InstanceLimitExceeded", VALIDATED, ("True", VALIDATED)),
+        ("RunInstances", "SomethingNew", VALIDATED, ("Unknown", "Refused")),
+    ],
+)
+def test_a_refusal_that_a_person_must_see_to_is_said_as_one(
+    operation: str, code: str, condition: str, said: tuple[str, str]
+) -> None:
+    """Not as an AWS that does not answer. A full quota of one sort of instances stops no others."""
+    region = Region()
+    region.account.broken[operation] = ApiFailed(operation, code, "the words of AWS")
+    (got,) = [each for each in region.reconcile(role=ROLE).conditions if each.type == condition]
+
+    assert said == (got.status, got.reason)
+    assert got.status == "True" or f"{code}: the words of AWS" in got.message
+
+
+def test_an_unknown_refusal_takes_nothing_away() -> None:
+    """What was known before counts on: the code may mean anything."""
+    region = Region()
+    region.reconcile()
+    region.clock.seconds += 3600
+    region.account.broken["DescribeSubnets"] = ApiFailed("DescribeSubnets", "SomethingNew", "")
+
+    assert {} == reasons(region.reconcile())

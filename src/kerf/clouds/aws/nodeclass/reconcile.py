@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kerf.clouds.aws.api import ApiFailed
-from kerf.clouds.aws.codes import is_unauthorized
+from kerf.clouds.aws.codes import is_for_a_person, is_passing, is_unauthorized
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import (
@@ -225,11 +225,19 @@ def _without_effect(node_class: EC2NodeClass) -> str:
 
 
 def _unanswered(known: _Known, condition: str, error: CloudError) -> None:
-    """A refusal by policy is a finding; any other failure leaves what is known, Unknown where nothing is."""
+    """A refusal that comes again until a person has seen to it is a finding; any other failure leaves what is known.
+
+    Where nothing is, it is Unknown: as a refusal where AWS has answered, in words that Kerf does not know.
+    """
+    is_unknown = condition not in known.verdicts or known.verdicts[condition].is_unknown
     if isinstance(error, ApiFailed) and is_unauthorized(error):
         message = f"the controller may not call {error.operation}: {error.message}"
         known.verdicts[condition] = ConditionVerdict("Unauthorized", message)
-    elif condition not in known.verdicts or known.verdicts[condition].is_unknown:
+    elif isinstance(error, ApiFailed) and is_for_a_person(error):
+        known.verdicts[condition] = ConditionVerdict("Refused", str(error))
+    elif is_unknown and isinstance(error, ApiFailed) and not is_passing(error):
+        known.verdicts[condition] = ConditionVerdict("Refused", str(error), True)
+    elif is_unknown:
         known.verdicts[condition] = ConditionVerdict("AWSUnavailable", str(error), True)
 
 
