@@ -36,7 +36,7 @@ class Account:
 
     `forbidden` are operations that a policy refuses; `kept` are names of templates and profiles that it lets nobody
     delete; `hides_templates`: launches do not find theirs yet; `broken` are errors that the next call of an operation
-    meets.
+    meets; `answers` are replies that take the place of the account's own.
     """
 
     def __init__(self) -> None:
@@ -45,6 +45,7 @@ class Account:
         self.kept: set[str] = set()
         self.hides_templates = False
         self.broken: dict[str, CloudError] = {}
+        self.answers: dict[str, Object] = {}
         self.subnets: list[Object] = []
         self.groups: list[Object] = []
         self.images: list[Object] = []
@@ -62,6 +63,8 @@ class Account:
     async def call(self, service: str, operation: str, **parameters: object) -> Reply:
         """See kerf.clouds.aws.api.Api."""
         self.calls.append((operation, parameters))
+        if operation in self.answers:
+            return self.answers[operation]
         if operation in self.broken:
             raise self.broken.pop(operation)
         named = {parameters.get("LaunchTemplateName"), parameters.get("InstanceProfileName")}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Throttled
-from kerf.clouds.aws.api import EC2, ApiFailed
+from kerf.clouds.aws.api import EC2, SSM, ApiFailed
 from kerf.clouds.aws.buckets import Buckets, Rate
 from kerf.clouds.aws.clients import BotoApi, ConnectionFailed, NoCredentials
 from kerf.errors import CloudError, InputError, KerfError
@@ -217,6 +217,13 @@ def test_a_page_that_does_not_say_what_it_is_is_no_reply(endpoint: Endpoint) -> 
     endpoint.answers = [(200, f"<!-- welcome -->{LOGIN}")]
     with pytest.raises(ConnectionFailed, match="neither XML nor JSON, without a request id, with status 200"):
         asked(endpoint.url, describe)
+
+
+def test_a_list_in_json_is_no_reply(endpoint: Endpoint) -> None:
+    """botocore fails by it with an error of Python, which would be taken for one of ours."""
+    endpoint.answers = [(200, "[]")]
+    with pytest.raises(ConnectionFailed, match="GetParameter: what answers there is not AWS: the reply cannot be read"):
+        asked(endpoint.url, lambda api: api.call(SSM, "GetParameter", Name="x"))
 
 
 def test_a_page_for_a_moment_is_asked_again(endpoint: Endpoint) -> None:

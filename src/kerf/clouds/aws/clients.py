@@ -198,7 +198,7 @@ def _translated(operation: str, error: Exception) -> Exception:
     if isinstance(error, OSError) and error.filename:
         # Only tokens and credentials are read from files during a call.
         return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
-    if isinstance(error, ResponseParserError):
+    if isinstance(error, ResponseParserError) or _is_of_parser(error):
         return ConnectionFailed(f"{operation}: what answers there is not AWS: the reply cannot be read")
     if isinstance(error, boto.EndpointConnectionError):
         return ConnectionFailed(f"{operation}: nothing answers there (hint: is the region right?): {_line(error)}")
@@ -213,6 +213,14 @@ def _translated(operation: str, error: Exception) -> Exception:
     if isinstance(error, boto.BotoCoreError):
         return CloudError(f"{operation}: {_line(error)}")
     return error
+
+
+def _is_of_parser(error: Exception) -> bool:
+    """Whether botocore failed by a well-formed reply that is no reply, such as a list in JSON."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_globals.get("__name__") == "botocore.parsers"
 
 
 def _is_of_header(error: object) -> bool:

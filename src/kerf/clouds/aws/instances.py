@@ -16,6 +16,7 @@ from typing import Any
 from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.codes import is_about_credentials
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import MOST_VALUES, filter_of
 from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, NODE_CLASS_HASH, cluster_tag, of_cluster, read_tags
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE
@@ -101,7 +102,7 @@ def listed_of(record: Record) -> Listed | None:
     instance = instance_of(record)
     if instance is None:
         return None
-    groups = tuple(sorted(group["GroupId"] for group in record.get("SecurityGroups") or ()))
+    groups = tuple(sorted(group.get("GroupId", "") for group in record.get("SecurityGroups") or ()))
     profile = (record.get("IamInstanceProfile") or {}).get("Arn", "").rpartition("/")[2]
     return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""))
 
@@ -317,7 +318,12 @@ class Instances:
 
 
 def _records(reservations: Iterable[Record]) -> list[Record]:
-    return [record for reservation in reservations for record in reservation.get("Instances") or ()]
+    """Each with its id, type and state: one without a state would look as if it had ended. Raises NotWhole."""
+    with reading("DescribeInstances"):
+        found = [record for reservation in reservations for record in reservation.get("Instances") or ()]
+        for record in found:
+            _ = record["InstanceId"], record["InstanceType"], record["State"]["Name"]
+    return found
 
 
 def _fail(waiting: "asyncio.Future[bool]", error: Exception) -> None:

@@ -15,6 +15,7 @@ from kerf.clouds.aws.codes import exists_already, is_not_found
 from kerf.clouds.aws.deleting import delete_each
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.unusable import Unusable
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.tagging import OWNED, made_for, read_tags, tag_list
 from kerf.model.constraints import REGION
 from kerf.ports import Clock
@@ -66,7 +67,7 @@ class Profiles:
             profile = await self._profile(name) if name else None
             held = profile or {}
             is_made = str(held.get("Path")).startswith(f"{self._path()}{node_class.uid}/")
-            is_right = is_made and [each["RoleName"] for each in held.get("Roles") or ()] == [_role(node_class)]
+            is_right = is_made and _roles(held) == [_role(node_class)]
             self._checked.put(key, is_right)
         return is_right
 
@@ -82,7 +83,7 @@ class Profiles:
         profile = await self._profile(name)
         if profile is None:
             profile = await self._create(name, node_class)
-        held = [each["RoleName"] for each in profile.get("Roles") or ()]
+        held = _roles(profile)
         if held == [role]:
             return
         for other in held:
@@ -96,7 +97,10 @@ class Profiles:
             if is_not_found(error):
                 return None
             raise
-        return reply["InstanceProfile"]  # type: ignore[no-any-return]
+        with reading("GetInstanceProfile"):
+            profile: Object = reply["InstanceProfile"]
+            _roles(profile)
+        return profile
 
     async def _create(self, name: str, node_class: EC2NodeClass) -> Object:
         tags = {**made_for(node_class, self._cluster), REGION: self._region, OWNED: "true"}
@@ -152,7 +156,8 @@ class Profiles:
         listed: Sequence[Object] = await self._api.pages(
             IAM, "ListInstanceProfiles", "InstanceProfiles", PathPrefix=path
         )
-        return sorted(raw["InstanceProfileName"] for raw in listed if str(raw.get("Path")).startswith(path))
+        with reading("ListInstanceProfiles"):
+            return sorted(raw["InstanceProfileName"] for raw in listed if str(raw.get("Path")).startswith(path))
 
     async def _delete_ours(self, name: str) -> bool:
         """Delete it where its tags say that Kerf made it."""
@@ -161,8 +166,8 @@ class Profiles:
 
     async def _delete(self, name: str, profile: Object | None = None) -> bool:
         held = profile or await self._profile(name) or {}
-        for role in held.get("Roles") or ():
-            await self._remove_role(name, role["RoleName"])
+        for role in _roles(held):
+            await self._remove_role(name, role)
         try:
             await self._api.call(IAM, "DeleteInstanceProfile", InstanceProfileName=name)
         except ApiFailed as error:
@@ -174,6 +179,11 @@ class Profiles:
 
     def _path(self) -> str:
         return f"/karpenter/{self._region}/{self._cluster}/"
+
+
+def _roles(profile: Object) -> list[str]:
+    """The names of its roles; there is one at most."""
+    return [each["RoleName"] for each in profile.get("Roles") or ()]
 
 
 def _role(node_class: EC2NodeClass) -> str:

@@ -19,6 +19,7 @@ from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import CUSTOM, NODE_CLASS_LABEL, EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import CapacityReservation, Image, Resolved
 from kerf.clouds.aws.nodeclass.unusable import Unusable
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import filter_of
 from kerf.clouds.aws.tagging import EKS_CLUSTER, OWNED, made_for, read_tags, tag_list
 from kerf.clouds.aws.templatedata import TemplateFacts, template_data
@@ -222,7 +223,8 @@ class Templates:
         wanted = [(EKS_CLUSTER, self._cluster.name), (OWNED, "true"), *tags]
         filters = [filter_of(f"tag:{key}", [value]) for key, value in wanted]
         listed = await self._api.pages(EC2, "DescribeLaunchTemplates", "LaunchTemplates", Filters=filters)
-        held = [(raw["LaunchTemplateName"], read_tags(raw)) for raw in listed]
+        with reading("DescribeLaunchTemplates"):
+            held = [(raw["LaunchTemplateName"], read_tags(raw)) for raw in listed]
         return sorted(name for name, each in held if all(each.get(key) == value for key, value in wanted))
 
     async def _delete(self, name: str) -> bool:
