@@ -5,6 +5,7 @@ from base64 import b64decode
 
 import pytest
 
+from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.discovery import AwsDiscovery
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
@@ -34,17 +35,23 @@ class Region:
 
     def __init__(self) -> None:
         self.account, self.clock = Account(), ManualClock()
-        account, clock = self.account, self.clock
+        account = self.account
         subnet = {"SubnetId": "subnet-1", "AvailabilityZone": "us-east-1a", "AvailableIpAddressCount": 9}
         image = {"ImageId": "ami-1", "Name": "one", "Architecture": "x86_64", "State": "available"}
         account.subnets = [{**subnet, "AvailabilityZoneId": "use1-az1"}]
         account.groups = [{"GroupId": "sg-1", "GroupName": "nodes"}]
         account.images = [{**image, "CreationDate": "2026-11-01T00:00:00.000Z", "Owner": "amazon"}]
         cluster = ClusterFacts("demo", "https://demo", ca_bundle="Y2E=", service_cidr="10.100.0.0/16")
+        self._cluster = cluster
+        self.status = self.restart()
+
+    def restart(self) -> NodeClassStatus:
+        """What makes the status in a new life, which knows nothing."""
+        account, clock = self.account, self.clock
         self.profiles = Profiles(account, clock, "demo", "us-east-1")
-        self.templates = Templates(account, clock, cluster)
+        self.templates = Templates(account, clock, self._cluster)
         discovery = AwsDiscovery(account, clock, self.profiles, "1.34")
-        self.status = NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
+        return NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
 
     def reconcile(self, *pools: NodePool, **spec: object) -> Outlook:
         """The outlook of the EC2NodeClass now, with pools that name it."""
@@ -224,3 +231,55 @@ def test_an_unknown_refusal_takes_nothing_away() -> None:
     region.account.broken["DescribeSubnets"] = ApiFailed("DescribeSubnets", "SomethingNew", "")
 
     assert {} == reasons(region.reconcile())
+
+
+ASKED = (
+    ("DescribeSubnets", "subnets"),
+    ("DescribeSecurityGroups", "securityGroups"),
+    ("DescribeImages", "amis"),
+    ("DescribeCapacityReservations", "capacityReservations"),
+    ("GetInstanceProfile", "instanceProfile"),
+)
+
+
+@pytest.mark.parametrize(("operation", "field"), ASKED)
+def test_a_restart_that_aws_does_not_answer_takes_nothing_from_the_status(operation: str, field: str) -> None:
+    """What an earlier life found stands there until AWS says otherwise; the condition says that it is not known now."""
+    region = Region()
+    spec = {**SPEC, "role": ROLE, "capacityReservationSelectorTerms": [{"id": "cr-1"}]}
+    place = {"AvailabilityZone": "us-east-1a", "InstanceType": "p5.48xlarge", "OwnerId": "1" * 12, "State": "active"}
+    region.account.reservations = [{"CapacityReservationId": "cr-1", "InstanceMatchCriteria": "targeted", **place}]
+    before = asyncio.run(region.status.reconcile(an_object(**spec))).status
+    assert {each for _, each in ASKED} <= before.keys()
+
+    again = region.restart()
+    region.account.broken[operation] = Throttled()
+    after = asyncio.run(again.reconcile({**an_object(**spec), "status": before}))
+    assert not after.is_ready
+    assert before == {**after.status, "conditions": before["conditions"]}
+    assert asyncio.run(again.reconcile({**an_object(**spec), "status": after.status})).status[field] == before[field]
+
+
+def test_what_is_gone_leaves_the_status() -> None:
+    """AWS has answered that there is none."""
+    region = Region()
+    before = region.reconcile().status
+    region.account.subnets.clear()
+    after = asyncio.run(region.restart().reconcile({**an_object(**SPEC), "status": before}))
+
+    assert "subnets" in before
+    assert "subnets" not in after.status
+
+
+def test_a_profile_of_karpenter_survives_a_restart_that_aws_does_not_answer() -> None:
+    """Its name is a random one, and stands in the status alone."""
+    region = Region()
+    raw = an_object(**SPEC, role=ROLE)
+    path = f"/karpenter/us-east-1/demo/{raw['metadata']['uid']}/"
+    region.account.profiles["demo_42"] = {"Path": path, "Roles": [{"RoleName": ROLE}]}
+    region.account.broken["GetInstanceProfile"] = Throttled()
+    status = {"instanceProfile": "demo_42"}
+    for _ in range(3):
+        status = asyncio.run(region.status.reconcile({**raw, "status": status})).status
+
+    assert ("demo_42", ["demo_42"]) == (status["instanceProfile"], list(region.account.profiles))

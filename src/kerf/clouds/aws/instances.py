@@ -47,12 +47,14 @@ Record = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Listed:
     """An instance as EC2 listed it, with what only drift and garbage collection ask: security groups by id, the name
-    of its profile, and the version and digest of the EC2NodeClass that it was launched by."""
+    of its profile, the version and digest of the EC2NodeClass that it was launched by, and the name of its placement
+    group."""
 
     instance: Instance
     groups: tuple[str, ...] = ()
     profile: str = ""
     node_class_hash: str = ""
+    placement_group: str = ""
 
 
 def provider_id(zone: str, instance_id: str) -> str:
@@ -104,7 +106,8 @@ def listed_of(record: Record) -> Listed | None:
         return None
     groups = tuple(sorted(group.get("GroupId", "") for group in record.get("SecurityGroups") or ()))
     profile = (record.get("IamInstanceProfile") or {}).get("Arn", "").rpartition("/")[2]
-    return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""))
+    group = (record.get("Placement") or {}).get("GroupName", "")
+    return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""), group)
 
 
 def _is_of(instance: Instance, claim: NodeClaim) -> bool:

@@ -21,6 +21,7 @@ from kerf.clouds.aws.nodeclass.status import (
     INSTANCE_PROFILE_READY,
     PLACEMENT_GROUP_READY,
     SECURITY_GROUPS_READY,
+    STATUS_FIELDS,
     SUBNETS_READY,
     CapacityReservation,
     ConditionVerdict,
@@ -210,8 +211,15 @@ class NodeClassStatus:
         verdicts: Mapping[str, ConditionVerdict],
     ) -> Outlook:
         conditions = conditions_of(verdicts, _conditions(raw), self._clock.now_s())
+        # A new life that AWS does not answer must not take away what an earlier one found: Karpenter's profile, too, is
+        # known by the status alone.
+        unanswered = [name for name in STATUS_FIELDS if name in resolved.unknown and verdicts[name].is_unknown]
+        before = raw.get("status")
+        held = before if isinstance(before, dict) else {}
+        kept = {STATUS_FIELDS[name]: held[STATUS_FIELDS[name]] for name in unanswered if STATUS_FIELDS[name] in held}
+        status = {**kept, **status_of(node_class, resolved, conditions)}
         # What is missing may be made any moment; reservations and free addresses change all the time.
-        return Outlook(node_class, resolved, conditions, status_of(node_class, resolved, conditions), _SOON_S)
+        return Outlook(node_class, resolved, conditions, status, _SOON_S)
 
 
 def _without_effect(node_class: EC2NodeClass) -> str:
@@ -249,6 +257,7 @@ def _resolved(values: Mapping[str, Any]) -> Resolved:
         reservations=tuple(values.get(CAPACITY_RESERVATIONS_READY) or ()),
         placement_group=values.get(PLACEMENT_GROUP_READY),
         instance_profile=values.get(INSTANCE_PROFILE_READY) or "",
+        unknown=frozenset(FOUND_CONDITIONS) - values.keys(),
     )
 
 
