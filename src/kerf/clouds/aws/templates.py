@@ -234,6 +234,8 @@ class Templates:
             if not is_not_found(error):
                 raise
         self._used_s.pop(name, None)
+        if (making := self._making.get(name)) is not None and not making.locked():
+            del self._making[name]
         return True
 
 
