@@ -227,3 +227,12 @@ def test_the_uid_of_a_claim_counts_before_its_name(account: Account) -> None:
     ours = account.ec2.run(OURS)
 
     assert f"aws:///us-east-1a/{ours}" == account.done(account.instances.find(claim())).provider_id
+
+
+def test_a_launched_instance_that_ec2_does_not_show_yet_is_located(account: Account) -> None:
+    """A spot notice can come within the lag of EC2's lists, and comes once."""
+    account.instances.note(launched("i-0009"))
+    assert ["i-0009"] == list(account.done(account.instances.located(["i-0009", "i-0008"])))
+
+    account.now += 61
+    assert {} == account.done(account.instances.located(["i-0009"]))

@@ -243,6 +243,16 @@ def test_a_spot_notice_is_news_once_and_deleted_when_it_was_acted_on(eks: Eks) -
     assert 1 == _messages(eks)
 
 
+def test_a_spot_notice_for_an_instance_that_ec2_does_not_show_yet_is_news(eks: Eks) -> None:
+    """Lists lag; the notice comes once, and two minutes go by fast."""
+    eks.cloud.proxy.instances.lag(30)
+    claim = launched(eks)
+    eks.cloud.proxy.events.spot_notice(claim.provider_id.rpartition("/")[2])
+    turn = next(loop.turn for loop in eks.provider.loops if loop.name == "interruption-queue")
+
+    assert [claim.provider_id] == list(eks.done(turn()).interruptions)
+
+
 def _messages(eks: Eks) -> int:
     """How many messages the queue holds, hidden ones among them."""
     sqs = eks.cloud.client("sqs")

@@ -183,9 +183,14 @@ class Instances:
         return Counter(each.offering.reservation for each in living if each.offering.reservation)
 
     async def located(self, ids: Iterable[str]) -> Mapping[str, Instance]:
-        """Instances by their ids, of the last listing, else as EC2 has them now; what neither has is left out."""
-        wanted = sorted(ids)
-        found = {number: self._listed[number].instance for number in wanted if number in self._listed}
+        """Instances by their ids, of the last listing, else as EC2 has them now; what neither has is left out.
+
+        One that this process launched a moment ago is there though EC2 does not show it: its notice comes once.
+        """
+        wanted, now_s = sorted(ids), self._now_s()
+        hidden = {instance_id(key): held.instance for key, held in self._launched.items() if held.until_s > now_s}
+        known = {**hidden, **{number: each.instance for number, each in self._listed.items()}}
+        found = {number: known[number] for number in wanted if number in known}
         missing = [number for number in wanted if number not in found]
         return {**found, **(await self.describe(missing) if missing else {})}
 
