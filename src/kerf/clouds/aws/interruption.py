@@ -39,6 +39,8 @@ _STATES = {
 _STATE_CHANGE, _HEALTH = "EC2 Instance State-change Notification", "AWS Health Event"
 _IMPAIRED, _ENDING = "impaired", ("instance-retirement", "instance-stop")
 """Of a status check, and of events after which the instance does not run; after the others it does."""
+_OVER, _RESOLVED = "closed", "RESOLVED"
+"""Of a health event, and of an entity in it (AWS Health API reference, "Event" and "AffectedEntity", 2026-11)."""
 _MOST_LETTERS = 200
 _INSTANCE = re.compile(r"i-[0-9a-f]{1,17}")
 
@@ -90,9 +92,16 @@ def _instance(value: object) -> str:
 def _scheduled(detail: Mapping[str, Any]) -> Iterable[Announced]:
     if detail.get("service") != "EC2" or detail.get("eventTypeCategory") != "scheduledChange":
         return
+    if detail.get("statusCode") == _OVER:
+        return
+    what = cut(str(detail.get("eventTypeCode") or ""), _MOST_LETTERS)
     for entity in detail.get("affectedEntities") or ():
-        what = cut(str(detail.get("eventTypeCode") or ""), _MOST_LETTERS)
-        yield _instance(entity["entityValue"]), Interruption(InterruptionKind.SCHEDULED, None, what)
+        value = entity["entityValue"]
+        if not isinstance(value, str):
+            raise ValueError("no entity")
+        # Events about EC2 name volumes and hosts as well, and instances that are over with the change.
+        if _INSTANCE.fullmatch(value) and entity.get("status") != _RESOLVED:
+            yield value, Interruption(InterruptionKind.SCHEDULED, None, what)
 
 
 class InterruptionQueue:
