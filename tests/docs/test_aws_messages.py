@@ -274,6 +274,7 @@ SAID: dict[str, tuple[dict[str, Any], Callable[[Account], None]]] = {
     "RoleNotFound": ({}, lambda held: held.roles.clear()),
     "PlacementGroupNotFound": ({"placementGroupSelector": {"name": "near"}}, lambda held: None),
     "Unauthorized": ({}, forbid("DescribeSubnets")),
+    "Refused": ({}, refuse("CreateInstanceProfile", "LimitExceeded")),
     "AWSUnavailable": ({}, refuse("DescribeSubnets", "InternalError")),
     "DependenciesNotReady": ({}, lambda held: held.subnets.clear()),
     "AwaitingInstanceProfile": ({}, refuse("RunInstances", "InvalidParameterValue", PROFILE)),

@@ -34,13 +34,18 @@ def tags(**given: str) -> list[Object]:
 class Account:
     """What one region holds. `calls` are all requests so far: (operation, parameters).
 
-    `forbidden` are operations that a policy refuses; `broken` are errors that the next call of an operation meets.
+    `forbidden` are operations that a policy refuses; `kept` are names of templates and profiles that it lets nobody
+    delete; `hides_templates`: launches do not find theirs yet; `broken` are errors that the next call of an operation
+    meets; `answers` are replies that take the place of the account's own.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Object]] = []
         self.forbidden: set[str] = set()
+        self.kept: set[str] = set()
+        self.hides_templates = False
         self.broken: dict[str, CloudError] = {}
+        self.answers: dict[str, Object] = {}
         self.subnets: list[Object] = []
         self.groups: list[Object] = []
         self.images: list[Object] = []
@@ -58,9 +63,12 @@ class Account:
     async def call(self, service: str, operation: str, **parameters: object) -> Reply:
         """See kerf.clouds.aws.api.Api."""
         self.calls.append((operation, parameters))
+        if operation in self.answers:
+            return self.answers[operation]
         if operation in self.broken:
             raise self.broken.pop(operation)
-        if operation in self.forbidden:
+        named = {parameters.get("LaunchTemplateName"), parameters.get("InstanceProfileName")}
+        if operation in self.forbidden or (operation.startswith("Delete") and named & self.kept):
             code = "UnauthorizedOperation" if service == "ec2" else "AccessDenied"
             raise ApiFailed(operation, code, f"not authorized to perform: {service}:{operation}")
         reply: Reply = getattr(self, f"_{service}_{operation}")(parameters)
@@ -123,6 +131,9 @@ class Account:
         return {"LaunchTemplate": self.templates.pop(wanted["LaunchTemplateName"])}
 
     def _ec2_CreateFleet(self, wanted: Object) -> Object:  # noqa: N802
+        name = wanted["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["LaunchTemplateName"]
+        if self.hides_templates or name not in self.templates:
+            raise ApiFailed("CreateFleet", "InvalidLaunchTemplateName.NotFoundException", f"{name} does not exist")
         return self._dry("CreateFleet", wanted)
 
     def _ec2_RunInstances(self, wanted: Object) -> Object:  # noqa: N802

@@ -59,7 +59,7 @@ class FakeEC2:
         if operation in self.answers:
             return self.answers[operation](**parameters)
         known: dict[str, Callable[[Mapping[str, Any]], Reply]] = {
-            "CreateFleet": self._create_fleet,
+            "CreateFleet": self.launch,
             "DescribeInstances": self._describe_instances,
             "TerminateInstances": self._terminate_instances,
             "CreateLaunchTemplate": lambda given: {},
@@ -99,7 +99,8 @@ class FakeEC2:
         self.machines[number] = Machine(record, self.now_s() + self.lag_s)
         return number
 
-    def _create_fleet(self, given: Mapping[str, Any]) -> Reply:
+    def launch(self, given: Mapping[str, Any]) -> Reply:
+        """CreateFleet, for a test whose `answers` change the reply."""
         parameters = {name: value for name, value in given.items() if name != "ClientToken"}
         token = given["ClientToken"]
         body = json.dumps(parameters, sort_keys=True)

@@ -40,13 +40,14 @@ G6F_RECORD = {
 
 
 class Region:
-    """The answers of a region; an operation in `refused` is refused by policy."""
+    """The answers of a region; an operation in `refused` is refused by policy, `torn` begins the price list."""
 
     def __init__(self, name: str = "us-east-1") -> None:
         self.clock = ManualClock()
         self.refused: set[str] = set()
         self.types: list[Any] = [{**G6F_RECORD, "InstanceType": "g9f.large"}]
         self.zones = [("g5.xlarge", f"{name}{zone}") for zone in "ba"]
+        self.torn: list[str] = []
         self.on_demand = {"g5.xlarge": "1.5000000000"}
         self.spot = [("g5.xlarge", f"{name}a", "0.50", 2), ("g5.xlarge", f"{name}a", "0.40", 1)]
         self.asked: list[str] = []
@@ -64,7 +65,7 @@ class Region:
         return {
             "InstanceTypes": self.types,
             "InstanceTypeOfferings": [{"InstanceType": name, "Location": zone} for name, zone in self.zones],
-            "PriceList": [_entry(name, price) for name, price in self.on_demand.items()],
+            "PriceList": [*self.torn, *(_entry(name, price) for name, price in self.on_demand.items())],
             "SpotPriceHistory": [
                 {
                     "InstanceType": name,

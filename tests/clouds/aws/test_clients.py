@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Throttled
-from kerf.clouds.aws.api import EC2, ApiFailed
+from kerf.clouds.aws.api import EC2, SSM, ApiFailed
 from kerf.clouds.aws.buckets import Buckets, Rate
 from kerf.clouds.aws.clients import BotoApi, ConnectionFailed, NoCredentials
-from kerf.errors import CloudError, InputError
+from kerf.errors import CloudError, InputError, KerfError
 from tests.clouds.aws.test_buckets import Clock
 
 Answer = tuple[int, str]
@@ -89,7 +89,9 @@ def asked(endpoint: str, call: Callable[[BotoApi], Any], clock: Clock | None = N
     clock = clock or Clock()
 
     async def run() -> Any:
-        api = BotoApi("us-east-1", endpoint=endpoint, buckets=Buckets(rates, clock.now_s, clock.sleep), threads=2)
+        api = BotoApi(
+            "us-east-1", endpoint=endpoint or None, buckets=Buckets(rates, clock.now_s, clock.sleep), threads=2
+        )
         try:
             return await call(api)
         finally:
@@ -217,6 +219,13 @@ def test_a_page_that_does_not_say_what_it_is_is_no_reply(endpoint: Endpoint) -> 
         asked(endpoint.url, describe)
 
 
+def test_a_list_in_json_is_no_reply(endpoint: Endpoint) -> None:
+    """botocore fails by it with an error of Python, which would be taken for one of ours."""
+    endpoint.answers = [(200, "[]")]
+    with pytest.raises(ConnectionFailed, match="GetParameter: what answers there is not AWS: the reply cannot be read"):
+        asked(endpoint.url, lambda api: api.call(SSM, "GetParameter", Name="x"))
+
+
 def test_a_page_for_a_moment_is_asked_again(endpoint: Endpoint) -> None:
     """As any other reply that was lost."""
     endpoint.answers = [(200, LOGIN), subnets("subnet-1")]
@@ -291,6 +300,63 @@ def test_what_boto3_cannot_use_is_wrong_input(
     with pytest.raises(InputError) as caught:
         asyncio.run(call())
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_SESSION_TOKEN", "HIDDEN\n"),
+        ("AWS_ACCESS_KEY_ID", "HIDDEN\r\n"),
+        ("AWS_SECRET_ACCESS_KEY", "HIDDEN\n"),
+        ("AWS_SECRET_ACCESS_KEY", "HID DEN"),
+        ("AWS_SESSION_TOKEN", "HIDD\u00c9N"),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Bearer HIDDEN\n"),
+    ],
+)
+def test_a_key_that_no_header_can_have_is_wrong_input(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """Before anything is asked, by the name of the variable, and without a letter of its value."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as caught:
+        BotoApi("us-east-1")
+    assert str(caught.value).startswith(f"{name}: expected printable letters of ASCII alone, got others among them (")
+    assert "HID" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "kind", "said"),
+    [
+        ({"AWS_PROFILE": "split"}, InputError, "variables and files of AWS: expected credentials that a header can"),
+        ({"AWS_PROFILE": "process"}, NoCredentials, "DescribeSubnets: the AWS credentials could not be got: the cred"),
+        ({"AWS_ENDPOINT_URL": "http://me:SECRET@127.0.0.1:9"}, ConnectionFailed, "DescribeSubnets: nothing answers"),
+        ({"HTTP_PROXY": "http://me:SECRET@127.0.0.1:9"}, CloudError, "DescribeSubnets: Failed to connect to proxy"),
+        ({"AWS_ENDPOINT_URL": "http:me:SECRET@127.0.0.1:9"}, InputError, "AWS_ENDPOINT_URL: expected a URL such as"),
+    ],
+)
+def test_no_text_has_a_part_of_a_secret(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], kind: type[KerfError], said: str
+) -> None:
+    """Not of a file of credentials, of what its program writes, nor of a URL with a password."""
+    (tmp_path / "keys").write_text(
+        "[split]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = s\naws_session_token = SECRET\n SECRET\n"
+        "[process]\ncredential_process = sh -c 'echo SECRET >&2; exit 1'\n",
+        encoding="utf-8",
+    )
+    if "AWS_PROFILE" in variables:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name, raising=False)
+    else:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    given = {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "keys"), "AWS_CONFIG_FILE": "/nowhere", **variables}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(kind) as caught:
+        asked(
+            "" if "AWS_PROFILE" not in variables and "HTTP_PROXY" not in variables else "http://localhost:9", describe
+        )
+    assert str(caught.value).startswith(said)
+    assert "SECRET" not in str(caught.value)
 
 
 def test_a_token_that_is_gone_while_kerf_runs_is_a_failed_call(

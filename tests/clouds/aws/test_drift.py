@@ -10,6 +10,7 @@ from kerf.clouds.aws.aliases import NVIDIA, STANDARD
 from kerf.clouds.aws.drift import drifted
 from kerf.clouds.aws.instances import Listed
 from kerf.clouds.aws.nodeclass.status import (
+    FOUND_CONDITIONS,
     CapacityReservation,
     Image,
     PlacementGroup,
@@ -84,3 +85,29 @@ def test_an_unknown_type_has_drifted_only_from_an_image_that_is_not_selected() -
     """Which of the images it would get cannot be said."""
     assert reason(kind=None) is None
     assert "AMIDrift" == reason(kind=None, images=(Image("ami-new"),))
+
+
+@pytest.mark.parametrize(("condition", "missing"), [(4, {"placement_group": None}), (5, {"reservations": ()})])
+def test_what_aws_has_not_answered_makes_no_drift(condition: int, missing: dict[str, Any]) -> None:
+    """After a restart nothing is known of reservations and groups until AWS has said it."""
+    assert reason(**missing) is not None
+    assert reason(**missing, unknown=frozenset({FOUND_CONDITIONS[condition]})) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "said"),
+    [
+        ("near", PlacementGroup("pg-1", "near"), None),
+        ("near", PlacementGroup("pg-1", "far"), "PlacementGroupDrift"),
+        ("near", PlacementGroup("pg-1"), None),
+        ("near", None, "PlacementGroupDrift"),
+        ("", PlacementGroup("pg-1", "near"), "PlacementGroupDrift"),
+        ("", None, None),
+    ],
+)
+def test_a_placement_group_counts_by_its_name_where_ec2_gives_no_id(
+    name: str, group: PlacementGroup | None, said: str | None
+) -> None:
+    """DescribeInstances has the name in any case."""
+    instance = replace(HELD.instance, offering=replace(KEY, placement_group=""))
+    assert said == reason(replace(HELD, instance=instance, placement_group=name), placement_group=group)

@@ -12,6 +12,7 @@ from kerf.clouds.aws.api import ApiFailed, Reply
 from kerf.clouds.aws.instances import Instances, instance_of
 from kerf.model.instancetypes import OfferingKey
 from tests.clouds.aws.ec2 import FakeEC2
+from tests.clouds.market import claim
 
 OURS = {
     "kubernetes.io/cluster/gpu": "owned",
@@ -186,7 +187,52 @@ def test_the_instance_of_a_claim_is_found_by_its_uid(account: Account) -> None:
     """Of two with one uid, which should never be, always the same."""
     first = account.ec2.run(OURS)
     account.ec2.run(OURS)
-    found = account.done(account.instances.find("uid-1"))
+    found = account.done(account.instances.find(claim()))
 
-    assert (f"aws:///us-east-1a/{first}", None) == (found.provider_id, account.done(account.instances.find("uid-2")))
+    assert (f"aws:///us-east-1a/{first}", None) == (
+        found.provider_id,
+        account.done(account.instances.find(claim(uid="uid-2"))),
+    )
     assert replace(found, labels={}) in [replace(each, labels={}) for each in account.done(account.instances.all())]
+
+
+KARPENTERS = {key: value for key, value in OURS.items() if not key.startswith("kerf.dev/")}
+
+
+@pytest.mark.parametrize(
+    ("tags", "age_s", "is_found"),
+    [
+        (KARPENTERS, 100, True),
+        (KARPENTERS, 1000, False),
+        ({**KARPENTERS, "karpenter.sh/nodeclaim": "gpu-2"}, 100, False),
+        ({**KARPENTERS, "kubernetes.io/cluster/gpu": "shared"}, 100, False),
+        ({**OURS, "kerf.dev/claim-uid": "uid-2"}, 100, False),
+    ],
+)
+def test_an_instance_of_karpenter_is_found_by_the_name_of_its_claim(
+    account: Account, tags: dict[str, str], age_s: float, is_found: bool
+) -> None:
+    """Karpenter writes no uid. Not one of another cluster, nor one that is older than the claim."""
+    account.now += 1000 - age_s
+    account.ec2.run(tags)
+    wanted = replace(claim(), created_s=1900)
+    account.now = 2000
+
+    assert is_found == (account.done(account.instances.find(wanted)) is not None)
+
+
+def test_the_uid_of_a_claim_counts_before_its_name(account: Account) -> None:
+    """Where both Karpenter and Kerf launched for it, it keeps what Kerf's token gives."""
+    account.ec2.run(KARPENTERS)
+    ours = account.ec2.run(OURS)
+
+    assert f"aws:///us-east-1a/{ours}" == account.done(account.instances.find(claim())).provider_id
+
+
+def test_a_launched_instance_that_ec2_does_not_show_yet_is_located(account: Account) -> None:
+    """A spot notice can come within the lag of EC2's lists, and comes once."""
+    account.instances.note(launched("i-0009"))
+    assert ["i-0009"] == list(account.done(account.instances.located(["i-0009", "i-0008"])))
+
+    account.now += 61
+    assert {} == account.done(account.instances.located(["i-0009"]))

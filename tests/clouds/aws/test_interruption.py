@@ -98,3 +98,28 @@ NO_INSTANCES = (
 def test_a_message_that_is_no_event_is_not_understood(body: str) -> None:
     """Its sender may be anybody who can write to the queue."""
     assert understood(body) is None
+
+
+def health(**detail: Any) -> str:
+    """A scheduled change of instance i-1."""
+    given = {"service": "EC2", "eventTypeCategory": "scheduledChange", "affectedEntities": [{"entityValue": "i-1"}]}
+    return event("AWS Health Event", **{**given, **detail})
+
+
+@pytest.mark.parametrize(
+    ("detail", "instances"),
+    [
+        ({"statusCode": "upcoming"}, ["i-1"]),
+        ({"statusCode": "open"}, ["i-1"]),
+        ({"statusCode": "closed"}, []),
+        ({"affectedEntities": [{"entityValue": "i-1", "status": "PENDING"}]}, ["i-1"]),
+        ({"affectedEntities": [{"entityValue": "i-1", "status": "RESOLVED"}, {"entityValue": "i-2"}]}, ["i-2"]),
+        ({"affectedEntities": [{"entityValue": "vol-1"}, {"entityValue": "i-2"}]}, ["i-2"]),
+        ({"affectedEntities": [{"entityValue": "vol-1"}]}, []),
+    ],
+)
+def test_a_health_event_ends_the_instances_that_its_change_is_still_to_meet(
+    detail: dict[str, Any], instances: list[str]
+) -> None:
+    """Not those of an event that is closed; what else it names is left out, and takes no instance along."""
+    assert instances == [number for number, _ in of(health(**detail))]

@@ -25,7 +25,7 @@ from kerf.clouds.aws.subnets import Subnets
 from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import LaunchTemplate, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
-from kerf.errors import DecodeError
+from kerf.errors import CloudError, DecodeError
 from kerf.manifests.karpenter.ec2 import MOST_TAGS, PROVIDERS_TAGS
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
@@ -236,6 +236,54 @@ def test_a_token_that_was_answered_with_nothing_is_not_used_again(life: Life) ->
     assert (["uid-1", "uid-1", "uid-1-2"], 1) == (life.tokens, len(life.ec2.running))
 
 
+def poor_replies(life: Life, *, is_named: bool) -> None:
+    """From now on EC2 launches, and does not say where: with the id alone, or with nothing at all."""
+    create = life.ec2.launch
+
+    def poor(**given: object) -> Reply:
+        instances = [{"InstanceIds": each["InstanceIds"]} for each in create(given)["Instances"]]
+        return {"Instances": instances if is_named else [], "Errors": []}
+
+    life.ec2.answers["CreateFleet"] = poor
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize("lag_s", [0, 10])
+def test_a_reply_that_is_not_whole_gives_the_instance_that_was_launched(
+    life: Life, is_named: bool, lag_s: float
+) -> None:
+    """It is looked for before anything else is asked for: each token more would be an instance more."""
+    poor_replies(life, is_named=is_named)
+    life.ec2.lag_s = lag_s
+    got = life.launch()
+
+    assert ("aws:///us-east-1a/i-0001", ["uid-1"], 1) == (got.provider_id, life.tokens, len(life.ec2.running))
+    assert got == life.launch()
+
+
+def test_a_reply_that_names_an_instance_spends_no_token(life: Life) -> None:
+    """However long EC2 hides it: the same request is repeated until it is shown."""
+    poor_replies(life, is_named=True)
+    life.ec2.lag_s = 100
+    for _ in range(3):
+        with pytest.raises(CloudError, match="i-0001 was launched for gpu-1, and EC2 does not show it yet"):
+            life.launch()
+    life.clock.seconds += 100
+
+    assert ("aws:///us-east-1a/i-0001", {"uid-1"}) == (life.launch().provider_id, set(life.tokens))
+    assert 1 == len(life.ec2.running)
+
+
+def test_a_reply_without_anything_spends_a_token_once_nothing_is_found(life: Life) -> None:
+    """EC2 would give the same reply to the same token for ever."""
+    answers: list[Reply] = [{"Instances": [], "Errors": []}]
+    create = life.ec2.launch
+    life.ec2.answers["CreateFleet"] = lambda **given: answers.pop() if answers else create(given)
+    life.launch()
+
+    assert (["uid-1", "uid-1-2"], [1, 2, 4, 8], 1) == (life.tokens, life.waits, len(life.ec2.running))
+
+
 def test_a_call_that_was_refused_spends_no_token(life: Life) -> None:
     """EC2 never saw it: a Kerf that is killed at the next try, with the instance hidden, must find the same token."""
 
@@ -268,6 +316,18 @@ def test_a_refused_call_is_prepared_again(life: Life) -> None:
     life.resolved = replace(FOUND, subnets=SUBNETS[1:2])
 
     assert "subnet-a2" == life.launch().subnet
+
+
+def test_a_launch_that_karpenter_had_under_way_is_taken_over(life: Life) -> None:
+    """On the day of the switch: Karpenter launched and went before it wrote the provider id on the claim."""
+    tags = {"kubernetes.io/cluster/gpu": "owned", "karpenter.sh/nodepool": "gpu", "karpenter.sh/nodeclaim": "gpu-1"}
+    of_karpenter = replace(G5, created_s=life.clock.seconds)
+    number = life.ec2.run(tags)
+    life.clock.seconds += 30
+    got = life.launch(of_karpenter)
+
+    assert (f"aws:///us-east-1a/{number}", [], 1) == (got.provider_id, life.tokens, len(life.ec2.running))
+    assert MARKET[1].capacity == got.capacity
 
 
 def test_an_ended_claim_gets_no_second_instance(life: Life) -> None:

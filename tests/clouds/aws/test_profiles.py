@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.profiles import Profiles
@@ -88,3 +89,17 @@ def test_a_profile_of_karpenter_is_not_collected() -> None:
 
     assert () == asyncio.run(profiles.collect([name], []))
     assert {name, "demo_1"} == set(account.profiles)
+
+
+def test_a_profile_that_may_not_be_deleted_holds_up_no_other() -> None:
+    """Those of two EC2NodeClasses that are gone: the refused one is named."""
+    for place in (0, 1):
+        account, clock, profiles = an_account()
+        for number in range(2):
+            asyncio.run(profiles.ensure(replace(NODE_CLASS, uid=f"uid-{number}")))
+        kept = sorted(account.profiles)[place]
+        account.kept = {kept}
+        clock.seconds += 3600
+        with pytest.raises(ApiFailed, match=f"DeleteInstanceProfile: AccessDenied: {kept}: not authorized"):
+            asyncio.run(profiles.collect((), ()))
+        assert [kept] == list(account.profiles)

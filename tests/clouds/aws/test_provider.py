@@ -11,7 +11,7 @@ from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.errors import CloudError
 from kerf.model.nodeclaim import NodeClaim
 from kerf.testing.conformance import CHECKS, Bench
-from kerf.testing.faultproxy.stock import CloudReservation
+from kerf.testing.faultproxy.stock import CloudPlacementGroup, CloudReservation
 from tests.awscloud import REGION
 from tests.awscloud import AwsCloud as Cloud
 from tests.clouds.aws.eks import QUEUE, Eks
@@ -115,6 +115,25 @@ def test_what_karpenter_launched_does_not_drift_by_our_digest(eks: Eks) -> None:
         return await eks.provider.drift(claim)
 
     assert eks.done(look()) is None
+
+
+def test_an_instance_in_the_placement_group_that_is_selected_does_not_drift(eks: Eks) -> None:
+    """Neither at once, nor after a restart at which AWS does not answer for its reservation and group."""
+    stock = eks.cloud.proxy.stock
+    stock.reserve(CloudReservation("cr-1", "g5.xlarge", "us-east-1a", left=2))
+    stock.group(CloudPlacementGroup("pg-1", "near"))
+    terms = {"capacityReservationSelectorTerms": [{"id": "cr-1"}], "placementGroupSelector": {"name": "near"}}
+    document = eks.document(**terms)
+    eks.done(eks.provider.node_classes.resolve(document))
+    claim = launched(eks, zones=("us-east-1a",), capacity_types=("reserved",))
+    assert eks.done(eks.provider.drift(claim)) is None
+
+    for operation in ("DescribeCapacityReservations", "DescribePlacementGroups"):
+        eks.cloud.proxy.faults.throttle(operation, 4)
+    life = eks.life()
+    state = eks.done(life.node_classes.resolve(document))
+    assert {"Unknown"} == {each["status"] for each in state.status["conditions"] if each["reason"] == "AWSUnavailable"}
+    assert eks.done(life.drift(claim)) is None
 
 
 def test_a_new_life_finds_the_instance_whose_reply_was_lost(eks: Eks) -> None:
@@ -222,6 +241,16 @@ def test_a_spot_notice_is_news_once_and_deleted_when_it_was_acted_on(eks: Eks) -
     events.rebalance(number)
     eks.done(loops["interruption-queue"].turn())
     assert 1 == _messages(eks)
+
+
+def test_a_spot_notice_for_an_instance_that_ec2_does_not_show_yet_is_news(eks: Eks) -> None:
+    """Lists lag; the notice comes once, and two minutes go by fast."""
+    eks.cloud.proxy.instances.lag(30)
+    claim = launched(eks)
+    eks.cloud.proxy.events.spot_notice(claim.provider_id.rpartition("/")[2])
+    turn = next(loop.turn for loop in eks.provider.loops if loop.name == "interruption-queue")
+
+    assert [claim.provider_id] == list(eks.done(turn()).interruptions)
 
 
 def _messages(eks: Eks) -> int:

@@ -5,6 +5,7 @@ from base64 import b64decode
 
 import pytest
 
+from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.discovery import AwsDiscovery
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
@@ -15,9 +16,10 @@ from kerf.clouds.aws.profiles import Profiles
 from kerf.clouds.aws.templates import ClaimFacts, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.model.constraints import Taint
+from kerf.model.nodeclaim import VALIDATED
 from kerf.model.nodepool import NodePool
 from kerf.testing.builders import a_pool
-from tests.clouds.aws.account import Account, ManualClock
+from tests.clouds.aws.account import ROLE, Account, ManualClock
 from tests.clouds.aws.nodeclass.objects import Object, an_object
 
 SPEC: Object = {
@@ -33,17 +35,23 @@ class Region:
 
     def __init__(self) -> None:
         self.account, self.clock = Account(), ManualClock()
-        account, clock = self.account, self.clock
+        account = self.account
         subnet = {"SubnetId": "subnet-1", "AvailabilityZone": "us-east-1a", "AvailableIpAddressCount": 9}
         image = {"ImageId": "ami-1", "Name": "one", "Architecture": "x86_64", "State": "available"}
         account.subnets = [{**subnet, "AvailabilityZoneId": "use1-az1"}]
         account.groups = [{"GroupId": "sg-1", "GroupName": "nodes"}]
         account.images = [{**image, "CreationDate": "2026-11-01T00:00:00.000Z", "Owner": "amazon"}]
         cluster = ClusterFacts("demo", "https://demo", ca_bundle="Y2E=", service_cidr="10.100.0.0/16")
+        self._cluster = cluster
+        self.status = self.restart()
+
+    def restart(self) -> NodeClassStatus:
+        """What makes the status in a new life, which knows nothing."""
+        account, clock = self.account, self.clock
         self.profiles = Profiles(account, clock, "demo", "us-east-1")
-        self.templates = Templates(account, clock, cluster)
+        self.templates = Templates(account, clock, self._cluster)
         discovery = AwsDiscovery(account, clock, self.profiles, "1.34")
-        self.status = NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
+        return NodeClassStatus(discovery, DryRuns(account, clock, self.templates, "demo"), clock)
 
     def reconcile(self, *pools: NodePool, **spec: object) -> Outlook:
         """The outlook of the EC2NodeClass now, with pools that name it."""
@@ -217,3 +225,94 @@ def test_the_end_waits_for_claims_and_takes_all_along() -> None:
     assert "waits for the end of NodeClaims a, b" == asyncio.run(finalize(node_class, ["b", "a"], made))
     assert "" == asyncio.run(finalize(node_class, [], made))
     assert ({}, {}) == (region.account.templates, region.account.profiles)
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "condition", "said"),
+    [
+        ("CreateInstanceProfile", "LimitExceeded", "InstanceProfileReady", ("False", "Refused")),
+        ("CreateInstanceProfile", "ValidationError", "InstanceProfileReady", ("False", "Refused")),
+        ("DescribeImages", "InvalidParameterValue", "AMIsReady", ("False", "Refused")),
+        ("DescribeSubnets", "SomethingNew", "SubnetsReady", ("Unknown", "Refused")),
+        ("DescribeSubnets", "ServiceUnavailable", "SubnetsReady", ("Unknown", "AWSUnavailable")),
+        ("DescribeSubnets", "InvalidSignatureException", "SubnetsReady", ("Unknown", "AWSUnavailable")),
+        ("CreateLaunchTemplate", "LaunchTemplateLimitExceeded", VALIDATED, ("False", "CreateLaunchTemplateRefused")),
+        ("RunInstances", "OptInRequired", VALIDATED, ("False", "RunInstancesRefused")),
+        ("RunInstances", "UnsupportedOperation", VALIDATED, ("False", "RunInstancesRefused")),
+        ("RunInstances", "EncryptedVolumesNotSupported", VALIDATED, ("False", "RunInstancesRefused")),
+        ("RunInstances", "InstanceLimitExceeded", VALIDATED, ("True", VALIDATED)),
+        ("RunInstances", "SomethingNew", VALIDATED, ("Unknown", "Refused")),
+    ],
+)
+def test_a_refusal_that_a_person_must_see_to_is_said_as_one(
+    operation: str, code: str, condition: str, said: tuple[str, str]
+) -> None:
+    """Not as an AWS that does not answer. A full quota of one sort of instances stops no others."""
+    region = Region()
+    region.account.broken[operation] = ApiFailed(operation, code, "the words of AWS")
+    (got,) = [each for each in region.reconcile(role=ROLE).conditions if each.type == condition]
+
+    assert said == (got.status, got.reason)
+    assert got.status == "True" or f"{code}: the words of AWS" in got.message
+
+
+def test_an_unknown_refusal_takes_nothing_away() -> None:
+    """What was known before counts on: the code may mean anything."""
+    region = Region()
+    region.reconcile()
+    region.clock.seconds += 3600
+    region.account.broken["DescribeSubnets"] = ApiFailed("DescribeSubnets", "SomethingNew", "")
+
+    assert {} == reasons(region.reconcile())
+
+
+ASKED = (
+    ("DescribeSubnets", "subnets"),
+    ("DescribeSecurityGroups", "securityGroups"),
+    ("DescribeImages", "amis"),
+    ("DescribeCapacityReservations", "capacityReservations"),
+    ("GetInstanceProfile", "instanceProfile"),
+)
+
+
+@pytest.mark.parametrize(("operation", "field"), ASKED)
+def test_a_restart_that_aws_does_not_answer_takes_nothing_from_the_status(operation: str, field: str) -> None:
+    """What an earlier life found stands there until AWS says otherwise; the condition says that it is not known now."""
+    region = Region()
+    spec = {**SPEC, "role": ROLE, "capacityReservationSelectorTerms": [{"id": "cr-1"}]}
+    place = {"AvailabilityZone": "us-east-1a", "InstanceType": "p5.48xlarge", "OwnerId": "1" * 12, "State": "active"}
+    region.account.reservations = [{"CapacityReservationId": "cr-1", "InstanceMatchCriteria": "targeted", **place}]
+    before = asyncio.run(region.status.reconcile(an_object(**spec))).status
+    assert {each for _, each in ASKED} <= before.keys()
+
+    again = region.restart()
+    region.account.broken[operation] = Throttled()
+    after = asyncio.run(again.reconcile({**an_object(**spec), "status": before}))
+    assert not after.is_ready
+    assert before == {**after.status, "conditions": before["conditions"]}
+    assert asyncio.run(again.reconcile({**an_object(**spec), "status": after.status})).status[field] == before[field]
+
+
+def test_what_is_gone_leaves_the_status() -> None:
+    """AWS has answered that there is none."""
+    region = Region()
+    before = region.reconcile().status
+    region.account.subnets.clear()
+    after = asyncio.run(region.restart().reconcile({**an_object(**SPEC), "status": before}))
+
+    assert "subnets" in before
+    assert "subnets" not in after.status
+
+
+def test_a_profile_of_karpenter_survives_a_restart_that_aws_does_not_answer() -> None:
+    """Its name is a random one, and stands in the status alone."""
+    region = Region()
+    raw = an_object(**SPEC, role=ROLE)
+    path = f"/karpenter/us-east-1/demo/{raw['metadata']['uid']}/"
+    region.account.profiles["demo_42"] = {"Path": path, "Roles": [{"RoleName": ROLE}]}
+    region.account.broken["GetInstanceProfile"] = Throttled()
+    status = {"instanceProfile": "demo_42"}
+    for _ in range(3):
+        status = asyncio.run(region.status.reconcile({**raw, "status": status})).status
+
+    assert ("demo_42", ["demo_42"]) == (status["instanceProfile"], list(region.account.profiles))

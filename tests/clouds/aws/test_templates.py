@@ -5,6 +5,7 @@ import base64
 
 import pytest
 
+from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.status import GOOD, Image, Resolved, SecurityGroup, Subnet
@@ -135,6 +136,48 @@ def test_all_templates_of_a_node_class_go_with_it() -> None:
 
     assert 2 == len(asyncio.run(templates.delete_all(NODE_CLASS)))
     assert [other.name] == list(account.templates)
+
+
+def test_a_template_that_may_not_be_deleted_holds_up_no_other() -> None:
+    """Whatever its place in the order; the refusal names it, and is said at each turn."""
+    for place in (0, 1):
+        account, clock, templates = an_account()
+        asyncio.run(templates.ensure(NODE_CLASS, FOUND, CLAIM, MACHINES))
+        kept = sorted(account.templates)[place]
+        account.kept = {kept}
+        clock.seconds += 600
+        for _ in range(2):
+            with pytest.raises(ApiFailed, match=f"DeleteLaunchTemplate: UnauthorizedOperation: {kept}: not authorized"):
+                asyncio.run(templates.collect())
+            assert [kept] == list(account.templates)
+
+
+NO_TEMPLATE = ApiFailed("CreateFleet", "InvalidLaunchTemplateName.NotFoundException", "the template does not exist")
+
+
+def test_a_template_that_ec2_does_not_show_is_made_again() -> None:
+    """Another program deleted it between two dry runs: that is no fault of the EC2NodeClass."""
+    account, clock, templates = an_account()
+    runs = DryRuns(account, clock, templates, "demo")
+    asyncio.run(runs.validate(NODE_CLASS, FOUND))
+    account.templates.clear()
+    clock.seconds += 1800
+    account.broken = {"CreateFleet": NO_TEMPLATE}
+
+    assert GOOD == asyncio.run(runs.validate(NODE_CLASS, FOUND))
+    assert 1 == len(account.templates)
+
+
+def test_a_template_that_ec2_hides_is_waited_for() -> None:
+    """The verdict is Unknown, and the next look asks again: it is not kept for ten minutes."""
+    account, clock, templates = an_account()
+    runs = DryRuns(account, clock, templates, "demo")
+    account.hides_templates = True
+    verdict = asyncio.run(runs.validate(NODE_CLASS, FOUND))
+    assert ("AwaitingLaunchTemplate", True) == (verdict.reason, verdict.is_unknown)
+
+    account.hides_templates = False
+    assert GOOD == asyncio.run(runs.validate(NODE_CLASS, FOUND))
 
 
 def test_a_dry_run_finds_what_the_policy_forbids() -> None:

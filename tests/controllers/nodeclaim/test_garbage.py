@@ -10,6 +10,7 @@ from kerf.cloudprovider import Instance
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
+from kerf.errors import CloudError
 from kerf.model.nodeclaim import TERMINATION_FINALIZER
 from kerf.testing.builders import a_node
 from tests.clouds.market import MARKET, claim
@@ -36,6 +37,33 @@ def test_an_instance_that_no_claim_asked_for_is_terminated(cluster: Cluster) -> 
 
     cluster.at(46)
     assert () == cluster.cloud.instances
+
+
+class Protected(FakeCloud):
+    """A cloud with an instance that nobody may end."""
+
+    protected = ""
+
+    async def delete(self, provider_id: str) -> None:
+        """Refuse that one."""
+        if provider_id == self.protected:
+            raise CloudError(f"TerminateInstances: OperationNotPermitted: {provider_id}")
+        await super().delete(provider_id)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_instance_that_may_not_be_ended_holds_up_no_other(cluster: Cluster, place: int) -> None:
+    """Its protection may stay for ever; what is left over beside it costs money."""
+    cloud = Protected(MARKET, cluster.clock, latencies=Latencies(0, 5))
+    cluster.use(cloud)
+    orphans = [claim(f"left-{number}", f"uid-nobody-{number}", types=("g5.xlarge",)) for number in range(3)]
+    for orphan in orphans:
+        cluster.done(cloud.create(orphan))
+    cloud.protected = sorted(each.provider_id for each in cloud.instances)[place]
+    start(cluster)
+    cluster.at(120)
+
+    assert [cloud.protected] == [each.provider_id for each in cloud.instances]
 
 
 class Doubled(FakeCloud):

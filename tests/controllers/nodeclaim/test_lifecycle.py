@@ -192,6 +192,42 @@ def test_a_claim_goes_at_once_where_its_node_class_says_that_it_cannot_be_used(c
     assert ["NodeClaim gpu-1 event: UserDataSizeLimitExceeded: 68 bytes too many"] == cluster.said("NodeClassNotReady")
 
 
+class Changing(FakeCloud):
+    """A cloud that refuses every launch, first for one reason, then for another of the same name."""
+
+    tries = 0
+    takes_turns = False
+
+    async def create(self, claim: NodeClaim) -> Instance:
+        """Refuse it."""
+        self.tries += 1
+        is_first = self.tries % 2 if self.takes_turns else self.tries <= 3
+        raise LaunchFailed("RequestExpired: the request has expired" if is_first else "InvalidParameterValue: 1 volume")
+
+
+def test_a_claim_says_its_last_failure(cluster: Cluster) -> None:
+    """Not that of its first try, which somebody has put right since."""
+    cluster.use(Changing((), cluster.clock))
+    start(cluster)
+    wanted(cluster)
+    cluster.at(2)
+    assert ("Unknown", "LaunchFailed", "RequestExpired: the request has expired") == cluster.condition("Launched")
+
+    cluster.at(120)
+    assert ("Unknown", "LaunchFailed", "InvalidParameterValue: 1 volume") == cluster.condition("Launched")
+
+
+def test_failures_that_take_turns_do_not_end_the_back_off(cluster: Cluster) -> None:
+    """Each write wakes the claim, so new words are written twice a minute at most."""
+    cluster.use(cloud := Changing((), cluster.clock))
+    cloud.takes_turns = True
+    start(cluster)
+    wanted(cluster)
+    cluster.at(240)
+
+    assert 24 >= cloud.tries
+
+
 def test_a_throttled_launch_is_tried_again(cluster: Cluster) -> None:
     """When the cloud said."""
     cluster.cloud.throttle(cluster.clock.now_s() + 12, retry_after_s=5)

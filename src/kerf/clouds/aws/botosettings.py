@@ -1,9 +1,11 @@
 """What boto3 reads by itself: variables and files of AWS. A mistake there is the user's: a command ends with exit 2.
 
-boto3 says it by errors of its own and of Python, some of them only at the first call, without the name of the variable.
+boto3 says it by errors of its own and of Python, some of them only at the first call, without the name of the variable,
+and some with the value, which may be a secret: a header that cannot be sent, a URL with a password.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +16,28 @@ _BEFORE = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")
 """Where boto3 looks before it: with one of these the file may not be needed."""
 _ENDPOINT_WORDS = "Invalid endpoint: "
 _MOST_LETTERS = 400
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
+_HEADER = "AWS_CONTAINER_AUTHORIZATION_TOKEN"
+_PASSWORD = re.compile(r"""[^\s/"'@]+:[^\s"'@]*@""")
+_QUERY = re.compile(r"""(https?://[^\s"'?]*)\?[^\s"']*""")
+
+
+def check_keys() -> None:
+    """Raises InputError where a variable with a secret has what no key has; the value is never said.
+
+    Most often it is the line end of a file that was read into it: a header that has one cannot be sent.
+    """
+    for name in (*_KEYS, _HEADER):
+        value = os.environ.get(name, "")
+        bare = value.replace(" ", "") if name == _HEADER else value
+        if not (bare.isascii() and all("!" <= letter <= "~" for letter in bare)):
+            hint = f"a line end, perhaps of a file: export {name}=$(cat FILE) leaves it out"
+            raise InputError(f"{name}: expected printable letters of ASCII alone, got others among them (hint: {hint})")
+
+
+def masked(text: str) -> str:
+    """A text of boto3 without what may be secret in its URLs: names with passwords, and queries."""
+    return _QUERY.sub(r"\1?***", _PASSWORD.sub("***@", text))
 
 
 def check_token_file() -> None:
@@ -51,8 +75,8 @@ def as_wrong_input() -> Iterator[None]:
     except (boto.InvalidConfigError, boto.InvalidRetryConfigurationError, ValueError) as error:
         said = " ".join(str(error).split())
         if said.startswith(_ENDPOINT_WORDS):
-            got = brief(said.removeprefix(_ENDPOINT_WORDS))
+            got = brief(masked(said.removeprefix(_ENDPOINT_WORDS)))
             expected = f"AWS_ENDPOINT_URL: expected a URL such as http://localhost:4566, got {got}"
             raise InputError(f"{expected} (hint: begin with http:// or https://)") from error
         expected = "variables and files of AWS: expected what boto3 can use, got"
-        raise InputError(f"{expected}: {cut(said, _MOST_LETTERS)}") from error
+        raise InputError(f"{expected}: {cut(masked(said), _MOST_LETTERS)}") from error

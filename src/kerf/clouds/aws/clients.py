@@ -13,7 +13,7 @@ from typing import Any
 
 from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import IAM, PRICING, ApiFailed, Reply
-from kerf.clouds.aws.botosettings import as_wrong_input, check_token_file
+from kerf.clouds.aws.botosettings import as_wrong_input, check_keys, check_token_file, masked
 from kerf.clouds.aws.buckets import Buckets, is_read
 from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
@@ -28,6 +28,8 @@ _RETRY_AFTER_S = 5.0
 _MOST_LETTERS = 400
 _THROTTLED = ("RequestLimitExceeded", "RequestThrottled", "TooManyRequestsException", "Unavailable", "SlowDown")
 _UNAVAILABLE = 503
+_PROCESS = "custom-process"
+"""botocore's name of what runs `credential_process`."""
 _HINTS = {
     "ExpiredToken": "the credentials have expired",
     "ExpiredTokenException": "the credentials have expired",
@@ -173,6 +175,7 @@ def _boto3(threads: int) -> tuple[Any, Any]:
         read_timeout=_READ_S,
         user_agent_extra="kerf",
     )
+    check_keys()
     check_token_file()
     with as_wrong_input():
         return boto3.session.Session(), config
@@ -187,20 +190,42 @@ def _translated(operation: str, error: Exception) -> Exception:
         return _refused(operation, error)
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return NoCredentials(f"{operation}: there are no AWS credentials (hint: IRSA or EKS Pod Identity)")
+    if isinstance(error, boto.CredentialRetrievalError) and error.kwargs.get("provider") == _PROCESS:
+        # Whatever a program writes may be a part of a secret.
+        return NoCredentials(f"{operation}: the AWS credentials could not be got: the credential_process has failed")
     if isinstance(error, boto.CredentialRetrievalError | boto.TokenRetrievalError | boto.MetadataRetrievalError):
         return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
     if isinstance(error, OSError) and error.filename:
         # Only tokens and credentials are read from files during a call.
         return NoCredentials(f"{operation}: the AWS credentials could not be got: {_line(error)}")
-    if isinstance(error, ResponseParserError):
+    if isinstance(error, ResponseParserError) or _is_of_parser(error):
         return ConnectionFailed(f"{operation}: what answers there is not AWS: the reply cannot be read")
     if isinstance(error, boto.EndpointConnectionError):
         return ConnectionFailed(f"{operation}: nothing answers there (hint: is the region right?): {_line(error)}")
+    if isinstance(error, boto.HTTPClientError) and _is_of_header(error.kwargs.get("error")):
+        # Its text has the header, which has the credentials.
+        return InputError(
+            "variables and files of AWS: expected credentials that a header can have, got other letters among them "
+            "(hint: look for line ends in the file of credentials)"
+        )
     if isinstance(error, boto.HTTPClientError):
         return ConnectionFailed(f"{operation}: the connection failed before the reply: {_line(error)}")
     if isinstance(error, boto.BotoCoreError):
         return CloudError(f"{operation}: {_line(error)}")
     return error
+
+
+def _is_of_parser(error: Exception) -> bool:
+    """Whether botocore failed by a well-formed reply that is no reply, such as a list in JSON."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_globals.get("__name__") == "botocore.parsers"
+
+
+def _is_of_header(error: object) -> bool:
+    """Whether http.client could not send a header. Its error is a ValueError, as are those of URLs."""
+    return isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "header" in str(error).lower())
 
 
 def _refused(operation: str, error: Any) -> CloudError:
@@ -240,4 +265,4 @@ def _stranger(operation: str, metadata: Mapping[str, Any]) -> ConnectionFailed:
 
 
 def _line(error: Exception) -> str:
-    return cut(" ".join(str(error).split()), _MOST_LETTERS)
+    return cut(masked(" ".join(str(error).split())), _MOST_LETTERS)

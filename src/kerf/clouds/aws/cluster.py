@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kerf.clouds.aws.api import EKS, Api
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.errors import CloudError
 
@@ -24,12 +25,14 @@ async def describe(api: Api, name: str, region: str) -> ClusterFacts:
         raise CloudError(f"DescribeCluster: cluster {name} has no endpoint: {why}")
     network = cluster.get("kubernetesNetworkConfig") or {}
     cidr = network.get("serviceIpv6Cidr" if network.get("ipFamily") == "ipv6" else "serviceIpv4Cidr") or ""
+    with reading("DescribeCluster"):
+        dns_ip = _dns_ip(cidr)
     return ClusterFacts(
         name=name,
         endpoint=endpoint,
         ca_bundle=(cluster.get("certificateAuthority") or {}).get("data") or "",
         service_cidr=cidr,
-        dns_ip=_dns_ip(cidr),
+        dns_ip=dns_ip,
         version=cluster.get("version") or "",
         region=region,
     )

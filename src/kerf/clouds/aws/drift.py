@@ -7,7 +7,12 @@ Karpenter launched carries no digest that Kerf knows, so on the day of the switc
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.instances import Listed
 from kerf.clouds.aws.nodeclass.hashing import HASH_VERSION, versioned
-from kerf.clouds.aws.nodeclass.status import Resolved
+from kerf.clouds.aws.nodeclass.status import (
+    CAPACITY_RESERVATIONS_READY,
+    PLACEMENT_GROUP_READY,
+    PlacementGroup,
+    Resolved,
+)
 from kerf.model.constraints import Requirements
 from kerf.model.instancetypes import RESERVED
 
@@ -20,14 +25,14 @@ def drifted(held: Listed, digest: str, resolved: Resolved, kind: Requirements | 
 
     `digest` is that of the EC2NodeClass now, without its version.
     """
-    instance, group = held.instance, resolved.placement_group
+    instance, unknown = held.instance, resolved.unknown
     checks = (
         (NODE_CLASS, held.node_class_hash.startswith(f"{HASH_VERSION}-") and held.node_class_hash != versioned(digest)),
         (IMAGE, _is_old_image(instance.image, resolved, kind)),
         (SECURITY_GROUP, _differs(held.groups, tuple(each.id for each in resolved.security_groups))),
         (SUBNET, bool(resolved.subnets) and instance.subnet not in {each.id for each in resolved.subnets}),
-        (RESERVATION, _is_unreserved(held, resolved)),
-        (PLACEMENT_GROUP, instance.offering.placement_group != (group.id if group is not None else "")),
+        (RESERVATION, CAPACITY_RESERVATIONS_READY not in unknown and _is_unreserved(held, resolved)),
+        (PLACEMENT_GROUP, PLACEMENT_GROUP_READY not in unknown and _is_elsewhere(held, resolved.placement_group)),
     )
     return next((reason for reason, is_so in checks if is_so), None)
 
@@ -51,3 +56,11 @@ def _is_unreserved(held: Listed, resolved: Resolved) -> bool:
     return offering.capacity_type == RESERVED and offering.reservation not in {
         each.id for each in resolved.reservations
     }
+
+
+def _is_elsewhere(held: Listed, group: PlacementGroup | None) -> bool:
+    """Whether it is in another group than it should be; EC2 can give the name of the group alone."""
+    by_id, by_name = held.instance.offering.placement_group, held.placement_group
+    if group is None or by_id or not by_name:
+        return (by_id or by_name) != (group.id if group is not None else "")
+    return bool(group.name) and by_name != group.name

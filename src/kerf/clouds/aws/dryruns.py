@@ -9,7 +9,7 @@ from typing import Any
 from kerf.clouds.aws.aliases import ACCELERATOR_COUNT, GPU_COUNT
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.cache import TimedCache
-from kerf.clouds.aws.codes import AUTH_FAILURE, DRY_RUN_PASSED, is_about_credentials, is_unauthorized
+from kerf.clouds.aws.codes import DRY_RUN_PASSED, NO_TEMPLATE, is_for_a_person, is_unauthorized
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import GOOD, ConditionVerdict, Resolved
@@ -35,6 +35,7 @@ _ABOUT_STOCK = frozenset(
         "InsufficientCapacity",
         "InsufficientFreeAddressesInSubnet",
         "InsufficientInstanceCapacity",
+        "InstanceLimitExceeded",
         "MaxSpotInstanceCountExceeded",
         "UnfulfillableCapacity",
         "Unsupported",
@@ -42,8 +43,10 @@ _ABOUT_STOCK = frozenset(
     }
 )
 """Codes about the type that was tried: another may be had."""
-_ABOUT_REQUEST = ("Invalid", "Missing", "Malformed", "TagLimitExceeded", AUTH_FAILURE)
-"""How codes about what the EC2NodeClass asks for begin."""
+
+_AWAITING_TEMPLATE = "AwaitingLaunchTemplate"
+_TEMPLATE_TRIES = 2
+"""The second with the template made again; more would only wait for EC2, and the next look does."""
 
 Object = dict[str, Any]
 
@@ -113,12 +116,16 @@ class DryRuns:
         verdict = await self._try("CreateLaunchTemplate", planned.request())
         if not verdict.is_good:
             return verdict
-        await self._templates.ensure(node_class, resolved, claim, [machine])
         tags = tag_list({**made_for(node_class, self._cluster), NODE_POOL: ""})
-        verdict = await self._try("CreateFleet", _fleet(node_class, resolved, planned, tags))
-        if not verdict.is_good:
-            return verdict
-        return await self._try("RunInstances", _run(node_class, resolved, planned, tags))
+        for _ in range(_TEMPLATE_TRIES):
+            await self._templates.ensure(node_class, resolved, claim, [machine])
+            verdict = await self._try("CreateFleet", _fleet(node_class, resolved, planned, tags))
+            if verdict.is_good:
+                verdict = await self._try("RunInstances", _run(node_class, resolved, planned, tags))
+            if verdict.reason != _AWAITING_TEMPLATE:
+                break
+            self._templates.forget(planned.name)
+        return verdict
 
     async def _try(self, operation: str, parameters: Object) -> ConditionVerdict:
         try:
@@ -135,8 +142,11 @@ def _verdict(operation: str, error: ApiFailed) -> ConditionVerdict:
     if is_unauthorized(error):
         message = f"the controller may not call ec2:{operation}: {error.message}"
         return ConditionVerdict(f"{operation}AuthCheckFailed", message)
-    if is_about_credentials(error) or not error.code.startswith(_ABOUT_REQUEST):
+    if not is_for_a_person(error):
         raise error
+    if error.code in NO_TEMPLATE:
+        # Another program has deleted it, or EC2 does not show yet what was made a moment ago.
+        return ConditionVerdict(_AWAITING_TEMPLATE, error.message, is_unknown=True)
     if "Invalid IAM Instance Profile" in error.message:
         # EC2 learns of a new profile some seconds after IAM.
         return ConditionVerdict("AwaitingInstanceProfile", error.message, is_unknown=True)

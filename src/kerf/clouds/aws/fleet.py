@@ -61,13 +61,23 @@ class Launched:
 
 @dataclass
 class FleetOutcome:
-    """What became of a fleet. `sold_out` has EC2's code for each offering; `failures` are (code, message)."""
+    """What became of a fleet. `sold_out` has EC2's code for each offering; `failures` are (code, message).
+
+    `unplaced` is the id of an instance of which the reply does not say what of the request it is.
+    """
 
     launched: Launched | None = None
+    unplaced: str = ""
     sold_out: dict[OfferingKey, str] = field(default_factory=dict)
     full_subnets: set[str] = field(default_factory=set)
     is_throttled: bool = False
     failures: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it says of no instance what it is, nor why there is none: something may run all the same."""
+        said = self.launched, self.sold_out, self.full_subnets, self.is_throttled, self.failures
+        return bool(self.unplaced) or not any(said)
 
 
 def fleet_of(
@@ -126,8 +136,12 @@ def outcome_of(reply: Reply, fleet: FleetRequest) -> FleetOutcome:
             chosen = group.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
             key = _key(group.get("InstanceType") or chosen.get("InstanceType", ""), chosen, fleet)
             image = chosen.get("ImageId", "")
-            if outcome.launched is None and key is not None:
+            if key is None:
+                outcome.unplaced = outcome.unplaced or number
+            elif outcome.launched is None:
                 outcome.launched = Launched(number, key, chosen.get("SubnetId", ""), image)
+    if outcome.launched is not None:
+        outcome.unplaced = ""
     for error in reply.get("Errors") or ():
         _note(error, fleet, outcome)
     return outcome

@@ -14,6 +14,7 @@ from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import is_not_found
 from kerf.clouds.aws.nodeclass.model import LATEST, AMISelectorTerm, EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import Image
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import MOST_VALUES, Filter, either, filter_of, tag_filters, words_of
 from kerf.model.constraints import ANYTHING, ARCH, OS, WINDOWS_BUILD, Requirement, Requirements
 from kerf.model.times import instant_s
@@ -85,7 +86,8 @@ class Images:
                 raise
             self._parameters.put(name, "")
             return ""
-        value = str(reply["Parameter"]["Value"])
+        with reading("GetParameter"):
+            value = str(reply["Parameter"]["Value"])
         image = value if value.startswith("ami-") else ""
         self._parameters.put(name, image, kept_s if image else None)
         return image
@@ -106,7 +108,8 @@ class Images:
             IncludeDeprecated=True,
             **owned,
         )
-        return [image for raw in listed for image in self._images(raw, sorts)]
+        with reading("DescribeImages"):
+            return [image for raw in listed for image in self._images(raw, sorts)]
 
     def _images(self, raw: Mapping[str, str], sorts: Sorts) -> list[Image]:
         architecture = _ARCHITECTURES.get(raw.get("Architecture") or "")

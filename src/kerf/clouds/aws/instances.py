@@ -16,10 +16,12 @@ from typing import Any
 from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.codes import is_about_credentials
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import MOST_VALUES, filter_of
 from kerf.clouds.aws.tagging import CLAIM_UID, NODE_CLAIM, NODE_CLASS_HASH, cluster_tag, of_cluster, read_tags
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, RESERVATION, ZONE, ZONE_ID
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, OfferingKey
+from kerf.model.nodeclaim import NodeClaim
 
 LAG_S = 60.0
 """So long an instance that EC2 does not list yet is taken to be there; ten seconds were seen."""
@@ -32,6 +34,8 @@ _STATES = {
     "shutting-down": InstanceState.TERMINATING,
 }
 _STATE = "instance-state-name"
+_CLOCKS_S = 60.0
+"""So far the clocks of EC2 and of the API server may be apart."""
 _BATCH_S = 0.1
 _PAGE = 1000
 _NO_SUCH = ("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed")
@@ -42,12 +46,14 @@ Record = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Listed:
     """An instance as EC2 listed it, with what only drift and garbage collection ask: security groups by id, the name
-    of its profile, and the version and digest of the EC2NodeClass that it was launched by."""
+    of its profile, the version and digest of the EC2NodeClass that it was launched by, and the name of its placement
+    group."""
 
     instance: Instance
     groups: tuple[str, ...] = ()
     profile: str = ""
     node_class_hash: str = ""
+    placement_group: str = ""
 
 
 def provider_id(zone: str, instance_id: str) -> str:
@@ -97,9 +103,17 @@ def listed_of(record: Record) -> Listed | None:
     instance = instance_of(record)
     if instance is None:
         return None
-    groups = tuple(sorted(group["GroupId"] for group in record.get("SecurityGroups") or ()))
+    groups = tuple(sorted(group.get("GroupId", "") for group in record.get("SecurityGroups") or ()))
     profile = (record.get("IamInstanceProfile") or {}).get("Arn", "").rpartition("/")[2]
-    return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""))
+    group = (record.get("Placement") or {}).get("GroupName", "")
+    return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""), group)
+
+
+def _is_of(instance: Instance, claim: NodeClaim) -> bool:
+    """Whether it was launched for the claim, and not for an older one of that name."""
+    if instance.claim_uid:
+        return instance.claim_uid == claim.uid
+    return instance.launched_s >= claim.created_s - _CLOCKS_S
 
 
 def _launched_s(value: object) -> float:
@@ -168,9 +182,14 @@ class Instances:
         return Counter(each.offering.reservation for each in living if each.offering.reservation)
 
     async def located(self, ids: Iterable[str]) -> Mapping[str, Instance]:
-        """Instances by their ids, of the last listing, else as EC2 has them now; what neither has is left out."""
-        wanted = sorted(ids)
-        found = {number: self._listed[number].instance for number in wanted if number in self._listed}
+        """Instances by their ids, of the last listing, else as EC2 has them now; what neither has is left out.
+
+        One that this process launched a moment ago is there though EC2 does not show it: its notice comes once.
+        """
+        wanted, now_s = sorted(ids), self._now_s()
+        hidden = {instance_id(key): held.instance for key, held in self._launched.items() if held.until_s > now_s}
+        known = {**hidden, **{number: each.instance for number, each in self._listed.items()}}
+        found = {number: known[number] for number in wanted if number in known}
         missing = [number for number in wanted if number not in found]
         return {**found, **(await self.describe(missing) if missing else {})}
 
@@ -182,15 +201,20 @@ class Instances:
             raise InstanceNotFound(f"no instance {wanted} of this cluster")
         return found
 
-    async def find(self, claim_uid: str) -> Instance | None:
-        """The instance of a claim; None where EC2 shows none."""
+    async def find(self, claim: NodeClaim) -> Instance | None:
+        """The instance of a claim; None where EC2 shows none.
+
+        One with its uid, else one that Karpenter launched for it: those have the name of the claim, and no uid.
+        """
         for launched in self._launched.values():
-            if launched.instance.claim_uid == claim_uid and launched.until_s > self._now_s():
+            if launched.instance.claim_uid == claim.uid and launched.until_s > self._now_s():
                 return launched.instance
-        named = [filter_of(f"tag:{CLAIM_UID}", [claim_uid]), filter_of(_STATE, _STATES)]
+        # Kerf's own have both tags, so one question is enough.
+        named = [filter_of(f"tag:{NODE_CLAIM}", [claim.name]), filter_of(_STATE, _STATES)]
         reservations = await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=named)
-        found = [each for record in _records(reservations) if (each := instance_of(record)) is not None]
-        return min(found, key=lambda each: (each.launched_s, each.provider_id), default=None)
+        records = [record for record in _records(reservations) if self._is_ours(record)]
+        found = [each for record in records if (each := instance_of(record)) is not None and _is_of(each, claim)]
+        return min(found, key=lambda each: (not each.claim_uid, each.launched_s, each.provider_id), default=None)
 
     async def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         """Instances by their ids; those that EC2 does not show, that have ended, or are another's, are left out."""
@@ -301,7 +325,12 @@ class Instances:
 
 
 def _records(reservations: Iterable[Record]) -> list[Record]:
-    return [record for reservation in reservations for record in reservation.get("Instances") or ()]
+    """Each with its id, type and state: one without a state would look as if it had ended. Raises NotWhole."""
+    with reading("DescribeInstances"):
+        found = [record for reservation in reservations for record in reservation.get("Instances") or ()]
+        for record in found:
+            _ = record["InstanceId"], record["InstanceType"], record["State"]["Name"]
+    return found
 
 
 def _fail(waiting: "asyncio.Future[bool]", error: Exception) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from kerf.cloudprovider import Interruption, InterruptionKind, News
 from kerf.clouds.aws.api import EC2, SQS, Api, ApiFailed
 from kerf.clouds.aws.instances import Instances
+from kerf.clouds.aws.replies import reading
 from kerf.errors import cut
 from kerf.model.instancetypes import SPOT
 from kerf.model.times import instant_s
@@ -38,6 +39,8 @@ _STATES = {
 _STATE_CHANGE, _HEALTH = "EC2 Instance State-change Notification", "AWS Health Event"
 _IMPAIRED, _ENDING = "impaired", ("instance-retirement", "instance-stop")
 """Of a status check, and of events after which the instance does not run; after the others it does."""
+_OVER, _RESOLVED = "closed", "RESOLVED"
+"""Of a health event, and of an entity in it (AWS Health API reference, "Event" and "AffectedEntity", 2026-11)."""
 _MOST_LETTERS = 200
 _INSTANCE = re.compile(r"i-[0-9a-f]{1,17}")
 
@@ -89,9 +92,16 @@ def _instance(value: object) -> str:
 def _scheduled(detail: Mapping[str, Any]) -> Iterable[Announced]:
     if detail.get("service") != "EC2" or detail.get("eventTypeCategory") != "scheduledChange":
         return
+    if detail.get("statusCode") == _OVER:
+        return
+    what = cut(str(detail.get("eventTypeCode") or ""), _MOST_LETTERS)
     for entity in detail.get("affectedEntities") or ():
-        what = cut(str(detail.get("eventTypeCode") or ""), _MOST_LETTERS)
-        yield _instance(entity["entityValue"]), Interruption(InterruptionKind.SCHEDULED, None, what)
+        value = entity["entityValue"]
+        if not isinstance(value, str):
+            raise ValueError("no entity")
+        # Events about EC2 name volumes and hosts as well, and instances that are over with the change.
+        if _INSTANCE.fullmatch(value) and entity.get("status") != _RESOLVED:
+            yield value, Interruption(InterruptionKind.SCHEDULED, None, what)
 
 
 class InterruptionQueue:
@@ -105,7 +115,9 @@ class InterruptionQueue:
     async def turn(self) -> News:
         """Delete what was acted on, and wait up to 20 s for messages. Raises ApiFailed, Throttled."""
         if not self._url:
-            self._url = str((await self._api.call(SQS, "GetQueueUrl", QueueName=self._name))["QueueUrl"])
+            found = await self._api.call(SQS, "GetQueueUrl", QueueName=self._name)
+            with reading("GetQueueUrl"):
+                self._url = str(found["QueueUrl"])
         await self._delete()
         reply = await self._api.call(
             SQS,
@@ -118,7 +130,7 @@ class InterruptionQueue:
         messages: Sequence[Mapping[str, Any]] = reply.get("Messages") or ()
         announced = [each for message in messages for each in _announced(message)]
         news = await news_of(self._instances, announced)
-        self._done = [message["ReceiptHandle"] for message in messages]
+        self._done = [message["ReceiptHandle"] for message in messages if "ReceiptHandle" in message]
         return news
 
     async def _delete(self) -> None:
@@ -169,7 +181,8 @@ class StatusChecks:
 
     async def turn(self) -> News:
         """Look once. Raises ApiFailed, Throttled."""
-        found: Sequence[Mapping[str, Any]] = await self._api.pages(EC2, "DescribeInstanceStatus", "InstanceStatuses")
+        listed: Sequence[Mapping[str, Any]] = await self._api.pages(EC2, "DescribeInstanceStatus", "InstanceStatuses")
+        found = [each for each in listed if "InstanceId" in each]
         ours = {each.instance.provider_id.rpartition("/")[2] for each in self._instances.listed()}
         impaired = frozenset(each["InstanceId"] for each in found if _is_impaired(each)) & ours
         announced = [(number, Interruption(InterruptionKind.UNHEALTHY)) for number in sorted(impaired & self._impaired)]

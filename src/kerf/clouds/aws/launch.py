@@ -3,10 +3,11 @@
 A launch has three outcomes: it succeeds, it fails, and it succeeds without a reply. EC2 answers a repeated token with
 the first reply, but only to the same request, and prices, subnets and templates change between two tries. So a request
 is kept until it is answered. After a restart it is lost, and EC2 answers IdempotentParameterMismatch: then some request
-with this token was accepted, and its instance is looked for by its tag until EC2 must show it. A token that EC2
-answered by a fleet without an instance is spent; the next try takes the uid and its number. The number is kept nowhere:
-a new life begins with the uid and counts up by what EC2 remembers. So a call that was refused spends no token, because
-EC2 may never have seen it: the new life would launch by the token that the old one passed over.
+with this token was accepted, and its instance is looked for by its tag until EC2 must show it. So is that of a reply
+which says neither what was launched nor why nothing was. A token that EC2 answered by a fleet without an instance is
+spent; the next try takes the uid and its number. The number is kept nowhere: a new life begins with the uid and counts
+up by what EC2 remembers. So a call that was refused spends no token, because EC2 may never have seen it: the new life
+would launch by the token that the old one passed over.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
+from kerf.clouds.aws.codes import NO_TEMPLATE
 from kerf.clouds.aws.fleet import NO_SPOT_ROLE, FleetOutcome, FleetRequest, Launched, fleet_of, outcome_of
 from kerf.clouds.aws.instances import Instances, provider_id
 from kerf.clouds.aws.nodeclass.hashing import digest
@@ -27,6 +29,7 @@ from kerf.clouds.aws.tagging import instance_tags
 from kerf.clouds.aws.templates import ClaimFacts, MachineFacts, Templates
 from kerf.clouds.aws.types import EFA
 from kerf.clouds.aws.userdata.facts import ClusterFacts
+from kerf.errors import CloudError
 from kerf.model.constraints import CAPACITY_TYPE, NODE_POOL, RESERVATION, ZONE, ZONE_ID
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
@@ -41,7 +44,6 @@ _LAG_WAITS_S = (1.0, 2.0, 4.0, 8.0)
 _OLD_S = 15.0
 _FORGOTTEN_S = 7200.0
 _MISMATCH = "IdempotentParameterMismatch"
-_NO_TEMPLATE = ("InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateName.NotFoundException")
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Launcher:
         """The instance of an earlier try, by this process or the one before it. Raises LaunchFailed where it ended."""
         if not attempt.was_tried and self.now_s() - claim.created_s < _OLD_S:
             return None
-        found = await self.instances.find(claim.uid)
+        found = await self.instances.find(claim)
         if found is None and attempt.instance:
             raise LaunchFailed(f"the instance {attempt.instance} of {claim.name} has ended")
         if found is not None and found.state is InstanceState.TERMINATING:
@@ -178,27 +180,31 @@ class Launcher:
             reply = await self.api.call(EC2, "CreateFleet", **fleet.parameters, ClientToken=token)
             outcome = outcome_of(reply, fleet)
             chosen = outcome.launched.subnet if outcome.launched is not None else None
-            return outcome
         except ApiFailed as error:
-            if error.code == _MISMATCH:
-                return await self._found_after_mismatch(claim) or FleetOutcome()
-            if error.code in _NO_TEMPLATE:
+            if error.code in NO_TEMPLATE:
                 self._forget(fleet)
-            attempt.fleet = None
-            raise launch_failed(error.code, error.message) from error
+            if error.code != _MISMATCH:
+                attempt.fleet = None
+                raise launch_failed(error.code, error.message) from error
+            outcome = FleetOutcome()
         finally:
             for subnet in fleet.subnets:
                 if subnet != chosen:
                     self.subnets.launched(subnet, -1)
+        found = await self._looked_for(claim) if outcome.is_silent else None
+        if found is None and outcome.unplaced:
+            said = f"{outcome.unplaced} was launched for {claim.name}, and EC2 does not show it yet"
+            raise CloudError(f"CreateFleet: {said}")
+        return found or outcome
 
-    async def _found_after_mismatch(self, claim: NodeClaim) -> Instance | None:
-        """Another request with this token was accepted: look until EC2 must show what came of it."""
-        found = await self.instances.find(claim.uid)
+    async def _looked_for(self, claim: NodeClaim) -> Instance | None:
+        """Something was accepted with this token: look until EC2 must show what came of it."""
+        found = await self.instances.find(claim)
         for wait_s in _LAG_WAITS_S:
             if found is not None:
                 break
             await self.sleep(wait_s)
-            found = await self.instances.find(claim.uid)
+            found = await self.instances.find(claim)
         return found
 
     def _judge(self, outcome: FleetOutcome, fleet: FleetRequest, sold_out: Mapping[OfferingKey, str]) -> None:
@@ -211,7 +217,7 @@ class Launcher:
             code, message = outcome.failures[0]
             if code == NO_SPOT_ROLE:
                 self.mark(dict.fromkeys(fleet.offerings.values(), code))
-            if any(code in _NO_TEMPLATE for code, _ in outcome.failures):
+            if any(code in NO_TEMPLATE for code, _ in outcome.failures):
                 self._forget(fleet)
             elif not sold_out:
                 raise launch_failed(code, message)

@@ -1,6 +1,6 @@
 """EC2NodeClass as a provider's kind: what was last found for each, and what Kerf writes on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kerf.cloudprovider import NodeClassNotReady, NodeClassState
@@ -50,7 +50,10 @@ class EC2NodeClasses:
         self._templates, self._profiles = templates, profiles
         self._outlooks: dict[str, Outlook] = {}
         self._before: dict[str, str] = {}
+        self._uids: dict[str, str] = {}
         self.ca_bundle = ""
+        self.forgotten: Callable[[str], None] = lambda name: None
+        """Called with the name of one that is gone."""
 
     async def resolve(
         self, node_class: Mapping[str, Any], *, pools: Sequence[NodePool] = (), only_reads: bool = False
@@ -59,8 +62,11 @@ class EC2NodeClasses:
         status = self._reading if only_reads else self._status
         outlook = await status.reconcile(node_class, pools)
         name = node_class["metadata"]["name"]
+        uid = str(node_class["metadata"].get("uid") or "")
+        if self._uids.get(name, uid) != uid:
+            self.forget(name)
+        self._outlooks[name], self._uids[name] = outlook, uid
         self._before[name] = str((node_class.get("status") or {}).get("instanceProfile") or "")
-        self._outlooks[name] = outlook
         made = outlook.node_class
         hashed = {HASH_ANNOTATION: digest(made, self.ca_bundle), HASH_VERSION_ANNOTATION: HASH_VERSION} if made else {}
         return NodeClassState(outlook.status, hashed, outlook.again_s)
@@ -72,9 +78,14 @@ class EC2NodeClasses:
         self.forget(metadata["name"])
 
     def forget(self, name: str) -> None:
-        """The object is gone."""
+        """The object is gone, and with it all that was found for it."""
         self._outlooks.pop(name, None)
         self._before.pop(name, None)
+        uid = self._uids.pop(name, None)
+        if uid is not None:
+            self._status.forget(uid)
+            self._reading.forget(uid)
+        self.forgotten(name)
 
     def outlook(self, name: str) -> Outlook | None:
         """What was found last; None before it was resolved."""

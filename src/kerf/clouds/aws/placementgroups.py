@@ -5,6 +5,7 @@ from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import is_not_found
 from kerf.clouds.aws.nodeclass.model import PlacementGroupSelector
 from kerf.clouds.aws.nodeclass.status import PARTITION_STRATEGY, PlacementGroup
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import filter_of
 from kerf.ports import Clock
 
@@ -35,13 +36,14 @@ class PlacementGroups:
             if not is_not_found(error):
                 raise
             return ()
-        return tuple(
-            PlacementGroup(
-                raw["GroupId"],
-                raw.get("GroupName") or "",
-                raw["Strategy"],
-                (raw.get("PartitionCount") or 0) if raw["Strategy"] == PARTITION_STRATEGY else 0,
-                raw.get("SpreadLevel") or "",
+        with reading("DescribePlacementGroups"):
+            return tuple(
+                PlacementGroup(
+                    raw["GroupId"],
+                    raw.get("GroupName") or "",
+                    raw["Strategy"],
+                    (raw.get("PartitionCount") or 0) if raw["Strategy"] == PARTITION_STRATEGY else 0,
+                    raw.get("SpreadLevel") or "",
+                )
+                for raw in reply["PlacementGroups"]
             )
-            for raw in reply["PlacementGroups"]
-        )

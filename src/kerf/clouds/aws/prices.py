@@ -15,6 +15,7 @@ from kerf.catalog.aws_types import AwsRow
 from kerf.cloudprovider import News
 from kerf.clouds.aws.api import EC2, PRICING, Api, ApiFailed
 from kerf.clouds.aws.livetypes import row_of
+from kerf.clouds.aws.replies import NotWhole, reading
 from kerf.errors import CloudError
 from kerf.model.instancetypes import MICRO, ON_DEMAND, SPOT
 from kerf.ports import Clock
@@ -128,7 +129,7 @@ class Prices:
         """Types that the package does not know yet; of the others it knows more than the API says."""
         records = await self._api.pages(EC2, "DescribeInstanceTypes", "InstanceTypes", Filters=_SUPPORTED)
         known = packaged(self._region).rows
-        rows = {row.name: row for record in records if (row := row_of(record)) is not None}
+        rows = {row.name: row for record in records if (row := _row_of(record)) is not None}
         return replace(before, rows={**rows, **known})
 
     async def _zones(self, before: PriceList) -> PriceList:
@@ -139,8 +140,9 @@ class Prices:
             LocationType="availability-zone",
         )
         zones: dict[str, list[str]] = {}
-        for record in records:
-            zones.setdefault(record["InstanceType"], []).append(record["Location"])
+        with reading("DescribeInstanceTypeOfferings"):
+            for record in records:
+                zones.setdefault(record["InstanceType"], []).append(record["Location"])
         return replace(before, zones={name: tuple(sorted(zones[name])) for name in sorted(zones)})
 
     async def _on_demand(self, before: PriceList) -> PriceList:
@@ -165,8 +167,9 @@ class Prices:
         )
         if not records:
             raise CloudError("the history of spot prices is empty")
-        newest = sorted(records, key=lambda record: record["Timestamp"])
-        found = {(each["InstanceType"], each["AvailabilityZone"]): _micro(each["SpotPrice"]) for each in newest}
+        with reading("DescribeSpotPriceHistory"):
+            newest = sorted(records, key=lambda record: record["Timestamp"])
+            found = {(each["InstanceType"], each["AvailabilityZone"]): _micro(each["SpotPrice"]) for each in newest}
         return replace(before, spot={key: found[key] for key in sorted(found)}, is_spot_estimate=False)
 
 
@@ -178,17 +181,33 @@ _LISTED = {"operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus":
 
 
 def _prices(texts: Iterable[str]) -> dict[str, int]:
-    """Prices an hour by type, of entries of the price list, each of which is a text of JSON."""
+    """Prices an hour by type, of entries of the price list, each of which is a text of JSON; without what is torn."""
     found: dict[str, int] = {}
     for text in texts:
-        entry: Mapping[str, Any] = json.loads(text)
-        name = entry["product"]["attributes"].get("instanceType", "")
-        for term in entry.get("terms", {}).get("OnDemand", {}).values():
-            for dimension in term["priceDimensions"].values():
-                price = next(iter(dimension["pricePerUnit"].values()), "0")
-                if _micro(price):
-                    found[name] = _micro(price)
+        try:
+            with reading("GetProducts"):
+                found |= _price(json.loads(text))
+        except NotWhole:
+            continue
     return found
+
+
+def _price(entry: Mapping[str, Any]) -> dict[str, int]:
+    name = entry["product"]["attributes"]["instanceType"]
+    terms = entry.get("terms", {}).get("OnDemand", {}).values()
+    dimensions = [each for term in terms for each in term["priceDimensions"].values()]
+    prices = [_micro(next(iter(each["pricePerUnit"].values()), "0")) for each in dimensions]
+    paid = [price for price in prices if price]
+    return {name: paid[-1]} if paid else {}
+
+
+def _row_of(record: Mapping[str, Any]) -> AwsRow | None:
+    """The row of a type; None too for one that EC2 does not describe wholly: it holds up no other."""
+    try:
+        with reading("DescribeInstanceTypes"):
+            return row_of(record)
+    except NotWhole:
+        return None
 
 
 def _micro(text: str) -> int:

@@ -12,8 +12,10 @@ from typing import Any
 from kerf.clouds.aws.api import IAM, Api, ApiFailed
 from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import exists_already, is_not_found
+from kerf.clouds.aws.deleting import delete_each
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.unusable import Unusable
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.tagging import OWNED, made_for, read_tags, tag_list
 from kerf.model.constraints import REGION
 from kerf.ports import Clock
@@ -65,7 +67,7 @@ class Profiles:
             profile = await self._profile(name) if name else None
             held = profile or {}
             is_made = str(held.get("Path")).startswith(f"{self._path()}{node_class.uid}/")
-            is_right = is_made and [each["RoleName"] for each in held.get("Roles") or ()] == [_role(node_class)]
+            is_right = is_made and _roles(held) == [_role(node_class)]
             self._checked.put(key, is_right)
         return is_right
 
@@ -81,7 +83,7 @@ class Profiles:
         profile = await self._profile(name)
         if profile is None:
             profile = await self._create(name, node_class)
-        held = [each["RoleName"] for each in profile.get("Roles") or ()]
+        held = _roles(profile)
         if held == [role]:
             return
         for other in held:
@@ -95,7 +97,10 @@ class Profiles:
             if is_not_found(error):
                 return None
             raise
-        return reply["InstanceProfile"]  # type: ignore[no-any-return]
+        with reading("GetInstanceProfile"):
+            profile: Object = reply["InstanceProfile"]
+            _roles(profile)
+        return profile
 
     async def _create(self, name: str, node_class: EC2NodeClass) -> Object:
         tags = {**made_for(node_class, self._cluster), REGION: self._region, OWNED: "true"}
@@ -136,42 +141,49 @@ class Profiles:
         """
         needed = {*current, *used}
         old = [name for name in await self._owned(self._path()) if name not in needed]
-        return await self._delete([name for name in old if self._protected.get(name) is None], only_ours=True)
+        return await delete_each([name for name in old if self._protected.get(name) is None], self._delete_ours)
 
     async def delete_all(self, node_class: EC2NodeClass) -> tuple[str, ...]:
         """Delete those of an EC2NodeClass that goes and has no claims left; the names, sorted.
 
-        Those that Karpenter made for it go as well: no other controller will.
+        Those that Karpenter made for it go as well: no other controller will. One that may not be deleted holds up no
+        other, here and in `collect`.
         """
-        return await self._delete(await self._owned(f"{self._path()}{node_class.uid}/"))
+        return await delete_each(await self._owned(f"{self._path()}{node_class.uid}/"), self._delete)
 
     async def _owned(self, path: str) -> list[str]:
         """Names of profiles below a path, sorted. The path is read again: not every server heeds the prefix."""
         listed: Sequence[Object] = await self._api.pages(
             IAM, "ListInstanceProfiles", "InstanceProfiles", PathPrefix=path
         )
-        return sorted(raw["InstanceProfileName"] for raw in listed if str(raw.get("Path")).startswith(path))
+        with reading("ListInstanceProfiles"):
+            return sorted(raw["InstanceProfileName"] for raw in listed if str(raw.get("Path")).startswith(path))
 
-    async def _delete(self, names: Iterable[str], *, only_ours: bool = False) -> tuple[str, ...]:
-        gone = []
-        for name in names:
-            profile = await self._profile(name)
-            if only_ours and read_tags(profile or {}).get(OWNED) != "true":
-                continue
-            for role in (profile or {}).get("Roles") or ():
-                await self._remove_role(name, role["RoleName"])
-            try:
-                await self._api.call(IAM, "DeleteInstanceProfile", InstanceProfileName=name)
-            except ApiFailed as error:
-                if not is_not_found(error):
-                    raise
-            self._checked.drop(name)
-            self._protected.drop(name)
-            gone.append(name)
-        return tuple(gone)
+    async def _delete_ours(self, name: str) -> bool:
+        """Delete it where its tags say that Kerf made it."""
+        profile = await self._profile(name)
+        return read_tags(profile or {}).get(OWNED) == "true" and await self._delete(name, profile)
+
+    async def _delete(self, name: str, profile: Object | None = None) -> bool:
+        held = profile or await self._profile(name) or {}
+        for role in _roles(held):
+            await self._remove_role(name, role)
+        try:
+            await self._api.call(IAM, "DeleteInstanceProfile", InstanceProfileName=name)
+        except ApiFailed as error:
+            if not is_not_found(error):
+                raise
+        self._checked.drop(name)
+        self._protected.drop(name)
+        return True
 
     def _path(self) -> str:
         return f"/karpenter/{self._region}/{self._cluster}/"
+
+
+def _roles(profile: Object) -> list[str]:
+    """The names of its roles; there is one at most."""
+    return [each["RoleName"] for each in profile.get("Roles") or ()]
 
 
 def _role(node_class: EC2NodeClass) -> str:

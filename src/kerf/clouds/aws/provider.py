@@ -78,7 +78,7 @@ class AwsCloud(CloudProvider):
         self._discovery = AwsDiscovery(api, clock, self._profiles, facts.version)
         dry_runs = DryRuns(api, clock, self._templates, options.cluster)
         self._kinds = EC2NodeClasses(self._discovery, dry_runs, clock, self._templates, self._profiles)
-        self._kinds.ca_bundle = facts.ca_bundle
+        self._kinds.ca_bundle, self._kinds.forgotten = facts.ca_bundle, self._forget
         self._prices = Prices(api, clock, options.region)
         self._instances = Instances(api, options.cluster, clock.now_s)
         space, reserved = self._discovery.subnet_space, self._discovery.reserved
@@ -136,6 +136,11 @@ class AwsCloud(CloudProvider):
         types = tuple(found)
         self._offers[node_class.name] = key, types
         return types
+
+    def _forget(self, name: str) -> None:
+        """An EC2NodeClass is gone: its types are two megabytes."""
+        self._offers.pop(name, None)
+        self._first_asked_s.pop(name, None)
 
     async def create(self, claim: NodeClaim) -> Instance:
         """Launch. Raises InsufficientCapacity, NodeClassNotReady, LaunchFailed, Throttled, CloudError."""

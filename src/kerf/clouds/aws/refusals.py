@@ -1,6 +1,7 @@
 """Why a launch failed, as the reason of the claim's condition, in Karpenter's words: alerts on them go on working.
 
-Two differ. Karpenter says Unauthorized of AuthFailure, which no policy causes; of too many tags it says nothing.
+Some differ. Karpenter says Unauthorized of AuthFailure, which no policy causes; of too many tags, a limit of instances,
+a product without a subscription, and what a type does not take, it says nothing.
 """
 
 from kerf.cloudprovider import LaunchFailed
@@ -18,6 +19,10 @@ _REASONS = (
     ("MaxSpotInstanceCountExceeded", "SpotQuotaExceeded"),
     ("VcpuLimitExceeded", "VCPULimitExceeded"),
     ("MaxFleetCountExceeded", "FleetQuotaExceeded"),
+    ("InstanceLimitExceeded", "InstanceLimitExceeded"),
+    ("OptInRequired", "OptInRequired"),
+    ("EncryptedVolumesNotSupported", "EncryptedVolumesNotSupported"),
+    ("UnsupportedOperation", "UnsupportedOperation"),
     ("InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet"),
     ("Internal", "InternalError"),
 )

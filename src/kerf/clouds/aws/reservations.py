@@ -19,6 +19,7 @@ from kerf.clouds.aws.nodeclass.status import (
     EXPIRING,
     CapacityReservation,
 )
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import filter_of, tag_filters
 from kerf.ports import Clock
 
@@ -73,7 +74,8 @@ class Reservations:
             if not is_not_found(error):
                 raise
             listed = ()
-        found = tuple(each for each in map(_reservation, listed) if each is not None)
+        with reading("DescribeCapacityReservations"):
+            found = tuple(each for each in map(_reservation, listed) if each is not None)
         for each in found:
             self._remaining[each.id] = each.remaining
             self._launched.pop(each.id, None)

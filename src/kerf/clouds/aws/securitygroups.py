@@ -4,6 +4,7 @@ from kerf.clouds.aws.api import EC2, Api
 from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.nodeclass.model import SecurityGroupSelectorTerm
 from kerf.clouds.aws.nodeclass.status import SecurityGroup
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import Filter, either, filter_of, tag_filters, words_of
 from kerf.ports import Clock
 
@@ -26,7 +27,8 @@ class SecurityGroups:
             by_id: dict[str, SecurityGroup] = {}
             for filters in _filters(terms):
                 for raw in await self._api.pages(EC2, "DescribeSecurityGroups", "SecurityGroups", Filters=filters):
-                    by_id[raw["GroupId"]] = SecurityGroup(raw["GroupId"], raw.get("GroupName") or "")
+                    with reading("DescribeSecurityGroups"):
+                        by_id[raw["GroupId"]] = SecurityGroup(raw["GroupId"], raw.get("GroupName") or "")
             found = tuple(by_id[name] for name in sorted(by_id))
             # What is missing may be made any moment, and nothing can be launched before.
             self._found.put(terms, found, None if found else _KEPT_S / 5)

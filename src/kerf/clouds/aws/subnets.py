@@ -11,6 +11,7 @@ from kerf.clouds.aws.api import EC2, Api
 from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.nodeclass.model import SubnetSelectorTerm
 from kerf.clouds.aws.nodeclass.status import Subnet
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import Filter, either, filter_of, tag_filters, words_of
 from kerf.ports import Clock
 
@@ -43,12 +44,13 @@ class Subnets:
         by_id: dict[str, Subnet] = {}
         for filters in _filters(terms):
             for raw in await self._api.pages(EC2, "DescribeSubnets", "Subnets", Filters=filters):
-                subnet = Subnet(
-                    raw["SubnetId"],
-                    raw["AvailabilityZone"],
-                    raw.get("AvailabilityZoneId") or "",
-                    raw.get("AvailableIpAddressCount") or 0,
-                )
+                with reading("DescribeSubnets"):
+                    subnet = Subnet(
+                        raw["SubnetId"],
+                        raw["AvailabilityZone"],
+                        raw.get("AvailabilityZoneId") or "",
+                        raw.get("AvailableIpAddressCount") or 0,
+                    )
                 by_id[subnet.id] = subnet
         for name, subnet in by_id.items():
             self._free[name] = subnet.free_addresses

@@ -42,7 +42,8 @@ def tag_list(tags: Mapping[str, str]) -> list[Tag]:
 def read_tags(raw: Mapping[str, object]) -> dict[str, str]:
     """The tags of a thing that was listed."""
     listed = raw.get("Tags") or ()
-    return {tag["Key"]: tag["Value"] for tag in listed} if isinstance(listed, list | tuple) else {}
+    tagged = listed if isinstance(listed, list | tuple) else ()
+    return {tag["Key"]: tag.get("Value") or "" for tag in tagged if tag.get("Key")}
 
 
 def cluster_tag(cluster: str) -> str:

@@ -14,10 +14,12 @@ from typing import Any
 
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.codes import exists_already, is_not_found
+from kerf.clouds.aws.deleting import delete_each
 from kerf.clouds.aws.images import image_for
 from kerf.clouds.aws.nodeclass.model import CUSTOM, NODE_CLASS_LABEL, EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import CapacityReservation, Image, Resolved
 from kerf.clouds.aws.nodeclass.unusable import Unusable
+from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import filter_of
 from kerf.clouds.aws.tagging import EKS_CLUSTER, OWNED, made_for, read_tags, tag_list
 from kerf.clouds.aws.templatedata import TemplateFacts, template_data
@@ -202,36 +204,39 @@ class Templates:
         found = await self._owned(())
         old = [name for name in found if now_s - self._used_s.setdefault(name, now_s) >= _UNUSED_S]
         self._used_s = {name: used_s for name, used_s in self._used_s.items() if name in found}
-        gone: list[str] = []
-        for name in old:
+
+        async def delete(name: str) -> bool:
             # A launch may have asked for it while another one was deleted.
-            if now_s - self._used_s.get(name, now_s) >= _UNUSED_S:
-                gone += await self._delete([name])
-        return tuple(gone)
+            return now_s - self._used_s.get(name, now_s) >= _UNUSED_S and await self._delete(name)
+
+        return await delete_each(old, delete)
 
     async def delete_all(self, node_class: EC2NodeClass) -> tuple[str, ...]:
-        """Delete those of an EC2NodeClass that goes; the names, sorted. Raises ApiFailed, Throttled."""
-        return await self._delete(await self._owned(((NODE_CLASS_LABEL, node_class.name),)))
+        """Delete those of an EC2NodeClass that goes; the names, sorted. Raises ApiFailed, Throttled.
+
+        One that may not be deleted holds up no other, here and in `collect`.
+        """
+        return await delete_each(await self._owned(((NODE_CLASS_LABEL, node_class.name),)), self._delete)
 
     async def _owned(self, tags: Sequence[tuple[str, str]]) -> list[str]:
         """Names of templates that Kerf made for this cluster, sorted; by their own tags, should a filter be ignored."""
         wanted = [(EKS_CLUSTER, self._cluster.name), (OWNED, "true"), *tags]
         filters = [filter_of(f"tag:{key}", [value]) for key, value in wanted]
         listed = await self._api.pages(EC2, "DescribeLaunchTemplates", "LaunchTemplates", Filters=filters)
-        held = [(raw["LaunchTemplateName"], read_tags(raw)) for raw in listed]
+        with reading("DescribeLaunchTemplates"):
+            held = [(raw["LaunchTemplateName"], read_tags(raw)) for raw in listed]
         return sorted(name for name, each in held if all(each.get(key) == value for key, value in wanted))
 
-    async def _delete(self, names: Iterable[str]) -> tuple[str, ...]:
-        gone = []
-        for name in names:
-            try:
-                await self._api.call(EC2, "DeleteLaunchTemplate", LaunchTemplateName=name)
-            except ApiFailed as error:
-                if not is_not_found(error):
-                    raise
-            self._used_s.pop(name, None)
-            gone.append(name)
-        return tuple(gone)
+    async def _delete(self, name: str) -> bool:
+        try:
+            await self._api.call(EC2, "DeleteLaunchTemplate", LaunchTemplateName=name)
+        except ApiFailed as error:
+            if not is_not_found(error):
+                raise
+        self._used_s.pop(name, None)
+        if (making := self._making.get(name)) is not None and not making.locked():
+            del self._making[name]
+        return True
 
 
 def template_name(cluster: str, node_class: str, data: Object) -> str:

@@ -11,11 +11,12 @@ once ends none of them.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kerf.cloudprovider import Instance, InstanceNotFound
+from kerf.cloudprovider import Instance, InstanceNotFound, Throttled
 from kerf.config import Settings
 from kerf.controllers.cloudloops import interrupt
 from kerf.controllers.nodeclaim.termination import release_node
 from kerf.controllers.runtime import Ports, Result
+from kerf.errors import CloudError
 from kerf.model import events
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import LAUNCHED, TERMINATION_FINALIZER, NodeClaim
@@ -111,10 +112,19 @@ class GarbageCollection:
             if self._is_foreign(instance.claim_uid):
                 continue
             if instance.launched_s <= old:
-                try:
-                    await self._ports.cloud.delete(instance.provider_id)
-                except InstanceNotFound:
-                    continue
+                await self._end(instance)
+
+    async def _end(self, instance: Instance) -> None:
+        """Terminate one. The cloud may refuse it at every look, and the others must not pay for that for ever."""
+        try:
+            await self._ports.cloud.delete(instance.provider_id)
+        except InstanceNotFound:
+            return
+        except Throttled:
+            raise
+        except CloudError as error:
+            said = "an instance that no claim asked for is not ended"
+            logger(self.name).warning(said, instance=instance.provider_id, claim=instance.claim_name, why=str(error))
 
     async def _nodes_without_claim(self, instances: Sequence[Instance]) -> None:
         there = {instance.provider_id for instance in instances}

@@ -60,6 +60,8 @@ from kerf.state import ClusterState
 
 _MESSAGE_LENGTH = 300
 _NODE_CLASS_NOT_READY = "NodeClassNotReady"
+_REWORDED_S = 30.0
+"""The words of a failure on a claim stay so long."""
 _SOON_S = 1.0
 """Look again after so long for what the watch tells of sooner."""
 
@@ -76,6 +78,7 @@ class Lifecycle:
         self._following = Following(state, ports, settings)
         self._termination = Termination(state, ports, settings)
         self._less = LessThanPredicted(state, ports, book, self._following, settings)
+        self._worded_s: dict[str, float] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that change, and those whose node or a pod on it does."""
@@ -150,11 +153,17 @@ class Lifecycle:
         return await self._launched(claim.name, instance)
 
     async def _say_why_not(self, claim: NodeClaim, reason: str, text: str) -> None:
-        """Once: a cloud words each failure anew (request ids), and our own write would wake us before the back-off."""
-        held = claim.condition(LAUNCHED)
-        if held is None or held.reason != reason:
-            condition = Condition(LAUNCHED, UNKNOWN, reason, text[:_MESSAGE_LENGTH], self._now())
-            await self._save(claim, claim.with_condition(condition))
+        """The last failure, each once, and seldom: our own write wakes us before the back-off.
+
+        A cloud words the same failure anew (request ids), and two failures can take turns.
+        """
+        held, text, now_s = claim.condition(LAUNCHED), text[:_MESSAGE_LENGTH], self._now()
+        is_said = held is not None and held.reason == reason and _words(held.message) == _words(text)
+        if is_said or now_s < self._worded_s.get(claim.uid, -_REWORDED_S) + _REWORDED_S:
+            return
+        kept_s = now_s - _REWORDED_S
+        self._worded_s = {uid: said_s for uid, said_s in self._worded_s.items() if said_s > kept_s} | {claim.uid: now_s}
+        await self._save(claim, claim.with_condition(Condition(LAUNCHED, UNKNOWN, reason, text, now_s)))
 
     def _is_bought_from(self, node_pool: str) -> bool:
         """Whether the next plan may buy from the pool: its NodeClass does not say that it cannot be used."""
@@ -327,3 +336,8 @@ class Lifecycle:
 
     def _now(self) -> float:
         return self._ports.clock.now_s()
+
+
+def _words(text: str) -> list[str]:
+    """A failure without what differs each time: ids and numbers."""
+    return [word for word in text.split() if not any(letter.isdigit() for letter in word)]

@@ -124,7 +124,7 @@ class FleetLaunches:
             row.groups, row.profile = groups, _profile_arn(data)
             row.capacity_type, row.reservation = capacity_type_of(kind, candidate), candidate.reservation
             row.client_token = call.parameters.get("ClientToken", "")
-            row.placement_group = (data.get("placement") or {}).get("groupName", "")
+            row.placement_group = self._stock.placed(data.get("placement") or {})
             if row.capacity_type == SPOT:
                 row.spot_request = f"sir-{sha256(row.id.encode()).hexdigest()[:8]}"
             self._instances.add(row)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from kerf.clouds.aws.api import ApiFailed
-from kerf.clouds.aws.codes import is_unauthorized
+from kerf.clouds.aws.codes import is_for_a_person, is_passing, is_unauthorized
 from kerf.clouds.aws.nodeclass.decode import decode
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import (
@@ -21,6 +21,7 @@ from kerf.clouds.aws.nodeclass.status import (
     INSTANCE_PROFILE_READY,
     PLACEMENT_GROUP_READY,
     SECURITY_GROUPS_READY,
+    STATUS_FIELDS,
     SUBNETS_READY,
     CapacityReservation,
     ConditionVerdict,
@@ -210,8 +211,15 @@ class NodeClassStatus:
         verdicts: Mapping[str, ConditionVerdict],
     ) -> Outlook:
         conditions = conditions_of(verdicts, _conditions(raw), self._clock.now_s())
+        # A new life that AWS does not answer must not take away what an earlier one found: Karpenter's profile, too, is
+        # known by the status alone.
+        unanswered = [name for name in STATUS_FIELDS if name in resolved.unknown and verdicts[name].is_unknown]
+        before = raw.get("status")
+        held = before if isinstance(before, dict) else {}
+        kept = {STATUS_FIELDS[name]: held[STATUS_FIELDS[name]] for name in unanswered if STATUS_FIELDS[name] in held}
+        status = {**kept, **status_of(node_class, resolved, conditions)}
         # What is missing may be made any moment; reservations and free addresses change all the time.
-        return Outlook(node_class, resolved, conditions, status_of(node_class, resolved, conditions), _SOON_S)
+        return Outlook(node_class, resolved, conditions, status, _SOON_S)
 
 
 def _without_effect(node_class: EC2NodeClass) -> str:
@@ -227,11 +235,19 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _unanswered(known: _Known, condition: str, error: CloudError) -> None:
-    """A refusal by policy is a finding; any other failure leaves what is known, Unknown where nothing is."""
+    """A refusal that comes again until a person has seen to it is a finding; any other failure leaves what is known.
+
+    Where nothing is, it is Unknown: as a refusal where AWS has answered, in words that Kerf does not know.
+    """
+    is_unknown = condition not in known.verdicts or known.verdicts[condition].is_unknown
     if isinstance(error, ApiFailed) and is_unauthorized(error):
         message = f"the controller may not call {error.operation}: {error.message}"
         known.verdicts[condition] = ConditionVerdict("Unauthorized", message)
-    elif condition not in known.verdicts or known.verdicts[condition].is_unknown:
+    elif isinstance(error, ApiFailed) and is_for_a_person(error):
+        known.verdicts[condition] = ConditionVerdict("Refused", str(error))
+    elif is_unknown and isinstance(error, ApiFailed) and not is_passing(error):
+        known.verdicts[condition] = ConditionVerdict("Refused", str(error), True)
+    elif is_unknown:
         known.verdicts[condition] = ConditionVerdict("AWSUnavailable", str(error), True)
 
 
@@ -243,6 +259,7 @@ def _resolved(values: Mapping[str, Any]) -> Resolved:
         reservations=tuple(values.get(CAPACITY_RESERVATIONS_READY) or ()),
         placement_group=values.get(PLACEMENT_GROUP_READY),
         instance_profile=values.get(INSTANCE_PROFILE_READY) or "",
+        unknown=frozenset(FOUND_CONDITIONS) - values.keys(),
     )
 
 

@@ -27,6 +27,14 @@ FOUND_CONDITIONS = (
 )
 """Conditions about what AWS has, in the order in which Ready names the one that is missing."""
 CONDITIONS = (*FOUND_CONDITIONS, VALIDATED)
+STATUS_FIELDS = {
+    AMIS_READY: "amis",
+    SUBNETS_READY: "subnets",
+    SECURITY_GROUPS_READY: "securityGroups",
+    INSTANCE_PROFILE_READY: "instanceProfile",
+    CAPACITY_RESERVATIONS_READY: "capacityReservations",
+}
+"""The field of the status that has what a condition is about."""
 ACTIVE, EXPIRING = "active", "expiring"
 DEFAULT_RESERVATION, CAPACITY_BLOCK = "default", "capacity-block"
 CLUSTER_STRATEGY, PARTITION_STRATEGY, SPREAD_STRATEGY = "cluster", "partition", "spread"
@@ -111,6 +119,8 @@ class Resolved:
     """What discovery found for an EC2NodeClass; empty where it found nothing.
 
     Subnets: most free addresses first, then by id. Security groups and reservations: by id. Images: newest first.
+    `unknown` are the conditions of what is empty because AWS has not answered, or has nothing that can be used: that
+    says nothing about what runs.
     """
 
     subnets: tuple[Subnet, ...] = ()
@@ -119,6 +129,7 @@ class Resolved:
     reservations: tuple[CapacityReservation, ...] = ()
     placement_group: PlacementGroup | None = None
     instance_profile: str = ""
+    unknown: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
