@@ -118,6 +118,8 @@ def test_every_kind_of_call_is_tried(lives: Lives) -> None:
     lives.begin()
     grow_and_shrink(lives)
 
+    # A call is on record once it is answered, and a look at the queue lasts up to 20 s.
+    lives.until(lambda: lives.eks.proxy.count("ReceiveMessage") > 0, "the queue has answered")
     calls = [call for call in lives.eks.proxy.calls if call.access_key == KEY]
     dry = {True: " (dry run)", False: ""}
     made = {call.name.partition(":")[2] + dry[call.parameters.get("DryRun") == "true"] for call in calls}
