@@ -173,9 +173,9 @@ BURSTS = [*EVEN, *((kind, count, UNEVEN) for kind, count, _ in EVEN), ("slices",
     [pytest.param(*each, id=f"{each[0]}-{each[1]}-{'un' * (each[2] is UNEVEN)}even") for each in BURSTS],
 )
 def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: int, latencies: dict[str, str]) -> None:
-    """Pods of random sizes come while Kerf runs: it buys what one plan of all buys, a node more or less.
+    """Pods of random sizes come while Kerf runs: it buys what one plan of all buys, at most a node more.
 
-    Of a hundred, 99 are bound where they were planned; 98 where nodes come in another order than they were bought in.
+    Of a hundred, 99 are bound where they were planned.
     """
     is_shared = kind == "slices"
     given = [pool("g5.xlarge", {"gpu": "on"}) if is_shared else pool("c5.4xlarge", {})]
@@ -192,9 +192,8 @@ def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: i
         # A pod that a later plan puts on a node that is up already is not among those that are counted.
         site.until(lambda: 0.9 * count <= outcome(replica, "as-planned"), "nearly all are counted")
 
-        assert planned - 1 <= len(site.created_claims()) <= planned + 1
-        elsewhere = outcome(replica, "other-node") + outcome(replica, "other-cards")
-        assert (0.02 if latencies is UNEVEN else 0.01) * count >= elsewhere
+        assert planned <= len(site.created_claims()) <= planned + 1
+        assert 0.01 * count >= outcome(replica, "other-node") + outcome(replica, "other-cards")
 
 
 def outcome(replica: Replica, name: str) -> float:

@@ -177,3 +177,14 @@ data:
     nvidia: {deviceMemoryScaling: 2}
 """
     assert any("HAMi takes the keys of both" in each.message for each in looked(text).findings)
+
+
+def test_a_resource_of_kubernetes_own_domain_needs_no_limit() -> None:
+    """The server counts it as native, and takes a request alone (`tests/controlplane/test_refused_pods.py`)."""
+    text = """apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers: [{name: main, image: "ubuntu:22.04", resources: {requests: {cpu: 1, kubernetes.io/batch-cpu: 1}}}]
+"""
+    assert set() == {"KL030", "KL073"} & set(codes(looked(text)))

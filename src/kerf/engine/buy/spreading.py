@@ -333,15 +333,11 @@ class _Giving:
     known: Known
 
     @cached_property
-    def sites(self) -> tuple[Site, ...]:
-        """The stand-ins of the cells, in their order."""
-        return tuple(cell.site(self.concerns.keys, at) for at, cell in enumerate(self.held))
-
-    @cached_property
     def domains(self) -> Domains:
-        """Those of the nodes that are there and of the cells. They are the same each time that cells are given."""
-        known = self.concerns.ledger.domains
-        return Domains((*known.sites, *self.sites), known.lasting)
+        """Those of the nodes that are there, then of the cells. They are the same each time that cells are given."""
+        known, keys = self.concerns.ledger.domains, self.concerns.keys
+        sites = (cell.site(keys, at) for at, cell in enumerate(self.held))
+        return Domains((*known.sites, *sites), known.lasting)
 
     def settled(self, used: frozenset[int], precedence: Precedence) -> "_Assignment":
         """Every pod with a cell, given again a few times until those cells are domains that have pods."""
@@ -392,7 +388,7 @@ class _Assignment:
         self._known: dict[int, tuple[int, _Asked]] = {}
         self._given = 0
         first = len(before.ledger.domains.sites)
-        self._ledger = before.ledger.extended(giving.sites, giving.domains)
+        self._ledger = before.ledger.extended(giving.domains.sites[first:], giving.domains)
         self._closed = {first + at for at in range(len(held))} - used
         for site in sorted(self._closed):
             self._ledger.close(site)
@@ -478,15 +474,10 @@ class _Assignment:
         """A cell that only lacks company, each time another one; those that are sought are wanted there."""
         company = [check for check in asked.of_cells if isinstance(check, Together)]
         others = [check for check in asked.of_cells if not isinstance(check, Together)]
-        found = [
-            option
-            for option in self._options[number]
-            if not option.is_full and self._ledger.allows(others, option.site)
-        ]
-        if not company or not found:
-            return None
+        free = (option for option in self._options[number] if not option.is_full)
+        found = [option for option in free if self._ledger.allows(others, option.site)]
         found.sort(key=lambda option: option.price)
-        return found[(times - 1) % len(found)]
+        return found[(times - 1) % len(found)] if company and found else None
 
     def _best(self, number: int, asked: _Asked) -> _Option | None:
         """The cell for a pod of the shape; None where none takes it."""

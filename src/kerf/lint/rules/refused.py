@@ -4,10 +4,10 @@ from kerf.errors import DecodeError
 from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
-from kerf.lint.rules.requests import is_extended
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.kinds import POD_SPEC
 from kerf.manifests.pods.refusal import refusals
+from kerf.manifests.pods.resources import is_extended
 from kerf.manifests.pods.volumes import with_claim_templates
 from kerf.manifests.schema import Problem, Report, path_text
 

@@ -6,18 +6,13 @@ from kerf.lint.context import LintContext, held_by
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
+from kerf.manifests.pods.resources import is_extended
 from kerf.manifests.schema import Path, is_quantity
 from kerf.model.quantities import PODS, quantity_of
 from kerf.sharing.unsupported import counted_by, unsupported_by
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 """Whose limit may differ from the request, and only upwards."""
-_BUILT_IN = (*_OVERCOMMITTED, "pods")
-
-
-def is_extended(name: str) -> bool:
-    """Whether a resource is an extended one, of which there are whole numbers only and no overcommitment."""
-    return name not in _BUILT_IN and not name.startswith("hugepages-") and "/" in name
 
 
 def amounts(subject: Subject, path: Path, kind: str) -> Iterator[tuple[Path, str, object]]:
