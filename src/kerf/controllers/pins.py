@@ -1,7 +1,7 @@
 """Takes pins away where they no longer help.
 
-A pin whose card is gone, or whose pod still waits after two minutes, keeps the pod from every other card. On a pod that
-has its cards a pin says what is no longer so for a person, and for a copy of the pod.
+A pin whose card is gone, or whose pod still waits after two minutes for a node that is open to all, keeps the pod from
+every other card. On a pod that has its cards a pin says what is no longer so for a person, and for a copy of the pod.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.model.nodeclaim import FOLLOW, INITIALIZED, NodeClaim
+from kerf.model.nodes import reservation
 from kerf.model.plan import PIN
 from kerf.model.pods import Pod
 from kerf.model.promises import read
@@ -45,7 +46,7 @@ class Pins:
             return DONE
         if pod is None or not pod.is_pending or not is_pinned(pod):
             return DONE
-        if is_held(pod) and self._is_awaited(pod):
+        if self._is_awaited(pod):
             return Result(self._settings.pin_deadline_s)
         left_s = pinned_since(pod) + self._settings.pin_deadline_s - self._ports.clock.now_s()
         if left_s > 0 and not is_held(pod):
@@ -54,6 +55,15 @@ class Pins:
         return DONE
 
     def _is_awaited(self, pod: Pod) -> bool:
-        """Whether a node on its way has the pod's card."""
-        claims = (claim for claim in self._state.claims_for(pod.key) if claim.annotations.get(FOLLOW) == PIN)
-        return any(not claim.is_deleting and not claim.is_true(INITIALIZED) for claim in claims)
+        """Whether a node on its way has the pod's card, or keeps it for the pod.
+
+        That ends by itself: see `Following`, which counts from the last pod that came. HAMi binds a few pods a second,
+        so of a thousand that are pinned at once some have their turn after minutes.
+        """
+        for claim in self._state.claims_for(pod.key):
+            if claim.annotations.get(FOLLOW) != PIN or claim.is_deleting or claim.is_true(INITIALIZED):
+                continue
+            node = self._state.node_of(claim)
+            if is_held(pod) or (node is not None and reservation(claim.name) in node.taints):
+                return True
+        return False

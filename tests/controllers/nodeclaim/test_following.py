@@ -29,8 +29,10 @@ CARDS = {
 }
 
 
-def on_its_way(cluster: Cluster, follow: str, *, rounds: Json | None = None, **planned: list[int]) -> NodeClaim:
-    """A claim for two cards whose plan is followed that way, and the lifecycle running."""
+def on_its_way(
+    cluster: Cluster, follow: str, *, rounds: Json | None = None, ends_pins: bool = False, **planned: list[int]
+) -> NodeClaim:
+    """A claim for two cards whose plan is followed that way, and the lifecycle running; also what `ends_pins`."""
     notes = {
         "kerf.dev/follow": follow,
         "kerf.dev/planned-pods": json.dumps({f"default/{name}": where for name, where in planned.items()}),
@@ -39,7 +41,8 @@ def on_its_way(cluster: Cluster, follow: str, *, rounds: Json | None = None, **p
     }
     cluster.put(pool(labels=HAMI))
     claim = cluster.claimed(reached=("Launched",), labels=HAMI, annotations=notes)
-    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
+    pins = [Pins(cluster.state, cluster.ports, cluster.settings)] if ends_pins else []
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings), *pins)
     return claim
 
 
@@ -448,6 +451,23 @@ def test_a_pin_that_does_not_help_is_taken_away_after_two_minutes(cluster: Clust
 
     cluster.at(120)
     assert {"nvidia.com/own": "1"} == notes(cluster)
+
+
+def test_a_pin_stays_as_long_as_its_node_is_reserved(cluster: Cluster) -> None:
+    """HAMi binds a few pods a second: of a thousand some wait for minutes, and must not go to any node meanwhile."""
+    cluster.put(a_slice("p"), a_slice("q"))
+    claim = on_its_way(cluster, "pin", ends_pins=True, p=[0], q=[1])
+    joins(cluster, claim)
+    registers(cluster)
+    cluster.at(100)
+    cluster.change("Pod", "q", spec={"nodeName": "node-1"})
+    before = len(cluster.api.events)
+    cluster.at(200)
+    assert ("GPU-a", True) == (notes(cluster)[USE], RESERVED == state(cluster))
+    assert not [each for each in cluster.api.events[before:] if each.obj["kind"] == "Pod"], "never without, in between"
+
+    cluster.at(500)
+    assert ({}, False) == (only_card(cluster), RESERVED == state(cluster))
 
 
 @pytest.mark.parametrize(
