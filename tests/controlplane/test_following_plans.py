@@ -173,15 +173,18 @@ BURSTS = [*EVEN, *((kind, count, UNEVEN) for kind, count, _ in EVEN), ("slices",
     [pytest.param(*each, id=f"{each[0]}-{each[1]}-{'un' * (each[2] is UNEVEN)}even") for each in BURSTS],
 )
 def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: int, latencies: dict[str, str]) -> None:
-    """Pods of random sizes come while Kerf runs: it buys what one plan of all buys, at most a node more.
+    """Pods of random sizes come while Kerf runs: it buys at most a node more than one plan of all.
 
-    Of a hundred, 99 are bound where they were planned.
+    And no fewer than are proven to be needed: pods that come in two batches may be put together better than all at
+    once. Of a hundred, 99 are bound where they were planned.
     """
     is_shared = kind == "slices"
     given = [pool("g5.xlarge", {"gpu": "on"}) if is_shared else pool("c5.4xlarge", {})]
     burst = of_any_size(kind, count, Random(count))
     stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*given, *burst]})
-    planned = len(kerf("plan", "-o", "json", "-f", "-", stdin=stdin).data["launches"])
+    plan = kerf("plan", "-o", "json", "-f", "-", stdin=stdin).data
+    planned, price = len(plan["launches"]), plan["launches"][0]["perHour"]
+    least = math.ceil(round(plan["cost"]["perHourLowerBound"] / price, 6))
     with cluster(binaries, with_hami=is_shared, latencies=latencies) as site:
         site.plane.apply(given)
         replica = site.start("--batch-idle=2s", "--batch-max=30s")
@@ -192,7 +195,7 @@ def test_a_burst_follows_the_plan_of_all(binaries: Binaries, kind: str, count: i
         # A pod that a later plan puts on a node that is up already is not among those that are counted.
         site.until(lambda: 0.9 * count <= outcome(replica, "as-planned"), "nearly all are counted")
 
-        assert planned <= len(site.created_claims()) <= planned + 1
+        assert least <= len(site.created_claims()) <= planned + 1
         assert 0.01 * count >= outcome(replica, "other-node") + outcome(replica, "other-cards")
 
 
