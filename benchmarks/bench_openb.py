@@ -9,6 +9,7 @@ GPU is a tenth of a percent of the memory of any card, in whole percent.
 import csv
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -17,14 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.boundcheck import PodRow, TypeRow, proved
+from benchmarks.plancheck import checked
 from kerf.cli.plan.json import plan_object
 from kerf.engine.buy.bound import proven
 from kerf.engine.buy.options import FIRST_FIT, Options
+from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.offered import supply
+from kerf.engine.world import World
 from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
+from kerf.model.plan import PIN
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
@@ -87,17 +92,18 @@ def snapshot(pods: list[Pod]) -> ClusterSnapshot:
     return a_snapshot(pools=[_POOL], pods=pods)
 
 
-def pod_rows(found: list[Row]) -> Iterator[PodRow]:
-    """The same pods for the check of the bound."""
+def pod_rows(found: list[Row], copies: int = 1) -> Iterator[PodRow]:
+    """The same pods for the checks of bound and plan."""
     for row in found:
         cpu, memory_mib, gpus, percent = _asked(row)
         if gpus != "0":
             amounts = {"cpu": int(cpu), "memory": int(memory_mib) << 20, "pods": 1}
-            yield PodRow(f"default/{row['name']}-0", amounts, int(gpus), percent)
+            for copy in range(copies):
+                yield PodRow(f"default/{row['name']}-{copy}", amounts, int(gpus), percent)
 
 
 def type_rows(found: list[Row]) -> list[TypeRow]:
-    """The same types for the check of the bound."""
+    """The same types for the checks."""
     return [
         TypeRow(
             row["name"],
@@ -132,13 +138,55 @@ def bound(variant: str = "default") -> Iterator[tuple[str, float]]:
     yield f"openb_{variant}_first_fit_excess_percent", 100 * (made.cost.after_micro / made.cost.bound.micro - 1)
 
 
+def planned(variant: str = "default", copies: int = 1) -> Iterator[tuple[str, float]]:
+    """What a plan for all costs above its bound, checked node by node, and the median of three in CPU seconds.
+
+    Decided with its bound, without words; also in loops of `_loop_s`, since machines differ.
+    """
+    types, found = rows("catalogue_aws_16.csv"), rows(f"openb_pod_list_{variant}.csv")
+    market_, pods = market(types), pending(found, copies)
+    name = f"openb_{variant}" + (f"_x{copies}" if copies > 1 else "")
+    seconds, loops = [], []
+    for _ in range(3):
+        loop_s, world = _loop_s(), World(snapshot(pods), market_)
+        start = time.process_time()
+        decision = decide(world, Options())
+        seconds.append(time.process_time() - start)
+        loops.append(seconds[-1] / loop_s)
+    made = plan(snapshot(pods), market_, Options())
+    assert made.cost.bound is not None
+    assert decision.cost.after_micro == made.cost.after_micro
+    printed: dict[str, Any] = json.loads(json.dumps(plan_object(made, snapshot(pods))))
+    cost, left = checked(printed, pod_rows(found, copies), type_rows(types))
+    yield f"{name}_plan_s", statistics.median(seconds)
+    yield f"{name}_plan_loops", statistics.median(loops)
+    yield f"{name}_plan_usd_h", cost / MICRO
+    yield f"{name}_plan_excess_percent", 100 * (cost / made.cost.bound.micro - 1)
+    yield f"{name}_plan_without_node", left
+    yield f"{name}_plan_pinned_nodes", sum(launch.follow == PIN for launch in made.launches)
+
+
+def _loop_s() -> float:
+    """CPU seconds of a plain loop of ten million steps."""
+    start = time.process_time()
+    total = 0
+    for number in range(10_000_000):
+        total += number
+    return time.process_time() - start
+
+
+SETS = ("bound", "plan")
+
+
 def main(what: str, *variants: str) -> None:
-    """Print the figures of `bound`, one object a line."""
-    if what != "bound":
-        raise SystemExit(f"expected bound, got {what}")
+    """Print the figures of a set, one object a line. A variant may have copies: `default:14`."""
+    if what not in SETS:
+        raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
     for variant in variants or ("default",):
-        for name, value in bound(variant):
-            print(json.dumps({name: value}), flush=True)
+        name, _, copies = variant.partition(":")
+        figures = planned(name, int(copies or 1)) if what == "plan" else bound(name)
+        for figure, value in figures:
+            print(json.dumps({figure: value}), flush=True)
 
 
 if __name__ == "__main__":

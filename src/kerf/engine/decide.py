@@ -125,7 +125,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
     buy: Buy = partial(first_fit, relaxes=options.relaxes)
     if options.strategy == COST:
-        buy = partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes)
+        buy = partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes, rounds=options.rounds)
 
     def bought(places: Places, changed: Relabelling) -> Outcome:
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}

@@ -32,7 +32,18 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.buy.options import COST, IGNORE, MIN_VALUES_POLICIES, POLICIES, RESPECT, STRATEGIES, STRICT, Options
+from kerf.engine.buy.options import (
+    BUDGETS,
+    COST,
+    IGNORE,
+    MIN_VALUES_POLICIES,
+    POLICIES,
+    RESPECT,
+    SHORT,
+    STRATEGIES,
+    STRICT,
+    Options,
+)
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -75,6 +86,13 @@ def policy_options(command: _Command) -> _Command:
 @output_option
 @click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
+@click.option(
+    "--budget",
+    type=click.Choice(tuple(BUDGETS)),
+    default=SHORT,
+    show_default=True,
+    help="About how long to look for cheaper nodes; counted in work, so the plan is the same on every machine.",
+)
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
 @policy_options
 @click.option(
@@ -146,6 +164,7 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
         with_bound=False,
         preferences=asked["preference_policy"],
         min_values=asked["min_values_policy"],
+        budget=flags["budget"],
     )
 
 

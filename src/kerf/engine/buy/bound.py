@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler
-from kerf.engine.buy.packing import undominated
-from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, best_splits
+from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, split
 from kerf.engine.buy.relaxation import Floats, Relaxation, relaxed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
@@ -80,7 +80,7 @@ def proven(
     node_micro = max(relaxation.price_micro[by_price[first]] for first in cheapest)
     if max(relaxation.price_micro) * NANO > _MOST_EXACT:
         return LowerBound(node_micro, node_micro, ignored=(Ignored.BUDGET,))
-    found = [_proof(relaxation, splits) for splits in best_splits(relaxation, most_rounds) if splits is not None]
+    found = [_proof(relaxation, splits) for splits in split(filler, relaxation, most_rounds) if splits is not None]
     # Whatever is bought, the bill is a multiple of what all prices are multiples of.
     distinct = set(relaxation.price_micro)
     step = distinct.pop() if len(distinct) == 1 else math.gcd(*(o.price_micro for c in useful for o in c.offerings))

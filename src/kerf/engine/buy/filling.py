@@ -156,6 +156,11 @@ class Filler:
                 self._known.append(number)
         return self._held
 
+    def held_by(self, offered_types: Iterable[OfferedType], numbers: Amounts) -> Amounts:
+        """By type and shape of these numbers, how many pods an empty node holds."""
+        rows = self.holding.rows(offered_types)
+        return self.held(numbers.tolist())[np.ix_(rows, numbers)]
+
     def _alone(self, number: int) -> Amounts:
         shape = self.shapes[number]
         alone = self.holding.alone(shape, self._kinds[number])

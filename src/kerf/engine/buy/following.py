@@ -74,16 +74,17 @@ def with_follow(
     together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
     # The scheduler would put them into any domain that is even just then: nodes come one by one.
-    known: dict[int, bool] = {}
-    placed = [i for i, node in enumerate(bought) if any(_goes_by_others(pod.spec, known) for pod in node.pods)]
+    answers: dict[int, bool] = {}
+    placed = [i for i, node in enumerate(bought) if any(_goes_by_others(pod.spec, answers) for pod in node.pods)]
     # No scheduler keeps a preference: all pods would go to the node that comes first.
     placed += [i for i, node in enumerate(bought) if _is_preferred(node, shapes)]
     marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
     followed = (_marked(launch, marks.get(i, REPLAY)) for i, launch in enumerate(launches))
+    known: dict[int, tuple[int, ...]] = {}
     return tuple(
-        _in_turns(launch, node) if launch.follow == PIN else launch
+        _in_turns(launch, node, known) if launch.follow == PIN else launch
         for launch, node in zip(followed, bought, strict=True)
     )
 
@@ -106,18 +107,29 @@ def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
     return known[id(spec)]
 
 
-def _in_turns(launch: Launch, node: Bought) -> Launch:
-    """The launch of pinned pods with the turns in which they must come."""
-    load = node.load
-    cards = {placed.pod: frozenset(part.device for part in placed.slices) for placed in launch.pods}
+def _in_turns(launch: Launch, node: Bought, known: dict[int, tuple[int, ...]]) -> Launch:
+    """The launch of pinned pods with the turns in which they must come.
+
+    `known` are by the identity of a load the turns of its pods in the order in which they were placed: they are equal
+    on all nodes that were bought of it.
+    """
     pods = iter(node.pods)
-    by_shape = {number: iter(list(islice(pods, count))) for number, count in load.held}
-    filled = (pod for number, count in load.order for pod in islice(by_shape[number], count))
-    waiting = [pod for pod in filled if cards[pod.key]]
+    by_shape = {number: iter(list(islice(pods, count))) for number, count in node.load.held}
+    placed = [pod for number, count in node.load.order for pod in islice(by_shape[number], count)]
+    if id(node.load) not in known:
+        known[id(node.load)] = _turns(launch, node.load, placed)
+    turn_of = dict(zip((pod.key for pod in placed), known[id(node.load)], strict=True))
+    return replace(launch, pods=tuple(replace(each, turn=turn_of.get(each.pod, 0)) for each in launch.pods))
+
+
+def _turns(launch: Launch, load: Load, placed: Sequence[Pod]) -> tuple[int, ...]:
+    """The turn of each of the pods, which are in the order in which they were placed."""
+    cards = {each.pod: frozenset(part.device for part in each.slices) for each in launch.pods}
     target = load.offered.target
+    waiting = [pod for pod in placed if cards[pod.key]]
     found = turns(target.family, load.offered.room.devices, None, cards, waiting)
     turn_of = {pod.key: turn for turn, pods in enumerate(found) for pod in pods}
-    return replace(launch, pods=tuple(replace(each, turn=turn_of.get(each.pod, 0)) for each in launch.pods))
+    return tuple(turn_of.get(pod.key, 0) for pod in placed)
 
 
 def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:

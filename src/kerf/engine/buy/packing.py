@@ -14,20 +14,24 @@ import heapq
 import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from kerf.engine.buy.columngeneration import MOST_ROUNDS
+from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
+from kerf.engine.buy.priced import Priced, priced
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
-from kerf.model.constraints import CAPACITY_TYPE, ZONE, ZONE_ID
 from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
@@ -37,6 +41,9 @@ _MOST_A_POD = 1 << 62
 """More than any price a pod: what a shape costs that no type takes."""
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
+
+_CLOSE = 1.02
+"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival."""
 
 _MOST_COMPARED = 5_000
 """Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself."""
@@ -70,18 +77,19 @@ def cheapest_nodes(
     holding: Holding | None = None,
     *,
     relaxes: bool = False,
+    rounds: int = MOST_ROUNDS,
 ) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
     which even that fails is left, and the others get their nodes. `holding` is what other purchases have found. With
-    `relaxes` minValues of a pool give way before a pool of less weight is asked.
+    `relaxes` minValues of a pool give way before a pool of less weight is asked. `rounds` are those of prices.
     """
     try:
         holding = holding or Holding()
         holding.know(offered_types)
         fillers = _fillers(shapes, holding, offered_types, relaxes=relaxes)
-        purchase = _search(fillers, offered_types, ledger)
+        purchase = _search(fillers, offered_types, ledger, rounds)
         purchase.filler = None if fillers[-1].keeps_choice else fillers[-1]
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
@@ -99,9 +107,9 @@ def _fillers(
     return (strict, Filler(shapes, holding)) if relaxes else (strict,)
 
 
-def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger) -> Purchase:
+def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
     pods = [len(shape) for shape in fillers[0].shapes]
-    purchase = _by_tier(fillers, offered_types, pods, ledger, _buy_in_tier)
+    purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
     if any(purchase.left):
         # Counted tier by tier, a limit may have gone to pods that had another place.
         tries = _as_first_fit(fillers[-1], offered_types, pods, ledger)
@@ -180,22 +188,50 @@ def _buy_greedily(filler: Filler, tier: Sequence[OfferedType], left: Sequence[in
     return _greedy(filler, ordered, _values(filler, ordered, left), left, ledger, cheapest_per_value)
 
 
-def _buy_in_tier(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger) -> Purchase:
+def _buy_in_tier(
+    filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger, *, rounds: int
+) -> Purchase:
     useful = undominated(filler, tier, left)
     if not useful:
         return Purchase(left=list(left))
     if suits(filler, useful, left, ledger):
         return mixed(filler, useful, left)
     values = _values(filler, useful, left)
+    chosen = _by_prices(filler, useful, values, left, ledger, rounds)
+    if chosen is not None and chosen.is_within(_CLOSE):
+        return _settled(filler, useful, chosen.purchase)
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
-    tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
-    if len(useful) <= _MOST_SINGLE_TYPES:
+    tries = [chosen.purchase] if chosen is not None else []
+    tries += [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
+    if len(useful) <= _MOST_SINGLE_TYPES and chosen is None:
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
-    best = min([best, *tries], key=lambda purchase: purchase.rank)
-    best.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in best.loads]
-    return best
+    return _settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank))
+
+
+def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:
+    """The same on cheaper types, where these hold the same pods."""
+    purchase.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in purchase.loads]
+    return purchase
+
+
+def _by_prices(
+    filler: Filler,
+    useful: Sequence[OfferedType],
+    values: Sequence[int],
+    left: Sequence[int],
+    ledger: Ledger,
+    rounds: int,
+) -> Priced | None:
+    """What prices choose, and full nodes for the rest; None where prices are of no use."""
+    chosen = priced(filler, useful, left, ledger, most_rounds=rounds)
+    if chosen is None or not any(chosen.purchase.left):
+        return chosen
+    purchase, spent = chosen.purchase, ledger.copy()
+    _charge(purchase, spent)
+    rest = _greedy(filler, useful, values, purchase.left, spent, cheapest_per_value)
+    return replace(chosen, purchase=Purchase([*purchase.loads, *rest.loads], rest.left))
 
 
 def _as_first_fit(
@@ -264,19 +300,13 @@ def _best_next(filler: Filler, offered_types: Sequence[OfferedType], start: Coun
 def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> list[int]:
     """What one pod of each shape costs on its best type alone, in micro-units; 0 where none takes it."""
     wanted = np.flatnonzero(left)
-    held = _held(filler, offered_types, wanted)
+    held = filler.held_by(offered_types, wanted)
     prices = np.array([[c.price_micro] for c in offered_types], dtype=np.int64)
     shares = np.where(held > 0, prices // np.maximum(held, 1), _MOST_A_POD).min(axis=0, initial=_MOST_A_POD)
     values = [0] * len(left)
     for number, share in zip(wanted.tolist(), shares.tolist(), strict=True):
         values[number] = max(1, share) if share < _MOST_A_POD else 0
     return values
-
-
-def _held(filler: Filler, offered_types: Sequence[OfferedType], numbers: Amounts) -> Amounts:
-    """By type and shape of these numbers, how many pods an empty node holds."""
-    rows = filler.holding.rows(offered_types)
-    return filler.held(numbers.tolist())[np.ix_(rows, numbers)]
 
 
 def _greedy(
@@ -394,48 +424,3 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
         if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held
     return load
-
-
-def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]) -> list[OfferedType]:
-    """Types that hold some pod, less those that another of the same pool beats in every respect; in price order.
-
-    Beaten means: no cheaper under any pod's constraints, the same devices, takes no pod the other refuses, nothing
-    more to offer, and no less charged.
-    """
-    numbers = np.flatnonzero(left)
-    names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
-    narrows = _narrows(filler, numbers.tolist())
-    holds = _held(filler, tier, numbers) > 0
-    useful = sorted(np.flatnonzero(holds.any(axis=1)).tolist(), key=lambda at: tier[at].order)
-    groups: dict[tuple[object, ...], list[tuple[OfferedType, tuple[int, ...]]]] = {}
-    for at in useful:
-        offered, takes = tier[at], holds[at]
-        sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
-        zones = tuple((o.zone, o.capacity_type) for o in sold)
-        charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
-        score = (*(offered.room.free.get(name, 0) for name in names), *charged, *(-o.price_micro for o in sold))
-        layout = filler.holding.layout(filler.holding.row(offered))
-        key = (offered.pool.name, offered.reservation, layout, takes.tobytes(), zones)
-        groups.setdefault(key, []).append((offered, score))
-    return sorted((c for held in groups.values() for c in _front(held)), key=lambda c: c.order)
-
-
-def _front(held: Sequence[tuple[OfferedType, tuple[int, ...]]]) -> Iterator[OfferedType]:
-    """Those that none before them is at least as good as in everything."""
-    scores = np.array([score for _, score in held])
-    front = np.zeros_like(scores)
-    size = 0
-    for at, (offered, _) in enumerate(held):
-        if not (front[:size] >= scores[at]).all(axis=1).any():
-            front[size] = scores[at]
-            size += 1
-            yield offered
-
-
-def _narrows(filler: Filler, numbers: Sequence[int]) -> bool:
-    """Whether some pod's own zone or capacity type decides which offering, and so which price, applies."""
-    return any(
-        ZONE in alternative or CAPACITY_TYPE in alternative or ZONE_ID in alternative
-        for n in numbers
-        for alternative in filler.shapes[n].spec.alternatives_new
-    )

@@ -7,12 +7,13 @@ columns are pods on types and patterns of cards; they are made as the prices ask
 Types come in only when no split of another, priced by what they have, holds for them too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.linearprogram import LinearProgram
 from kerf.engine.buy.relaxation import Floats, Relaxation, TypeGroup
 from kerf.engine.buy.wholenodes import MOST_WORK, Fills, fills
 from kerf.engine.supply.holding import Amounts
@@ -20,8 +21,6 @@ from kerf.engine.supply.holding import Amounts
 MOST_ROUNDS = 80
 """Linear programs that are solved for one bound."""
 _MOST_COLUMNS = 40_000
-_MOST_STEPS = 40_000
-"""Of the simplex method in one round."""
 _FEW_TYPES = 24
 """So many are all asked from the start."""
 _MORE_TYPES = 16
@@ -59,6 +58,21 @@ class Splits:
     worth: Floats
 
 
+def split(filler: Filler, relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple[Splits, Splits | None]:
+    """As `best_splits`; what was asked last of the filler's holding is not worked out again.
+
+    A purchase begins with the prices that prove its bound, as a rule for the same pods and types.
+    """
+    shapes = ((filler.holding.kind(shape), shape.requests, len(shape)) for shape in filler.shapes)
+    key = most_rounds, tuple(shapes), tuple(map(id, relaxation.types))
+    known = filler.holding.splits
+    if known is None or known[0] != key:
+        # The types are kept by the holding, so no other can get the identity of one.
+        known = filler.holding.splits = key, best_splits(relaxation, most_rounds)
+    found: tuple[Splits, Splits | None] = known[1]
+    return found
+
+
 def best_splits(relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple[Splits, Splits | None]:
     """The best split that is found within the budget, always the same; and one with whole nodes, where it gives more.
 
@@ -69,22 +83,6 @@ def best_splits(relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple
     return replace(plain, is_best=plain.is_best and not search.is_cut_short), whole
 
 
-@dataclass
-class _Columns:
-    """Columns that wait to be added together."""
-
-    costs: list[float] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-
-    def add(self, cost: float, rows: Sequence[int], values: Sequence[float]) -> None:
-        self.costs.append(cost)
-        self.starts.append(len(self.rows))
-        self.rows.extend(rows)
-        self.values.extend(values)
-
-
 class _Master:
     """The linear program so far: demands, then the rows of each type that has come in.
 
@@ -92,38 +90,16 @@ class _Master:
     """
 
     def __init__(self, relaxation: Relaxation, scale: float) -> None:
-        import highspy
-
-        self._relaxation, self._scale, self._infinity = relaxation, scale, highspy.kHighsInf
-        make: Callable[[], Any] = highspy.Highs
-        self._solver = make()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "off"),
-            ("solver", "simplex"),
-            # Primal: columns are added, so the last answer stays feasible.
-            ("simplex_strategy", 4),
-            ("simplex_iteration_limit", _MOST_STEPS),
-        ):
-            self._solver.setOptionValue(option, value)
-        self._good = {highspy.HighsModelStatus.kOptimal}
+        self._relaxation, self._scale = relaxation, scale
+        self._program = LinearProgram()
         self.types: list[int] = []
         self._starts: list[int] = []
         self._sums: list[Amounts] = []
         self.has_pair = np.zeros(relaxation.takes.shape, dtype=np.bool_)
         self._has_pattern: list[set[int]] = []
-        self._waiting = _Columns()
         self._nodes: list[int] = []
         self._has_fill: set[tuple[int, int]] = set()
-        self.columns = 0
-        demand = relaxation.demand.astype(np.float64)
-        self._add_rows(demand, np.full(len(demand), self._infinity))
-        self._rows = len(demand)
-
-    def _add_rows(self, low: Floats, high: Floats) -> None:
-        none = np.zeros(0, dtype=np.int32)
-        self._solver.addRows(len(low), low, high, 0, np.zeros(len(low), dtype=np.int32), none, np.zeros(0))
+        self._program.add_rows(relaxation.demand.astype(np.float64), None)
 
     def let_in(self, number: int) -> None:
         """A type: its rows, its nodes, and the patterns that have most of one size."""
@@ -132,20 +108,19 @@ class _Master:
         sums = group.sums[relaxation.amounts[number, group.sums] > 0]
         sizes = len(group.sizes)
         rows = len(sums) + (1 + sizes if sizes else 0)
-        self._add_rows(np.full(rows, -self._infinity), np.zeros(rows))
-        start, at = self._rows, len(self.types)
+        start, at = self._program.rows, len(self.types)
+        self._program.add_rows(None, np.zeros(rows))
         self.types.append(number)
         self._starts.append(start)
         self._sums.append(sums)
         self._has_pattern.append(set())
-        self._rows += rows
         here = list(range(start, start + len(sums)))
         values = [-1.0] * len(sums)
         if sizes:
             here.append(start + len(sums))
             values.append(-float(relaxation.cards[number]))
-        self._nodes.append(self.columns + len(self._waiting.costs))
-        self._waiting.add(relaxation.price_micro[number] * self._scale, here, values)
+        self._nodes.append(self._program.columns)
+        self._program.add_column(relaxation.price_micro[number] * self._scale, here, values)
         for size in range(sizes):
             self.add_pattern(at, int(group.counts[:, size].argmax()))
 
@@ -158,7 +133,7 @@ class _Master:
         cards = self._starts[at] + len(self._sums[at])
         sizes = np.flatnonzero(group.counts[pattern])
         counts = group.counts[pattern, sizes]
-        self._waiting.add(0.0, [cards, *(cards + 1 + sizes).tolist()], [1.0, *(-counts.astype(float)).tolist()])
+        self._program.add_column(0.0, [cards, *(cards + 1 + sizes).tolist()], [1.0, *(-counts.astype(float)).tolist()])
         return True
 
     def add_pair(self, shape: int, at: int) -> bool:
@@ -174,12 +149,12 @@ class _Master:
         sizes = np.flatnonzero(group.slices[shape])
         cards = self._starts[at] + len(sums)
         rows = [shape, *(self._starts[at] + some).tolist(), *(cards + 1 + sizes).tolist()]
-        self._waiting.add(0.0, rows, [1.0, *share.tolist(), *group.slices[shape, sizes].astype(float).tolist()])
+        self._program.add_column(0.0, rows, [1.0, *share.tolist(), *group.slices[shape, sizes].astype(float).tolist()])
         return True
 
     def shut(self, at: int) -> None:
         """Buy no parts of nodes of the type that came in at that place any more: it is bought in whole nodes."""
-        self._solver.changeColBounds(self._nodes[at], 0.0, 0.0)
+        self._program.shut(self._nodes[at])
 
     def add_fill(self, at: int, found: Fills, fill: int) -> bool:
         """A whole node; whether it is new."""
@@ -189,37 +164,27 @@ class _Master:
         counts = found.counts[fill]
         some = np.flatnonzero(counts)
         price = self._relaxation.price_micro[self.types[at]] * self._scale
-        self._waiting.add(price, found.shapes[some].tolist(), counts[some].astype(float).tolist())
+        self._program.add_column(price, found.shapes[some].tolist(), counts[some].astype(float).tolist())
         return True
 
     def is_solved(self) -> bool:
         """Add what waits and solve; False where the solver fails or exceeds its steps."""
-        new, self._waiting = self._waiting, _Columns()
-        count = len(new.costs)
-        self.columns += count
-        if count:
-            self._solver.addCols(
-                count,
-                np.array(new.costs),
-                np.zeros(count),
-                np.full(count, self._infinity),
-                len(new.rows),
-                np.array(new.starts, dtype=np.int32),
-                np.array(new.rows, dtype=np.int32),
-                np.array(new.values),
-            )
-        self._solver.run()
-        return self._solver.getModelStatus() in self._good
+        return self._program.is_solved()
+
+    @property
+    def columns(self) -> int:
+        """How many there are."""
+        return self._program.columns
 
     @property
     def cost(self) -> float:
         """What the pods cost by the columns so far; no split gives more once none is missing."""
-        return float(self._solver.getObjectiveValue())
+        return self._program.cost
 
     def prices(self) -> tuple[Floats, list[Floats], list[Floats], Floats]:
         """The worth of each shape; by type that came in its parts (by resource), its pieces, and its cards' price."""
         relaxation = self._relaxation
-        dual = np.array(self._solver.getSolution().row_dual)
+        dual = self._program.prices()
         split = np.maximum(-dual, 0.0)
         parts, pieces = [], []
         cards = np.zeros(len(self.types))

@@ -100,6 +100,8 @@ class Holding:
         self._quotients: dict[Resources, Amounts] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
         self._names = np.zeros(0, dtype=np.int64)
+        self.splits: tuple[Hashable, Any] | None = None
+        """What the last question for price splits was, and the answer."""
         self._before, self._origins = before, np.zeros(0, dtype=np.int64)
         self.know(offered_types)
         if before is not None:

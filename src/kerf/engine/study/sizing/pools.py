@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.limits import usage
-from kerf.engine.buy.packing import undominated
 from kerf.engine.place.shapes import group
 from kerf.engine.study.usage.overload import requested_by
 from kerf.engine.supply.holding import Holding

@@ -1,0 +1,266 @@
+"""The cheapest mix of whole nodes for many pods: column generation, then a dive to whole numbers.
+
+A linear program says how many of each known way to fill a node (a column) are bought in parts, and what a pod of each
+shape is worth then. At these prices `nodepricing` looks for nodes that are worth more than they cost; they become
+columns, and so on. The prices of the lower bound are where it begins, for they are near the best, and what it looks
+with is a mean of the best prices so far and those of the last answer, which jump (smoothing after Wentges 1997). For
+each shape the best node with it becomes a column, too: the best of all nodes alone are too much like each other.
+
+Then parts become whole: what is bought nearly once more is bought, the rest is solved again, until all is whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kerf.engine.buy.cardfills import Numbers, fills_of_a_card
+from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.linearprogram import LinearProgram
+from kerf.engine.buy.nodepricing import NodePricing, Nodes
+from kerf.engine.buy.relaxation import Floats, Relaxation
+from kerf.engine.place.shapes import UNCROWDED
+from kerf.engine.supply.holding import Amounts, Bools
+from kerf.engine.supply.offered import OfferedType
+
+MOST_ROUNDS = 26
+"""Rounds of prices that are enough for a plan now; more make it cheaper, by less and less."""
+_SMOOTHING = 0.8
+"""How much of the prices that a round looks with are the best prices so far."""
+_SLACK = 0.05
+"""Relative: nodes that are worth so much less than they cost are kept for later rounds all the same."""
+_BEST_NODES = 10
+"""Of one type in one round, beside those for each shape."""
+_FAR = 0.9
+"""A type on which no node can be worth so much of its price is left out for `_ALL_AGAIN` rounds."""
+_ALL_AGAIN = 8
+_NEARLY = 1e-6
+_SURELY = 0.7
+"""A part of a node that is bought once more."""
+_OTHERWISE = (0.5, 0.6, 0.8, 0.9)
+_MOST_AT_ONCE = 8
+_MOST_DIVES = 60
+_NEVER = 10.0
+"""What a pod without a node costs, in the price of the best node for it alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A way to fill a node of a type: pods by shape, and by shape in which turn they find their cards."""
+
+    offered: OfferedType
+    counts: Amounts
+    turns: Amounts
+
+
+class _Unit:
+    """A type with shapes that can be there together, and its pricing."""
+
+    def __init__(self, offered: OfferedType, pricing: NodePricing, alone: Amounts, turns: Amounts) -> None:
+        """`alone` is by shape how many such pods an empty node holds; 0 for those that may not come."""
+        self.offered, self.pricing, self.alone, self.turns = offered, pricing, alone, turns
+
+
+def columns_of(
+    filler: Filler,
+    relaxation: Relaxation,
+    types: Sequence[int],
+    worth: Floats,
+    *,
+    most_rounds: int = MOST_ROUNDS,
+) -> list[tuple[Column, int]]:
+    """Nodes for all pods of the relaxation, each with how often it is bought, the ones bought most first.
+
+    `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
+    best prices known, in units of the currency. Together they may hold more than there are; pods that no type takes,
+    that keep others off or need ports are left out. None at all where the solver fails. Cost: `most_rounds` rounds of
+    one linear program of shapes, and for each type of pairs of parts of nodes, and hardly of pods.
+    """
+    usual = _usual(filler)
+    fills = _Fills(relaxation, worth)
+    units = [unit for at in types for unit in _units(filler, relaxation, at, usual, fills)]
+    if not units:
+        return []
+    return _Generation(relaxation, units, worth, most_rounds).bought()
+
+
+def _usual(filler: Filler) -> Bools:
+    """By shape whether amounts, labels and cards are all that decides whom a pod can be with."""
+    return np.array([s.crowding is UNCROWDED and not s.spec.host_ports for s in filler.shapes], dtype=np.bool_)
+
+
+def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fills: "_Fills") -> Iterator[_Unit]:
+    """The type for each set of labels that pods ask of it, with the pods that ask for none."""
+    offered = relaxation.types[number]
+    row = filler.holding.row(offered)
+    first = filler.first_terms(row)
+    asking: dict[int, list[int]] = {first: []}
+    for shape in np.flatnonzero(usual & relaxation.takes[:, number]).tolist():
+        terms = filler.agreed(row, first, shape, filler.recipe(shape, offered))
+        if terms is not None:
+            asking.setdefault(terms, []).append(shape)
+    ways, turns = fills.of(number), turns_of(relaxation, number)
+    free = asking.pop(first)
+    for terms, shapes in ((first, []), *sorted(asking.items())) if free or asking else ():
+        offering = offered.offering_for(filler.terms(terms))
+        if offering is None or not (free or shapes):
+            continue
+        allowed = np.zeros(len(usual), dtype=np.bool_)
+        allowed[[*free, *shapes]] = True
+        pricing = NodePricing(relaxation, number, allowed, float(offering.price_micro), ways)
+        yield _Unit(offered, pricing, np.where(allowed, filler.held(())[row], 0), turns)
+
+
+def turns_of(relaxation: Relaxation, number: int) -> Amounts:
+    """By shape the turn in which its pods come to the cards: several slices first, then the largest.
+
+    By whichever rule a card is chosen, what is large finds room as long as nothing small is there.
+    """
+    group = relaxation.groups[int(relaxation.group[number])]
+    memory = np.array([size[0] if isinstance(size, tuple) else 0 for size in group.sizes], dtype=np.int64)
+    slices = group.slices.sum(axis=1)
+    size = group.slices @ memory if len(memory) else slices
+    _, ranks = np.unique(-size, return_inverse=True)
+    turns: Amounts = np.where(slices > 1, 0, 1 + ranks)
+    return turns
+
+
+class _Fills:
+    """The ways to fill a card, by type; types with equal cards have the same."""
+
+    def __init__(self, relaxation: Relaxation, worth: Floats) -> None:
+        self._relaxation, self._worth = relaxation, worth
+        self._known: dict[int, Numbers] = {}
+
+    def of(self, number: int) -> Numbers:
+        """Those of the type: see `fills_of_a_card`."""
+        at = int(self._relaxation.group[number])
+        if at not in self._known:
+            group = self._relaxation.groups[at]
+            card = self._relaxation.types[number].room.devices[:1]
+            empty = np.full((1, 1), len(self._worth), dtype=np.int32)
+            self._known[at] = fills_of_a_card(group, card[0], self._worth) if group.sizes else empty
+        return self._known[at]
+
+
+class _Generation:
+    """Rounds of columns, then the dive."""
+
+    def __init__(self, relaxation: Relaxation, units: Sequence[_Unit], worth: Floats, most_rounds: int) -> None:
+        self._relaxation, self._units, self._most_rounds = relaxation, units, most_rounds
+        self._demand = relaxation.demand.astype(np.float64)
+        self._scale = 1e-6
+        self._center = worth
+        self._known: set[tuple[int, bytes]] = set()
+        self._columns: list[tuple[int, Amounts]] = []
+        self._program = LinearProgram()
+        self._program.add_rows(self._demand, None)
+        self._begin()
+
+    def _begin(self) -> None:
+        """For each shape no node at all, for very much, and the node that is cheapest for it alone."""
+        held = np.array([unit.alone for unit in self._units])
+        prices = np.array([[unit.pricing.price] for unit in self._units])
+        each = np.divide(prices, held, out=np.full(held.shape, np.inf), where=held > 0)
+        cheapest = each.argmin(axis=0)
+        least = each[cheapest, np.arange(held.shape[1])]
+        dearest = float(prices.max())
+        self._never = len(least)
+        for shape, cost in enumerate(least.tolist()):
+            self._program.add_column(min(cost, dearest) * self._scale * _NEVER, [shape], [1.0])
+        for shape in np.flatnonzero(np.isfinite(least)).tolist():
+            counts = np.zeros(len(least), dtype=np.int64)
+            counts[shape] = held[cheapest[shape], shape]
+            self._append(int(cheapest[shape]), counts)
+
+    def bought(self) -> list[tuple[Column, int]]:
+        """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
+        if not self._generated():
+            return []
+        amounts = self._program.amounts()
+        tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
+        found = [times for surely in tries if (times := self._dived(amounts, surely)) is not None]
+        if not found:
+            return []
+        price = np.array([self._units[at].pricing.price for at, _ in self._columns])
+        times = min(found, key=lambda each: float(price @ each))
+        order = np.argsort(-times, kind="stable")
+        return [(self._column(*self._columns[at]), int(times[at])) for at in order[times[order] > 0].tolist()]
+
+    def _generated(self) -> bool:
+        """Columns, round by round; whether the last program was solved."""
+        worth, active = self._center, list(range(len(self._units)))
+        best, smoothing = 0.0, _SMOOTHING
+        for number in range(self._most_rounds):
+            prices = smoothing * self._center + (1 - smoothing) * worth
+            fullest, is_new, quality = 0.0, False, dict[int, float]()
+            for at in active:
+                pricing = self._units[at].pricing
+                found = pricing.best(prices, pricing.price * (1 - _SLACK), _BEST_NODES, each_shape=True)
+                quality[at] = found.most / pricing.price
+                top = float(found.worth.max(initial=0.0)) / pricing.price
+                fullest = max(fullest, top, min(quality[at], 1.0))
+                is_new |= self._add(at, found)
+            bound = float(prices @ self._demand) / max(fullest, _NEARLY)
+            if bound > best:
+                best, self._center = bound, prices / max(fullest, 1.0)
+            active = [at for at in active if quality[at] >= _FAR]
+            if number % _ALL_AGAIN == _ALL_AGAIN - 1:
+                active = list(range(len(self._units)))
+            if not is_new and number:
+                if smoothing <= 0:
+                    break
+                smoothing = max(0.0, smoothing - 0.3)
+            if not self._program.is_solved():
+                return False
+            worth = np.maximum(self._program.prices(), 0.0) / self._scale
+        return bool(self._columns)
+
+    def _add(self, at: int, found: Nodes) -> bool:
+        """Nodes that may be worth their price; whether some are new."""
+        price, is_new = self._units[at].pricing.price, False
+        for node in np.flatnonzero(found.worth >= price * (1 - _SLACK)).tolist():
+            is_new |= self._append(at, found.counts[node])
+        return is_new
+
+    def _append(self, at: int, counts: Amounts) -> bool:
+        """A column; whether it is new."""
+        key = at, counts.tobytes()
+        if key in self._known:
+            return False
+        self._known.add(key)
+        some, cost = np.flatnonzero(counts), self._units[at].pricing.price * self._scale
+        self._program.add_column(cost, some.tolist(), counts[some].astype(np.float64).tolist())
+        self._columns.append((at, counts))
+        return True
+
+    def _dived(self, amounts: Floats, surely: float) -> Amounts | None:
+        """By column how often it is bought, beginning with `amounts`; None where the solver fails."""
+        least = np.zeros(len(amounts))
+        for _ in range(_MOST_DIVES):
+            whole = np.floor(amounts + _NEARLY)
+            rest = np.where(amounts - whole > _NEARLY, amounts - whole, 0.0)
+            rest[: self._never] = 0.0
+            if not rest.any():
+                break
+            more = np.flatnonzero(rest >= surely)
+            if not len(more):
+                more = np.array([int(rest.argmax())])
+            elif len(more) > _MOST_AT_ONCE:
+                more = more[np.argsort(-rest[more], kind="stable")[:_MOST_AT_ONCE]]
+            whole[more] += 1
+            whole[: self._never] = 0.0
+            changed = np.flatnonzero(whole > least)
+            least = np.maximum(least, whole)
+            self._program.keep_at_least(changed, least[changed])
+            if not self._program.is_solved(after_bounds=True):
+                return None
+            amounts = self._program.amounts()
+        kept = np.flatnonzero(least)
+        self._program.keep_at_least(kept, np.zeros(len(kept)))
+        times: Amounts = np.ceil(amounts - _NEARLY).astype(np.int64)
+        return times[self._never :]
+
+    def _column(self, at: int, counts: Amounts) -> Column:
+        unit = self._units[at]
+        return Column(unit.offered, counts, unit.turns)

@@ -1,0 +1,108 @@
+"""Purchases for many pods of many shapes, by prices: nodes that `columngeneration` chooses, each verified card by card.
+
+What it cannot choose for (pods that keep others off, that need ports), what a limit cuts off, and pods that a node
+turns out not to hold, are left for the search by full nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kerf.engine.buy.columngeneration import MOST_ROUNDS, Column, columns_of
+from kerf.engine.buy.filling import Filler, Load, Purchase
+from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.pricesplits import split
+from kerf.engine.buy.relaxation import relaxed
+from kerf.engine.place.shapes import Shape
+from kerf.engine.supply.holding import Amounts
+from kerf.engine.supply.offered import OfferedType
+
+_FEW_PODS = 20
+"""Of fewer, and of pods that are all equal, full nodes are found as well without prices."""
+_MOST_SHAPES = 1_500
+"""Beyond that the linear program itself takes too long."""
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A purchase; how many of its pods no type holds at all, and what the others cost at least, in micro-units."""
+
+    purchase: Purchase
+    homeless: int
+    least_micro: float
+
+    def is_within(self, factor: float) -> bool:
+        """Whether all that can have a node have one, for no more than so many times the least."""
+        left, price_micro, _ = self.purchase.rank
+        return left == self.homeless and price_micro <= self.least_micro * factor
+
+
+def priced(
+    filler: Filler,
+    offered_types: Sequence[OfferedType],
+    left: Sequence[int],
+    ledger: Ledger,
+    *,
+    most_rounds: int = MOST_ROUNDS,
+) -> Priced | None:
+    """Nodes for as many of the pods as prices can choose for; None where that is not worth trying.
+
+    `offered_types` beat each other in some respect. The ledger stays as it is. Cost: see `columns_of`.
+    """
+    held = filler.held_by(offered_types, np.arange(len(left)))
+    numbers = np.flatnonzero((np.array(left) > 0) & held.any(axis=0))
+    if len(numbers) < 2 or len(numbers) > _MOST_SHAPES or sum(left[at] for at in numbers.tolist()) < _FEW_PODS:
+        return None
+    shapes = [Shape(filler.shapes[at].pods[: left[at]]) for at in numbers.tolist()]
+    part = Filler(shapes, filler.holding)
+    relaxation = relaxed(part, offered_types)
+    plain, whole = split(part, relaxation)
+    best = whole or plain
+    types = sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole})
+    columns = columns_of(part, relaxation, types, best.worth, most_rounds=most_rounds)
+    purchase, spent = Purchase(left=list(left)), ledger.copy()
+    remaining = np.array(left, dtype=np.int64)
+    for column, times in columns:
+        asked = replace(
+            column, counts=_spread(column.counts, numbers, left), turns=_spread(column.turns, numbers, left)
+        )
+        _buy(filler, asked, times, remaining, spent, purchase)
+    purchase.left = remaining.tolist()
+    homeless = sum(left) - int(relaxation.demand.sum())
+    return Priced(purchase, homeless, float(best.worth @ relaxation.demand))
+
+
+def _spread(each: Amounts, numbers: Amounts, left: Sequence[int]) -> Amounts:
+    """The same by the numbers of all shapes."""
+    found = np.zeros(len(left), dtype=np.int64)
+    found[numbers] = each
+    return found
+
+
+def filled(filler: Filler, column: Column, asked: Amounts) -> Load | None:
+    """A node with as many of the pods as it holds, in the order that serves more of them."""
+    load = filler.fill(column.offered, asked)
+    if load is not None and load.pods < int(asked.sum()):
+        other = filler.fill_in_turns(column.offered, asked, column.turns)
+        load = other if other is not None and other.pods > load.pods else load
+    return load
+
+
+def _buy(filler: Filler, column: Column, times: int, remaining: Amounts, spent: Ledger, purchase: Purchase) -> None:
+    """So many nodes, as full as what remains allows and as the node really holds."""
+    offered = column.offered
+    while times:
+        load = filled(filler, column, np.minimum(column.counts, remaining))
+        if load is None:
+            return
+        room = spent.room_for(offered, load.charge)
+        many = min(times, *(int(remaining[number]) // count for number, count in load.held))
+        many = many if room is None else min(many, room)
+        if not many:
+            return
+        purchase.loads.append((load, many))
+        spent.charge(offered.pool.name, load.charge, many)
+        for number, count in load.held:
+            remaining[number] -= count * many
+        times -= many
