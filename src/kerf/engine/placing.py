@@ -10,10 +10,11 @@ from functools import partial
 
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.bookings import buys_nothing, is_check
+from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.preferences import Forms, formed
 from kerf.engine.place.retrying import Retries
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.place.trial import Trial
 from kerf.engine.place.yielding import Yielding
 from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
