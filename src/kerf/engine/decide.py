@@ -26,7 +26,7 @@ from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
-from kerf.engine.placing import Places, find_places, place_idle, unbought
+from kerf.engine.placing import Places, find_places, join_again, place_idle, unbought
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
@@ -135,18 +135,23 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
         made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
         made.forms, made.dropped = forms, dict(places.dropped)
-        made.refusals = (*made.turned_away, *purchase(options, made), *none_bought)
+        relabelled_nodes = frozenset(placement.node for placement in changed.placements)
+        made.refusals = (*made.turned_away, *purchase(options, made, relabelled_nodes), *none_bought)
         return made
 
+    mark = trial.mark()
     made = bought(places, relabelled(places.left, trial, world))
     again = freed(trial, places, shapes, world) if made.launches else None
-    mark = trial.mark()
-    other = served(again, trial, world) if again is not None else None
+    if again is None:
+        return made
+    trial.undo_to(mark)
+    other = served(again, trial, world)
     if other is not None:
         cheaper = bought(*other)
         if cheaper.rank < made.rank:
             return cheaper
-    trial.undo_to(mark)
+        trial.undo_to(mark)
+    join_again(trial, made.places)
     return made
 
 

@@ -26,11 +26,15 @@ from kerf.model.quantities import Resources
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Needed(Cause):
-    """A node is bought for pods: its load by shape, and what else was on offer."""
+    """A node is bought for pods: its load by shape, and what else was on offer.
+
+    `kept_off` are the constraints that keep some of them off every node with room, by their names in a manifest.
+    """
 
     load: Load
     shapes: tuple[Shape, ...]
     supply: Supply
+    kept_off: tuple[str, ...] = ()
 
 
 def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:

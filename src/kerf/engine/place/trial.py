@@ -30,7 +30,7 @@ from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, le
 from kerf.engine.place.queueing import Destined, come_in_order, destined
 from kerf.engine.place.shapes import Shape, as_bought, queue_order
 from kerf.engine.place.target import Room, Target
-from kerf.engine.place.topology import Around
+from kerf.engine.place.topology import Around, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.constraints import HOSTNAME, NODE_NAME
@@ -251,7 +251,7 @@ class Trial:
         """
         if not self.spots:
             return {}, shape.pods
-        line = self._line(shape, closed, among)
+        line = self.line(shape, closed, among)
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
             found = self._take(line, pod)
@@ -280,7 +280,7 @@ class Trial:
         Cost: as `place` for each shape, and for each pod a look at the nodes that take its shape and that pods of other
         shapes have come to since the pod of its shape before it.
         """
-        lines = [self._line(shape, "", None) for shape in shapes]
+        lines = [self.line(shape) for shape in shapes]
         queues = ([(queue_order(pod), number, pod) for pod in shape.pods] for number, shape in enumerate(shapes))
         placed: dict[str, NodePlacement] = {}
         for _, number, pod in heapq.merge(*queues, key=itemgetter(0, 1)):
@@ -293,8 +293,20 @@ class Trial:
         """The nodes that were given another room since `mark`, each once."""
         return list(dict.fromkeys(index for index, room, _ in self._journal[mark:] if room is not None))
 
-    def _line(self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None) -> Line:
-        """Pods of the shape and the nodes with room. Of nodes that refuse one for the same thing only one is asked."""
+    def line(self, shape: Shape, closed: str = "", among: Callable[[NodeRoom], bool] | None = None) -> Line:
+        """Pods of the shape and the nodes with room: see `place`. It stands as long as the nodes do."""
+        taken = self._taking(shape, closed, among)
+        return Line(self, shape, self.roomy(shape.requests), taken, has_preferences=self.has_preferences(shape))
+
+    def takes_alone(self, shape: Shape, among: Callable[[NodeRoom], bool] | None = None) -> bool:
+        """Whether some node would take a pod of the shape, whatever pods are elsewhere. Cost: the kinds of nodes."""
+        return self._taking(shape, "", among)(list(self.roomy(shape.requests))) is not None
+
+    def _taking(
+        self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None
+    ) -> Callable[[list[int]], tuple[int, Placed] | None]:
+        """Takes nodes off the end of a list until one takes a pod by itself. Of nodes that refuse one for the same
+        thing only one is asked."""
         refusing: set[int] = set()
 
         def taken(unasked: list[int]) -> tuple[int, Placed] | None:
@@ -309,7 +321,7 @@ class Trial:
                     refusing.add(deciding(self._kinds.of(index, room), result.stage))
             return None
 
-        return Line(self, shape, self.roomy(shape.requests), taken, has_preferences=self.has_preferences(shape))
+        return taken
 
     def has_preferences(self, shape: Shape) -> bool:
         """Whether the scheduler's order can be another than that of the nodes: it can where the pods need devices."""
@@ -324,11 +336,15 @@ class Trial:
 
     def copy(self) -> "Trial":
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
+        return self.beside(self.ledger.copy())
+
+    def beside(self, ledger: TopologyLedger) -> "Trial":
+        """The same, where pods go by another ledger, in which the nodes have their numbers, and others may follow."""
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
         other._kinds, other._of_kind, other._by_rank = self._kinds.copy(), None, self._by_rank
         other._ranks, other._families, other._samples = self._ranks, self._families, self._samples
-        other._daemons, other.ledger = self._daemons, self.ledger.copy()
+        other._daemons, other.ledger = self._daemons, ledger
         return other
 
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
