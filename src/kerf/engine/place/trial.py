@@ -23,7 +23,7 @@ from kerf.engine.place.devices import (
     speaks_for_equal_cards,
 )
 from kerf.engine.place.domains import Lasting
-from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.fit import Placed, fit, kept_out
 from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import NodeKinds, deciding
 from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, ledger_of, room_of, with_volumes
@@ -128,6 +128,17 @@ class Trial:
         """A pod of the shape on a node, whatever pods are elsewhere; None where it does not fit."""
         result = fit(self.spots[index].target, self.rooms[index], shape)
         return result if isinstance(result, Placed) else None
+
+    def never_fits(self, index: int, shape: Shape) -> Misfit | None:
+        """Why the node could not hold a pod of the shape though no other pod were there; None where it could.
+
+        Where other pods are there already, what they have taken does not count, and so taints and labels alone decide.
+        """
+        spot = self.spots[index]
+        if any(not pod.is_daemon and not pod.is_ended for pod in spot.cluster_node.pods):
+            return kept_out(spot.target, shape)
+        result = fit(spot.target, spot.room, shape)
+        return result if isinstance(result, Misfit) else None
 
     def _set(self, index: int, room: Room) -> None:
         self._of_kind = None
