@@ -30,7 +30,7 @@ from kerf.engine.place.trial import Trial
 from kerf.engine.placing import join
 from kerf.engine.relaxing import Relaxing
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
@@ -151,7 +151,7 @@ def _kept_off(launch: Launch, by_pod: Mapping[str, tuple[str, ...]]) -> Launch:
     found = dict.fromkeys(field for placed in launch.pods for field in by_pod.get(placed.pod, ()))
     if not found or not isinstance(launch.cause, Needed):
         return launch
-    return replace(launch, cause=replace(launch.cause, kept_off=tuple(sorted(found))))
+    return replace(launch, cause=replace(launch.cause, kept_off=tuple(map(Name, sorted(found)))))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import Launch
@@ -34,7 +34,7 @@ class Needed(Cause):
     load: Load
     shapes: tuple[Shape, ...]
     supply: Supply
-    kept_off: tuple[str, ...] = ()
+    kept_off: tuple[Name, ...] = ()
 
 
 def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
