@@ -1,6 +1,6 @@
 """A node that was bought for a pod has come, and cannot hold it: no second one is bought as long as that stands.
 
-What the node has is not what was planned: a label that nobody sets, a taint that its pool does not state, less room.
+What the node has is not what was planned: it lacks a label, has a taint that its pool does not state, or has less room.
 The next node would be no other. Once the node is up the pod bears a note of it (`engine.lastword`), which outlives the
 node and says when one more is tried.
 """
