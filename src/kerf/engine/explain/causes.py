@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 
 from kerf.engine.explain import relations, sharing
-from kerf.engine.explain.lastword import said_text
+from kerf.engine.explain.lastword import named_node_text, said_text
 from kerf.engine.explain.volumes import quota_text, volume_text
 from kerf.errors import brief
 from kerf.model import causes
@@ -273,6 +273,11 @@ def _(cause: causes.Gated) -> str:
     if cause.by_kueue:
         return f"held by Kueue, which has not admitted it: {gates}"
     return f"held back by scheduling gates: {gates}"
+
+
+@words.register
+def _(cause: causes.NodeNamed) -> str:
+    return named_node_text(cause)
 
 
 @words.register
