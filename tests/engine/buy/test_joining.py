@@ -1,6 +1,7 @@
 """Pods that go to nodes which are there once what is bought lets them in: no second node for these."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,8 +28,7 @@ both_strategies = pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
 def at(zone: str, cpu: int | str = 8, **given: Any) -> Node:
     """A node of a zone, named by it, of no pool."""
     made = a_node(zone, labels={ZONE: zone, HOSTNAME: zone}, allocatable={"cpu": cpu, "pods": 58}, **given)
-    made.labels.pop(NODE_POOL)
-    return made
+    return replace(made, labels={key: value for key, value in made.labels.items() if key != NODE_POOL})
 
 
 def webs(count: int, name: str = "web", **given: Any) -> list[Pod]:
@@ -114,7 +114,7 @@ def test_a_node_on_its_way_is_joined_too() -> None:
     other = a_pod("other", cpu=1)
     promised = {**written(Promises({other.key: ()}))}
     claim = a_claim("coming", instance_type="large", reached=(LAUNCHED,), annotations=promised)
-    claim.labels[ZONE] = "za"
+    claim = replace(claim, labels={**claim.labels, ZONE: "za"})
 
     plan = planned([other, *webs(6, **spread(min_domains=2))], [a_pool()], [SMALL, LARGE], nodes=[], claims=[claim])
 
