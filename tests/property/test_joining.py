@@ -54,7 +54,7 @@ def worlds(draw: st.DrawFn) -> World:
     """One to four nodes in some of the zones for sale, with more or less room, and pods that run and wait."""
     nodes = []
     for number in range(draw(st.integers(1, 4))):
-        size = {CPU: draw(st.sampled_from(["100m", 2, 4, 8])), MEMORY: "16Gi", PODS: 20}
+        size: dict[str, str | int] = {CPU: draw(st.sampled_from(["100m", "2", "4", "8"])), MEMORY: "16Gi", PODS: 20}
         nodes.append(a_node(f"n{number}", labels={ZONE: draw(st.sampled_from("112"))}, allocatable=size))
     kinds = draw(st.lists(wishes(), min_size=1, max_size=3))
     there_already = enumerate(draw(st.lists(st.sampled_from(kinds), max_size=3)))

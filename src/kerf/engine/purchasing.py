@@ -124,7 +124,7 @@ def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozense
         order = _Order(made, left, offered_types, options, coming, ledger, len(made.launches), joinable=joinable)
         found = _relaxed(order)
         made.places = join(made.trial, made.places, found.joined)
-        launches = _with_what_keeps_off(found.launches, left, made.trial) if window is None else found.launches
+        launches = _with_what_keeps_off(found, left, joinable, made.trial) if joinable else found.launches
         made.launches, made.bought = (*made.launches, *launches), (*made.bought, *found.bought)
         made.ledger, made.notes = found.limits, (*made.notes, *found.notes)
         made.bought_for.update(pod.key for node in found.bought for pod in node.pods)
@@ -134,17 +134,19 @@ def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozense
     return tuple(refusals)
 
 
-def _with_what_keeps_off(launches: tuple[Launch, ...], shapes: Sequence[Shape], trial: Trial) -> tuple[Launch, ...]:
+def _with_what_keeps_off(
+    found: _Attempt, shapes: Sequence[Shape], joinable: Joinable, trial: Trial
+) -> tuple[Launch, ...]:
     """The launches, those for pods that other pods keep off nodes with room with the constraints that do.
 
     Cost: for shapes that go by others the kinds of nodes with room.
     """
     by_pod: dict[str, tuple[str, ...]] = {}
-    for shape in shapes if launches else ():
+    for shape in shapes if found.launches else ():
         fields = tuple(dict.fromkeys(check.field for check in trial.ledger.checks(shape)))
-        if fields and trial.takes_alone(shape):
+        if fields and joinable.has_room(shape) and (not found.joined or trial.takes_alone(shape)):
             by_pod.update((pod.key, fields) for pod in shape.pods)
-    return tuple(_kept_off(launch, by_pod) for launch in launches) if by_pod else launches
+    return tuple(_kept_off(launch, by_pod) for launch in found.launches) if by_pod else found.launches
 
 
 def _kept_off(launch: Launch, by_pod: Mapping[str, tuple[str, ...]]) -> Launch:

@@ -4,7 +4,8 @@ A node in another zone evens out a spread, and a pod that comes is company: so r
 kube-scheduler uses it once the new node has its pods, and what is bought for others than these stays empty.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.lines import Line
@@ -15,7 +16,8 @@ from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME
 from kerf.model.placeholders import is_virtual
-from kerf.model.pods import Pod, PodSpec
+from kerf.model.pods import Pod
+from kerf.model.topology import NO_AFFINITY
 
 
 class Joinable:
@@ -23,21 +25,26 @@ class Joinable:
 
     def __init__(self, trial: Trial, closed: frozenset[str] = frozenset()) -> None:
         self._trial, self._closed = trial, closed
-        # The spec is kept beside the answer: an identity is free again once its object is gone.
-        self._known: dict[int, tuple[PodSpec, bool]] = {}
+        self._known: dict[Hashable, bool] = {}
 
     def may_open(self, shape: Shape, checks: Sequence[Check]) -> bool:
         """Whether some node has room for a pod of the shape, and pods that come may open it.
 
-        No pod that comes opens what others keep off, nor by itself a node whose name alone decides. Cost: once a spec,
-        the kinds of nodes.
+        No pod that comes opens what others keep off, nor by itself a node whose name alone decides.
         """
-        if is_virtual(shape.pod.key) or not any(map(_may_open, checks)):
-            return False
-        known = self._known.get(id(shape.spec))
-        if known is None:
-            known = self._known[id(shape.spec)] = shape.spec, self._trial.takes_alone(shape, self._is_open)
-        return known[1]
+        return not is_virtual(shape.pod.key) and any(map(_may_open, checks)) and self.has_room(shape)
+
+    def has_room(self, shape: Shape) -> bool:
+        """Whether some node had room for a pod of the shape before any was bought, whatever pods are elsewhere.
+
+        Cost: the kinds of nodes, once for all shapes that differ only in what they ask of other pods.
+        """
+        spec, pod = shape.spec, shape.pod
+        bare = replace(spec, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+        key = bare, pod.namespace, tuple(sorted(pod.annotations.items()))
+        if key not in self._known:
+            self._known[key] = self._trial.takes_alone(shape, self._is_open)
+        return self._known[key]
 
     def beside(self, ledger: TopologyLedger) -> "Joining":
         """To be joined in a plan whose nodes are in the ledger after those that are there."""
