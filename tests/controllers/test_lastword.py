@@ -167,3 +167,101 @@ def test_workloads_of_two_namespaces_have_two_counts(cluster: Cluster) -> None:
     raw = cluster.api.get("Pod", "other", "o")
     assert raw is not None
     assert 1 == json.loads(raw["metadata"]["annotations"]["kerf.dev/rejected"])["times"]
+
+
+LACKING = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+FAST = {"disk": "fast"}
+
+
+def with_another_node_than_planned(cluster: Cluster, *pods: Json) -> None:
+    """A node that was bought for pods that need a label of its pool, which the node does not have."""
+    cluster.put(pool(labels=FAST))
+    names = json.dumps({f"default/{each['metadata']['name']}": [0] for each in pods})
+    cluster.running(1, node={"allocatable": CARD}, annotations={"kerf.dev/planned-pods": names})
+    cluster.put(*pods)
+    start(cluster)
+
+
+def choosy(name: str = "p", **given: Any) -> Json:
+    """A pod that needs the label."""
+    return pod(name, nodeSelector=FAST, refused=LACKING, **given)
+
+
+def test_no_second_node_is_bought_for_a_pod_that_the_first_one_does_not_help(cluster: Cluster) -> None:
+    """The event and the note name the node, what it lacks, and what the scheduler says."""
+    with_another_node_than_planned(cluster, choosy())
+    cluster.at(20)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+    assert any("node node-1 was bought for it and cannot hold it" in said for said in cluster.said("FailedScheduling"))
+
+    cluster.at(200)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+    (said,) = (each for each in cluster.said("RejectedByScheduler") if "this pod" in each)
+    assert "node node-1 was bought for this pod and cannot hold it: the pod asks disk In [fast]" in said
+    assert LACKING in said
+    assert ["node-1"] == note(cluster)["nodes"]
+
+
+def test_after_the_pause_one_more_is_tried_and_the_next_pause_is_longer(cluster: Cluster) -> None:
+    """Five minutes, then ten: of a label that nobody sets no node is the last."""
+    with_another_node_than_planned(cluster, choosy())
+    cluster.at(60)
+    first = note(cluster)
+    assert 300 == first["again"] - first["at"]
+
+    cluster.at(400)
+    (second,) = set(cluster.names("NodeClaim")) - {"gpu-1"}
+    ready = [{"type": kind, "status": "True"} for kind in ("Initialized", "Launched", "Ready", "Registered")]
+    reached = {"conditions": ready, "nodeName": "node-2", "providerID": "aws:///us-east-1a/i-2"}
+    cluster.change("NodeClaim", second, status=reached)
+    cluster.joined(cluster.claim(second), "node-2", allocatable=CARD)
+    cluster.at(500)
+    again = note(cluster)
+    assert (["node-1", "node-2"], 600) == (again["nodes"], again["again"] - again["at"])
+    assert 2 == len(cluster.names("NodeClaim"))
+
+
+def test_what_comes_late_helps(cluster: Cluster) -> None:
+    """The label is set 20 s later: nothing is noted, and nothing bought."""
+    with_another_node_than_planned(cluster, choosy())
+    cluster.at(20)
+    cluster.change("Node", "node-1", metadata={"labels": FAST})
+    cluster.at(200)
+
+    assert {} == note(cluster)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+
+
+def test_a_node_that_goes_before_it_is_noted_is_noted_then(cluster: Cluster) -> None:
+    """An empty node may go at once, and all that is known of it goes along."""
+    with_another_node_than_planned(cluster, choosy())
+    cluster.at(5)
+    cluster.remove("NodeClaim", "gpu-1")
+    cluster.at(30)
+
+    assert ["node-1"] == note(cluster)["nodes"]
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+
+
+def test_equal_pods_wait_with_it_and_others_do_not(cluster: Cluster) -> None:
+    """Another replica would get such a node too; a pod that needs no label gets one."""
+    with_another_node_than_planned(cluster, choosy(owner="ReplicaSet"))
+    cluster.at(60)
+    cluster.put(choosy("q", owner="ReplicaSet"))
+    cluster.at(80)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+
+    cluster.put(pod("plain"), pod("more"))
+    cluster.at(100)
+    assert 2 == len(cluster.names("NodeClaim"))
+
+
+def test_a_node_whose_room_others_have_taken_says_nothing_against_another(cluster: Cluster) -> None:
+    """It was as planned: a second one is bought."""
+    cluster.put(pool())
+    cluster.running(1, node={"allocatable": CARD}, annotations={"kerf.dev/planned-pods": '{"default/p": [0]}'})
+    cluster.put(pod("thief", node="node-1"), pod())
+    start(cluster)
+    cluster.at(20)
+
+    assert 2 == len(cluster.names("NodeClaim"))

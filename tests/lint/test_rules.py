@@ -188,3 +188,16 @@ spec:
   containers: [{name: main, image: "ubuntu:22.04", resources: {requests: {cpu: 1, kubernetes.io/batch-cpu: 1}}}]
 """
     assert set() == {"KL030", "KL073"} & set(codes(looked(text)))
+
+
+@pytest.mark.parametrize("phase, said", [("Pending", True), ("Running", False)])
+def test_a_pod_that_names_its_node_is_pinned_and_one_that_runs_there_is_not(phase: str, said: bool) -> None:
+    """A dump without uids has pods with a node, too: a scheduler gave it to them."""
+    pod = f"""\
+apiVersion: v1
+kind: Pod
+metadata: {{name: train}}
+spec: {{nodeName: n1, containers: [{{name: main, resources: {{requests: {{cpu: 1}}}}}}]}}
+status: {{phase: {phase}}}
+"""
+    assert said == ("KL043" in codes(looked(pod)))

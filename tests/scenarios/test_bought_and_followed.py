@@ -8,7 +8,7 @@ import pytest
 from kerf.sim.course.scenario import read_scenario
 from kerf.sim.simulation import run
 from tests.differential.bought import Course, settled
-from tests.differential.workloads import RandomWorkloads
+from tests.differential.workloads import HOST, ZONE, ZONES, Json, RandomWorkloads, random_workloads
 
 PODS, PART = 30, 5
 
@@ -29,6 +29,42 @@ def played(folder: Path, workloads: RandomWorkloads) -> Course:
     course = Course()
     run(read_scenario(str(path)), watch=course.note)
     return course
+
+
+def a_standing_node(name: str, zone: str, cpu: str) -> Json:
+    """A node of no pool with room."""
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    labels = {ZONE: zone, HOST: name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+    metadata, spec = {"name": name, "labels": labels}, {"providerID": f"x://{name}"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def test_room_that_a_bought_node_opens_is_used(tmp_path: Path) -> None:
+    """Three zones are asked for and two have nodes: one comes, and six of nine pods go to those that were there."""
+    workloads = random_workloads(0, 0)
+    even = {
+        "maxSkew": 1,
+        "minDomains": 3,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "w"}},
+    }
+    asked = {"name": "main", "resources": {"requests": {"cpu": "100m"}}}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"w-{number}", "namespace": "default", "labels": {"app": "w"}},
+            "spec": {"containers": [asked], "topologySpreadConstraints": [even]},
+        }
+        for number in range(9)
+    ]
+    nodes = [a_standing_node(f"n{number}", zone, "4") for number, zone in enumerate(ZONES[:2])]
+
+    course = played(tmp_path, RandomWorkloads(0, [*workloads.objects, *nodes], pods))
+
+    assert ({}, 1) == (course.wait, course.claims)
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(PART, 170, PART))])

@@ -16,7 +16,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.standing import standing
 from kerf.engine.leaving import moves
-from kerf.engine.place.trial import is_usable
+from kerf.engine.place.noderooms import is_usable
 from kerf.engine.world import World
 from kerf.model.nodepool import is_read_alike
 from kerf.model.nodes import OPENING_TAINTS

@@ -12,20 +12,22 @@ soon as it is back.
 Kerf writes no condition of a pod, so its own words are never taken for the scheduler's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.config import Settings
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decision import Decision
+from kerf.engine.explain.causes import cause_text
 from kerf.model import events
 from kerf.model.groups import group_of
-from kerf.model.nodeclaim import INITIALIZED
+from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.pods import Pod
 from kerf.model.promises import read
 from kerf.model.rejections import (
     FREE_TRIES,
     REJECTED,
+    BoughtInVain,
     Rejection,
     Workload,
     asked_by,
@@ -52,6 +54,8 @@ class _Expected:
     node: str
     since_s: float
     attempts: int = 0
+    lacks: str = ""
+    """What the node lacks that was bought for it; empty where it has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class Expectations:
     def expect(self, decision: Decision, now_s: float) -> None:
         """Take note of a decision.
 
-        A node from which others must go first takes no pod yet, and a group waits for the last node of its pods.
+        A node from which others must go first takes no pod yet, and a group waits for the last node of its pods. Of a
+        node that was bought for a pod and cannot hold it nothing is expected: that is noted.
         """
         busy = {eviction.node for eviction in decision.evictions}
         snapshot, held = decision.world.snapshot, self._held
@@ -89,14 +94,42 @@ class Expectations:
             if node is None or not _is_free(pod) or group_of(pod) in late:
                 continue
             before = held.get(pod.uid)
-            is_same = before is not None and before.node == node.name
+            is_same = before is not None and before.node == node.name and not before.lacks
             self._held[pod.uid] = before if before and is_same else _Expected(node.name, _since_s(pod, node, now_s))
+
+        for refusal in decision.refusals:
+            cause = refusal.innermost.cause
+            if isinstance(cause, BoughtInVain):
+                self._note_in_vain(refusal.pods, cause, snapshot.node(cause.node), held, now_s)
+
+    def _note_in_vain(
+        self,
+        pods: Sequence[Pod],
+        cause: BoughtInVain,
+        node: ClusterNode | None,
+        held: Mapping[str, _Expected],
+        now_s: float,
+    ) -> None:
+        if node is None or node.claim is None or not _is_up(node):
+            return
+        promised = read(node.claim.annotations).pods
+        for pod in pods:
+            if pod.key in promised and not pod.spec.scheduling_gates:
+                before = held.get(pod.uid)
+                is_same = before is not None and before.node == node.name and bool(before.lacks)
+                since_s = before.since_s if before is not None and is_same else now_s
+                self._held[pod.uid] = _Expected(node.name, since_s, lacks=cause_text(cause.lacks))
 
     def attempted(self, pod: Pod) -> None:
         """The scheduler has said something else of the pod."""
         held = self._held.get(pod.uid)
         if held is not None:
             held.attempts += 1
+
+    @property
+    def are_in_vain(self) -> bool:
+        """Whether a node cannot hold a pod that it was bought for."""
+        return any(each.lacks for each in self._held.values())
 
     def of(self, pod: Pod) -> _Expected | None:
         """What is expected of a pod; None for nothing."""
@@ -135,6 +168,9 @@ class LastWord:
         if isinstance(event, Synced):
             return (_ALL,)
         pod = event.value
+        if isinstance(pod, NodeClaim):
+            # What is known of it goes with it.
+            return (_ALL,) if pod.is_deleting and self._expectations.are_in_vain else ()
         if not isinstance(pod, Pod) or isinstance(event, Deleted):
             return ()
         if pod.node_name:
@@ -164,12 +200,17 @@ class LastWord:
     def _is_refused(self, expected: _Expected, now_s: float) -> bool:
         """Whether the scheduler has tried twice; an attempt may have begun before the node was there for it."""
         waited_s = now_s - expected.since_s
+        if expected.lacks:
+            # It may still come: some labels and taints are set by others soon after a node is up.
+            node = self._state.cluster_node(expected.node)
+            return waited_s >= _AGAIN_S or node is None or node.is_deleting
         is_said = expected.attempts >= 2 and waited_s >= self._settings.pin_deadline_s
         return is_said or waited_s >= _TWO_ATTEMPTS_S
 
     async def _reject(self, pod: Pod, expected: _Expected, now_s: float) -> None:
         node = self._state.cluster_node(expected.node)
-        if node is None or node.is_deleting or pod.nominated_node:
+        is_there = node is not None and not node.is_deleting
+        if (not is_there and not expected.lacks) or pod.nominated_node:
             return
         before, workload = rejection_of(pod), workload_of(pod)
         tries = self._tries.get(workload)
@@ -181,18 +222,23 @@ class LastWord:
             times, again_s = tries.times, tries.last.again_s
         else:
             times, again_s = known + 1, now_s + self._pause_s(known)
-        pools = {node.claim.node_pool} if node.claim is not None else set()
+        claim = node.claim if node is not None else None
+        pools = {claim.node_pool} if claim is not None else set()
         generations = tuple((p.name, p.generation) for p in self._state.pools() if p.name in pools)
-        nodes = tuple(dict.fromkeys((*(before.nodes if before is not None else ()), node.name)))
+        nodes = tuple(dict.fromkeys((*(before.nodes if before is not None else ()), expected.node)))
         said = pod.unschedulable
-        made = Rejection(pod.uid, asked_by(pod), said, nodes, generations, times, int(now_s), int(again_s))
+        made = Rejection(
+            pod.uid, asked_by(pod), said, nodes, generations, times, int(now_s), int(again_s), expected.lacks
+        )
         self._tries[workload] = _Tries(times, made)
         if await self._note(pod, made):
             self._ports.recorder.record(
-                events.rejected(pod.key, pod.spec.scheduler_name, node.name, said, made.retry_s(pod))
+                events.rejected(
+                    pod.key, pod.spec.scheduler_name, expected.node, said, made.retry_s(pod), expected.lacks
+                )
             )
-            if node.claim is not None:
-                self._ports.recorder.record(events.not_used(node.claim.name, pod.key, pod.spec.scheduler_name, said))
+            if claim is not None:
+                self._ports.recorder.record(events.not_used(claim.name, pod.key, pod.spec.scheduler_name, said))
         await self._extend(workload, made)
 
     async def _extend(self, workload: Workload, made: Rejection) -> None:

@@ -19,6 +19,7 @@ from kerf.engine.freed import freed, served
 from kerf.engine.gangs import gangs, whole
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.headroom.windows.admission import Place, admissions
+from kerf.engine.invain import bought_in_vain
 from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
 from kerf.engine.outcome import Outcome
@@ -26,7 +27,7 @@ from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
-from kerf.engine.placing import Places, find_places, place_idle, unbought
+from kerf.engine.placing import Places, find_places, join_again, place_idle, unbought
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
@@ -122,6 +123,7 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     circular, shapes = never_first(shapes, trial.ledger, snapshot.pending)
     forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows}, forms)
+    in_vain, places.left = bought_in_vain(places.left, trial)
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
     buy: Buy = partial(first_fit, relaxes=options.relaxes)
     if options.strategy == COST:
@@ -132,21 +134,26 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
         settled = replace(places, found=found, left=changed.left)
         made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised, quotas, options)
         made.planned_for = shapes
-        made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular)
+        made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular, *in_vain)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
         made.forms, made.dropped = forms, dict(places.dropped)
-        made.refusals = (*made.turned_away, *purchase(options, made), *none_bought)
+        relabelled_nodes = frozenset(placement.node for placement in changed.placements)
+        made.refusals = (*made.turned_away, *purchase(options, made, relabelled_nodes), *none_bought)
         return made
 
+    mark = trial.mark()
     made = bought(places, relabelled(places.left, trial, world))
     again = freed(trial, places, shapes, world) if made.launches else None
-    mark = trial.mark()
-    other = served(again, trial, world) if again is not None else None
+    if again is None:
+        return made
+    trial.undo_to(mark)
+    other = served(again, trial, world)
     if other is not None:
         cheaper = bought(*other)
         if cheaper.rank < made.rank:
             return cheaper
-    trial.undo_to(mark)
+        trial.undo_to(mark)
+    join_again(trial, made.places)
     return made
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from kerf.engine.buy.relabelling import Relabelling, has_choice, relabelled
 from kerf.engine.headroom.bookings import buys_nothing
 from kerf.engine.place.fit import fit
+from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
-from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places
 from kerf.engine.world import World
 from kerf.model.placeholders import is_virtual

@@ -4,7 +4,7 @@ So the node is held for no pod and goes by the ordinary rules, and no other is b
 go to any node but those that were refused. Of a workload one pod is tried at a time: a wrong guess costs one node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kerf.engine.decision import Refusal
@@ -31,13 +31,20 @@ def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusa
     Cost: linear in the pods; the annotation is parsed of those that have it.
     """
     generations = {pool.name: pool.generation for pool in snapshot.node_pools}
+    pods = list(pods)
+    in_vain = _in_vain(pods, generations, snapshot.taken_at_s)
     refusals: list[Refusal] = []
     planned: list[Pod] = []
     resumed: list[tuple[Pod, Rejection]] = []
     for pod in pods:
         found = rejection_of(pod) if REJECTED in pod.annotations else None
         if found is None:
-            planned.append(pod)
+            known = in_vain.get(workload_of(pod), ()) if in_vain else ()
+            same = next((held for held in known if held[0].spec == pod.spec), None)
+            if same is None:
+                planned.append(pod)
+            else:
+                refusals.append(Refusal((pod,), Stage.SCHEDULER, _cause(*same)))
         elif found.is_in_force(pod, generations, snapshot.taken_at_s):
             refusals.append(Refusal((pod,), Stage.SCHEDULER, _cause(pod, found)))
         elif snapshot.taken_at_s < found.again_s or found.retry_s(pod) is None:
@@ -71,9 +78,28 @@ def unmovable(snapshot: ClusterSnapshot) -> frozenset[Workload]:
     return frozenset(workload_of(pod) for pod in noted if rejection_of(pod) is not None)
 
 
+def _in_vain(
+    pods: Sequence[Pod], generations: Mapping[str, int], now_s: float
+) -> Mapping[Workload, Sequence[tuple[Pod, Rejection]]]:
+    """By workload the pods that wait because the node that was bought for them is not what was planned, one a spec.
+
+    The next node would be no other: pods that are equal to them wait as long.
+    """
+    found: dict[Workload, list[tuple[Pod, Rejection]]] = {}
+    for pod in pods:
+        held = rejection_of(pod) if REJECTED in pod.annotations else None
+        if held is None or not held.lacks or not held.is_in_force(pod, generations, now_s):
+            continue
+        known = found.setdefault(workload_of(pod), [])
+        if all(each.spec != pod.spec for each, _ in known):
+            known.append((pod, held))
+    return found
+
+
 def _cause(pod: Pod, found: Rejection) -> RejectedByScheduler:
-    nodes = tuple(map(Name, found.nodes))
-    return RejectedByScheduler(Name(pod.spec.scheduler_name), nodes, Quoted(found.said), found.retry_s(pod))
+    nodes = tuple(map(Name, found.nodes[-1:] if found.lacks else found.nodes))
+    retry_s, lacks = found.retry_s(pod), Quoted(found.lacks)
+    return RejectedByScheduler(Name(pod.spec.scheduler_name), nodes, Quoted(found.said), retry_s, lacks)
 
 
 def _elsewhere(pod: Pod, found: Rejection, snapshot: ClusterSnapshot) -> Pod:

@@ -4,16 +4,19 @@ Pods that wait come first, then room that is kept; last, and without leaving a t
 pods take what is idle.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.bookings import buys_nothing, is_check
+from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.preferences import Forms, formed
+from kerf.engine.place.queueing import Destined
 from kerf.engine.place.retrying import Retries
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.place.target import Room
+from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.place.yielding import Yielding
 from kerf.model.causes import Name, NoIdleCapacity, NoRoomOfRequest
 from kerf.model.constraints import Taint
@@ -27,7 +30,8 @@ from kerf.model.provisioningrequests import consumed_request
 @dataclass
 class Places:
     """Pods with a place, what must go for them, and the shapes that are left: to buy for, to buy nothing for, and apart
-    for each window that has nodes of its own. `dropped` are preferences that do not hold there, by key of the pod."""
+    for each window that has nodes of its own. `dropped` are preferences that do not hold there, by key of the pod.
+    `joined` are those that nodes to be bought let in, each with the number of its node and the room left there."""
 
     found: dict[str, NodePlacement] = field(default_factory=dict)
     evictions: tuple[Eviction, ...] = ()
@@ -36,6 +40,7 @@ class Places:
     exclusive: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
     dropped: dict[str, tuple[Preference, ...]] = field(default_factory=dict)
     mark: int = 0
+    joined: tuple[tuple[int, Room, Pod], ...] = ()
 
 
 _NO_PREFERENCES = Forms(are_ignored=True)
@@ -184,9 +189,28 @@ def unbought(trial: Trial, shapes: Sequence[Shape], requests: Container[str]) ->
     return tuple(refusals)
 
 
+def join(trial: Trial, places: Places, joining: Iterable[Destined]) -> Places:
+    """The same with pods more, which are in the trial from now on; their nodes have room for them."""
+    found, joined = dict(places.found), list(places.joined)
+    for shape, pod, node in joining:
+        result = trial.alone(node, shape)
+        assert result is not None, f"no room for {pod.key}"
+        found[pod.key] = NodePlacement(placed_pod(pod, result), trial.spots[node].cluster_node.name)
+        joined.append((node, result.room, pod))
+        trial.occupy(node, result.room, pod)
+    return replace(places, found=found, joined=tuple(joined)) if len(joined) > len(places.joined) else places
+
+
+def join_again(trial: Trial, places: Places) -> None:
+    """Have those in the trial that have joined, after it was taken back to before; room that was kept stays so."""
+    for node, room, pod in places.joined:
+        trial.occupy(node, room, pod)
+
+
 def place_idle(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Refusal, ...]:
     """Opportunistic pods on nodes that are up, where nobody else is to be; those that have no place wait."""
     trial.undo_to(places.mark)
+    join_again(trial, places)
     refusals: list[Refusal] = []
     for shape in shapes:
         found, left = trial.place(shape, among=_is_up)

@@ -13,7 +13,8 @@ from kerf.engine.buy.company import rest, shared_nodes
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.following import NONE_COMING, Bought, Coming
-from kerf.engine.buy.launching import dealt, keep_free, launches_of
+from kerf.engine.buy.joining import Joinable
+from kerf.engine.buy.launching import Needed, dealt, keep_free, launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
 from kerf.engine.buy.options import COST, Options
@@ -22,11 +23,14 @@ from kerf.engine.buy.proving import Proof, proven
 from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
 from kerf.engine.outcome import Outcome
+from kerf.engine.place.queueing import Destined
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
+from kerf.engine.place.trial import Trial
+from kerf.engine.placing import join
 from kerf.engine.relaxing import Relaxing
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
@@ -51,6 +55,8 @@ class _Order:
     """Whether launches are asked for, and not only nodes."""
     is_kept: bool = True
     """Whether anything is bought after it, by the limits as they are then."""
+    joinable: Joinable | None = None
+    """Nodes that are there, where pods may go that those to be bought let in; None where none may."""
 
 
 @dataclass
@@ -89,14 +95,24 @@ class _Attempt:
         return {pod.key: pod for pods in (left, kept, wrong) for pod in pods}
 
     @property
+    def joined(self) -> tuple[Destined, ...]:
+        """The pods that go to nodes which are there."""
+        wrong = self.proof.wrong if self.proof is not None else {}
+        return tuple(each for each in self.plan.joined if each.pod.key not in wrong)
+
+    @property
     def rank(self) -> tuple[list[tuple[int, int]], int]:
         """Sort key, the best first: pods without a place, price."""
         price_micro = sum(node.load.offering.price_micro for node in self.bought)
         return importance(self.unserved.values()), price_micro
 
 
-def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
-    """Nodes for the pods that have found no place: first those for everybody, then those of each window alone."""
+def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozenset()) -> tuple[Refusal, ...]:
+    """Nodes for the pods that have found no place: first those for everybody, then those of each window alone.
+
+    Pods whom the new nodes let onto nodes that are there get their places in the trial of `made`, save on those that
+    are `changed`, by name.
+    """
     snapshot, supply = made.world.snapshot, made.world.supply
     taints = {window.name: window.taint for window in snapshot.windows}
     coming = _coming(made)
@@ -104,14 +120,40 @@ def purchase(options: Options, made: Outcome) -> tuple[Refusal, ...]:
     ledger = made.trial.ledger
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
-        found = _relaxed(_Order(made, left, offered_types, options, coming, ledger, len(made.launches)))
-        made.launches, made.bought = (*made.launches, *found.launches), (*made.bought, *found.bought)
+        joinable = Joinable(made.trial, changed) if window is None else None
+        order = _Order(made, left, offered_types, options, coming, ledger, len(made.launches), joinable=joinable)
+        found = _relaxed(order)
+        made.places = join(made.trial, made.places, found.joined)
+        launches = _with_what_keeps_off(found, left, joinable, made.trial) if joinable else found.launches
+        made.launches, made.bought = (*made.launches, *launches), (*made.bought, *found.bought)
         made.ledger, made.notes = found.limits, (*made.notes, *found.notes)
         made.bought_for.update(pod.key for node in found.bought for pod in node.pods)
         refusals += made.left_over(found.shapes, Purchase(left=found.left), made.trial, made.ledger)
         refusals += (Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
         ledger = found.proof.ledger if found.proof is not None else ledger
     return tuple(refusals)
+
+
+def _with_what_keeps_off(
+    found: _Attempt, shapes: Sequence[Shape], joinable: Joinable, trial: Trial
+) -> tuple[Launch, ...]:
+    """The launches, those for pods that other pods keep off nodes with room with the constraints that do.
+
+    Cost: for shapes that go by others the kinds of nodes with room.
+    """
+    by_pod: dict[str, tuple[str, ...]] = {}
+    for shape in shapes if found.launches else ():
+        fields = tuple(dict.fromkeys(check.field for check in trial.ledger.checks(shape)))
+        if fields and joinable.has_room(shape) and (not found.joined or trial.takes_alone(shape)):
+            by_pod.update((pod.key, fields) for pod in shape.pods)
+    return tuple(_kept_off(launch, by_pod) for launch in found.launches) if by_pod else found.launches
+
+
+def _kept_off(launch: Launch, by_pod: Mapping[str, tuple[str, ...]]) -> Launch:
+    found = dict.fromkeys(field for placed in launch.pods for field in by_pod.get(placed.pod, ()))
+    if not found or not isinstance(launch.cause, Needed):
+        return launch
+    return replace(launch, cause=replace(launch.cause, kept_off=tuple(map(Name, sorted(found)))))
 
 
 @dataclass(frozen=True)
@@ -176,11 +218,20 @@ def _relaxed(order: _Order) -> _Attempt:
     holding, made = order.made.world.holding, order.made
     relaxing = Relaxing(order.shapes, made.forms, holding, holding.rows(order.offered_types))
     while True:
-        found = _reseated(replace(order, shapes=relaxing.shapes))
+        found = _joining(replace(order, shapes=relaxing.shapes))
         if not relaxing.relax(found.unserved):
             break
     made.dropped.update(relaxing.dropped())
     return found
+
+
+def _joining(order: _Order) -> _Attempt:
+    """What is bought, with pods on nodes that are there where that leaves no other without a place."""
+    found = _reseated(order)
+    if not found.plan.joined or not found.unserved:
+        return found
+    other = _reseated(replace(order, joinable=None))
+    return other if is_better(other.unserved, found.unserved) else found
 
 
 def _reseated(order: _Order) -> _Attempt:
@@ -194,8 +245,8 @@ def _reseated(order: _Order) -> _Attempt:
 
 
 def _plan(order: _Order, known: Known) -> Assigned:
-    made = order.made
-    return assigned(order.shapes, order.offered_types, order.ledger, made.ledger.copy(), made.world.holding, known)
+    limits, holding = order.made.ledger.copy(), order.made.world.holding
+    return assigned(order.shapes, order.offered_types, order.ledger, limits, holding, known, order.joinable)
 
 
 def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
@@ -205,6 +256,7 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
     """
     known, wrong = Known(reseats=plan is not None), dict[str, Unassigned]()
     elsewhere: dict[tuple[int, Place], int] = {}
+    apart = set[str]()
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
         found = _attempt(order, known, plan or _plan(order, known))
@@ -212,17 +264,20 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         if not found.plan.are_bound:
             return _finished(order, found)
         found.kept = (*found.kept, *wrong.values())
-        proof = found.proof = proven(found.bought, order.ledger, order.first)
+        proof = found.proof = proven(found.bought, order.ledger, order.first, found.plan.joined)
         if best is None or found.rank < best.rank:
             best = found
         ceilings = _ceilings(found, found.short)
         if not proof.wrong and not ceilings and not found.lonely:
             break
-        wrong |= proof.wrong
+        joined = {each.pod.key for each in found.plan.joined}
+        # Nodes are bought for those that cannot join others after all.
+        apart |= joined & proof.wrong.keys()
+        wrong |= {key: each for key, each in proof.wrong.items() if key not in joined}
         # Pods without room beside others come first in the next attempt, and get another domain in the one after it.
         ceilings = {**known.ceilings, **ceilings, **elsewhere}
         lonely = known.lonely.union(found.plan.origins[number][0] for number in found.lonely)
-        known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats)
+        known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats, frozenset(apart))
         elsewhere = _ceilings(found, found.lonely)
     assert best is not None
     return _in_rounds(_without_wrong(_finished(order, _put_together(order, best))))
@@ -273,10 +328,11 @@ def _take(found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
 def _settle(order: _Order, found: _Attempt) -> None:
     """Make the launches that are asked for, and charge the limits with what other types may take more."""
     available = order.made.world, found.limits
+    coming = replace(order.coming, pods=(*order.coming.pods, *(each.pod for each in found.plan.joined)))
     for purchase, shapes, nodes in found.purchases[found.settled :]:
         if order.launches:
             first = order.first + len(found.launches)
-            more = launches_of(purchase, nodes, shapes, available, order.options, order.coming, first)
+            more = launches_of(purchase, nodes, shapes, available, order.options, coming, first)
             found.launches = (*found.launches, *more)
         else:
             keep_free(purchase, shapes, available, order.options)
@@ -319,7 +375,7 @@ def _put_together(order: _Order, found: _Attempt) -> _Attempt:
             return found
         made.limits.charge(load.offered.pool.name, load.charge)
     _take(made, Purchase([(load, 1) for load in loads]), shapes)
-    made.proof = proven(made.bought, order.ledger, order.first)
+    made.proof = proven(made.bought, order.ledger, order.first, made.plan.joined)
     return made if made.rank < found.rank else found
 
 

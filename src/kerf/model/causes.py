@@ -354,6 +354,16 @@ class Gated(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class NodeNamed(Cause):
+    """Manifests name the node of so many pods (`nodeName`), past every scheduler; `is_there`: the input has it."""
+
+    makers: tuple[Name, ...]
+    pods: int
+    node: Name
+    is_there: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OverResourceQuota(Cause):
     """The API server or the family's scheduler would refuse the pod: its namespace has no more of a ResourceQuota."""
 

@@ -314,6 +314,11 @@ class Pod:
         return not self.node_name and not self.is_ended and self.deleted_s is None
 
     @property
+    def names_its_node(self) -> bool:
+        """Whether its manifest names the node: no scheduler has bound it, and none will look at it."""
+        return bool(self.node_name) and not self.uid and self.phase == PENDING
+
+    @property
     def is_opportunistic(self) -> bool:
         """Whether it only takes what others leave idle."""
         return self.labels.get(OPPORTUNISTIC) == "true"

@@ -2,6 +2,7 @@
 
 Kerf plans without some constraints (pod affinity, volumes, `matchFields`), so its plan can be wrong about one pod. The
 scheduler has the last word then. What it said is noted on the pod, so a restart plans as before and buys nothing twice.
+So is a node that was bought for the pod and turned out to be another than was planned.
 """
 
 import hashlib
@@ -33,7 +34,8 @@ class Rejection:
     """What a scheduler said of one pod, in the state in which pod and pool were then.
 
     `nodes` are the nodes that it refused, by name. `pools` are their NodePools with the generation of each. `times` is
-    how often its workload was rejected. Nothing is planned for the pod from `at_s` to `again_s`.
+    how often its workload was rejected. Nothing is planned for the pod from `at_s` to `again_s`. `lacks` is what Kerf
+    itself misses on the node, in words; empty where the plan has room for the pod there.
     """
 
     uid: str
@@ -44,6 +46,7 @@ class Rejection:
     times: int
     at_s: float
     again_s: float
+    lacks: str = ""
 
     def is_of(self, pod: Pod) -> bool:
         """Whether it speaks of this pod as it is: not of one made again, nor of what a person copied or changed."""
@@ -80,12 +83,26 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class RejectedByScheduler(Cause):
-    """The scheduler refused the pod on nodes that have room for it; tried again at `retry_s`, on other nodes."""
+    """The scheduler refused the pod on nodes that have room for it; tried again at `retry_s`, on other nodes.
+
+    Where `lacks` is not empty it is known why: the node is not what was planned.
+    """
 
     scheduler: Name
     nodes: tuple[Name, ...]
     said: Quoted
     retry_s: float | None
+    lacks: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class BoughtInVain(Cause):
+    """A node was bought for the pod, or one equal to it, and cannot hold it, even empty: what it lacks."""
+
+    node: Name
+    lacks: Cause
+    scheduler: Name
+    said: Quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +130,7 @@ def rejection_of(pod: Pod) -> Rejection | None:
             times=min(max(1, int(held["times"])), 10_000),
             at_s=float(held["at"]),
             again_s=float(held["again"]),
+            lacks=printable(str(held.get("lacks", "")))[:_MOST_SAID],
         )
     except _UNREADABLE:
         return None
@@ -130,6 +148,7 @@ def written(rejection: Rejection) -> Mapping[str, str | None]:
         "times": rejection.times,
         "at": int(rejection.at_s),
         "again": int(rejection.again_s),
+        **({"lacks": rejection.lacks[:_MOST_SAID]} if rejection.lacks else {}),
     }
     return {REJECTED: json.dumps(held, sort_keys=True)}
 

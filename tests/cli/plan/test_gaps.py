@@ -145,3 +145,20 @@ def test_a_whole_input_has_no_such_note() -> None:
     top = a_deployment(SPEC)[0]
 
     assert "the input has no" not in planned([a_pool(), top]).stdout
+
+
+def test_of_pods_whose_manifest_names_a_node_it_is_said_why_nothing_is_bought() -> None:
+    """Whether there is such a node, too. Of pods that run, and so have one, it is not."""
+    top = a_deployment({**SPEC, "nodeName": "n9"})[0]
+
+    done = planned([a_pool(), a_pool_node(), top])
+    told = planned([a_pool(), a_pool_node(), top], "explain", "deployment/web", "-n", "data")
+    running = planned([a_pool(), a_pool_node(), *on_node(a_deployment(SPEC, RUNNING))])
+
+    assert (
+        "note: Deployment data/web names node n9 (nodeName): no scheduler sees the pod, and nothing is bought; no node "
+        "of that name is known" in done.stdout
+    )
+    assert "launch" not in done.stdout
+    assert "their manifest names the node (nodeName): no scheduler sees them" in told.stdout
+    assert "(nodeName)" not in running.stdout

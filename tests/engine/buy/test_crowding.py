@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kerf.engine.buy.spreading import Concerns
+from kerf.engine.buy.concerns import Concerns
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Readings, group
 from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME, Requirements

@@ -9,8 +9,9 @@ import pytest
 from kerf.engine.explain.plan import plan
 from kerf.engine.place import trial
 from kerf.engine.place.fit import fit
+from kerf.engine.place.noderooms import is_usable
 from kerf.engine.place.shapes import Shape, group
-from kerf.engine.place.trial import Trial, is_usable
+from kerf.engine.place.trial import Trial
 from kerf.model.causes import Quoted
 from kerf.model.constraints import HOSTNAME, Requirements, Taint
 from kerf.model.market import Market

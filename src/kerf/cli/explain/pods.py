@@ -186,7 +186,8 @@ def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
         }
         for card, holder in held
     ]
-    lines = [f"Pod {pod.key} is on node {pod.node_name}"]
+    by_name = "; its manifest names the node (nodeName), and no scheduler sees it" if pod.names_its_node else ""
+    lines = [f"Pod {pod.key} is on node {pod.node_name}{by_name}"]
     lines += [
         f"  GPU {card.device.index} ({card.device.model or 'model unknown'}, {card.device.id}): "
         f"{holder.memory_mib} of {card.device.memory_mib} MiB, {holder.cores} of {card.device.cores} cores"

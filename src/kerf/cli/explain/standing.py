@@ -29,6 +29,15 @@ WHO_DECIDES = (
     "and not by use, and what it has placed nobody moves"
 )
 
+BY_NAME = (
+    "their manifest names the node (nodeName): no scheduler sees them, and no autoscaler has anything to buy. They "
+    "fail on a node without room for them, and wait for one that is not there"
+)
+
+
+def _why_nothing(pods: Sequence[Pod]) -> str:
+    return BY_NAME if all(pod.names_its_node for pod in pods) else WHO_DECIDES
+
 
 def standing_of(pods: Sequence[Pod], read: ReadInput) -> tuple[Json, list[str]]:
     """Fields and lines of an explanation; none where none of the pods runs."""
@@ -45,13 +54,17 @@ def standing_of(pods: Sequence[Pod], read: ReadInput) -> tuple[Json, list[str]]:
         "usage": None if not stand.seen else {**_texts(stand.used), "pods": stand.seen},
         "nodes": [_stand_object(each, read) for each in stand.stands],
         "overloaded": list(stand.overloaded),
-        "whyNothingIsBought": None if waits else WHO_DECIDES,
+        "whyNothingIsBought": None if waits else _why_nothing(running),
         "asksOfNodes": _asked_of_nodes(running[0]),
         "nodePools": [_opening_object(each) for each in found],
         "advice": None if fit is None else _fitting_object(fit, patch),
         "orchestrators": [_batch_object(each) for each in batches(pods)],
     }
-    return data, [*_lines(stand, read, waits=waits), *_advice_lines(fit, patch, running, found, stand), *_knobs(pods)]
+    return data, [
+        *_lines(stand, read, "" if waits else _why_nothing(running)),
+        *_advice_lines(fit, patch, running, found, stand),
+        *_knobs(pods),
+    ]
 
 
 def _texts(amounts: Resources) -> dict[str, str]:
@@ -133,7 +146,7 @@ def _in_template(pod: Pod, read: ReadInput) -> frozenset[str] | None:
     return None
 
 
-def _lines(stand: Standing, read: ReadInput, *, waits: bool) -> Iterator[str]:
+def _lines(stand: Standing, read: ReadInput, why: str) -> Iterator[str]:
     asked = " and ".join(f"{quantity_text(name, stand.requested.get(name, 0))} {name}" for name in MEASURED)
     others = [f"{quantity_text(n, a)} {n}" for n, a in sorted(stand.requested.items()) if n not in MEASURED and a]
     all_of_them = "1 pod runs and asks" if stand.pods == 1 else f"{stand.pods} pods run and ask together"
@@ -143,8 +156,8 @@ def _lines(stand: Standing, read: ReadInput, *, waits: bool) -> Iterator[str]:
         yield from table(headers, (_row(each, read) for each in stand.stands[:_MOST_NODES]), indent="  ")
         if len(stand.stands) > _MOST_NODES:
             yield f"  and {counted(len(stand.stands) - _MOST_NODES, 'node')} with fewer pods"
-    if not waits:
-        yield f"  {WHO_DECIDES}"
+    if why:
+        yield f"  {why}"
     for each in stand.stands:
         if each.load is not None and each.overloaded:
             yield f"  overloaded: node {each.node} {load_text(each.load, each.overloaded)}"

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kerf.cli.render import counted, some
+from kerf.engine.explain.causes import cause_text
 from kerf.manifests.decoded import Decoded, Workload
+from kerf.model.causes import Name, NodeNamed
 from kerf.model.constraints import NODE_POOL
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
@@ -56,7 +58,24 @@ def is_assumed(claim: NodeClaim) -> bool:
 def gaps(decoded: Decoded, place: str) -> list[str]:
     """What the input, as it was read, seems to lack, and what follows for a plan; empty where it seems whole."""
     looks = (_no_pools, _no_claims, _no_nodes, _no_nodes_of_claims, _no_daemon_sets, _no_pods, _no_owners, _no_classes)
-    return [text for look in looks if (text := look(decoded, place))]
+    return [*(text for look in looks if (text := look(decoded, place))), *map(cause_text, named_nodes(decoded))]
+
+
+def named_nodes(decoded: Decoded) -> list[NodeNamed]:
+    """For which pods the input itself names a node, one cause a node, in the order of their names."""
+    makers: dict[str, list[tuple[str, int]]] = {}
+    for workload in decoded.workloads:
+        if workload.template.node_name and workload.replicas:
+            named = makers.setdefault(workload.template.node_name, [])
+            named.append((f"{workload.kind} {workload.namespace}/{workload.name}", workload.replicas))
+    for pod in decoded.pods:
+        if pod.names_its_node and pod.owner is None:
+            makers.setdefault(pod.node_name, []).append((f"Pod {pod.key}", 1))
+    there = {node.name for node in decoded.nodes}
+    return [
+        NodeNamed(tuple(Name(maker) for maker, _ in sorted(found)), sum(n for _, n in found), Name(node), node in there)
+        for node, found in sorted(makers.items())
+    ]
 
 
 def _no_pools(decoded: Decoded, place: str) -> str:

@@ -17,7 +17,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import Launch
@@ -26,11 +26,15 @@ from kerf.model.quantities import Resources
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Needed(Cause):
-    """A node is bought for pods: its load by shape, and what else was on offer."""
+    """A node is bought for pods: its load by shape, and what else was on offer.
+
+    `kept_off` are the constraints that keep some of them off every node with room, by their names in a manifest.
+    """
 
     load: Load
     shapes: tuple[Shape, ...]
     supply: Supply
+    kept_off: tuple[Name, ...] = ()
 
 
 def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:

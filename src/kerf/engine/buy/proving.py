@@ -11,7 +11,7 @@ from kerf.engine.buy.cells import planned_labels
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.spreading import Unassigned
 from kerf.engine.place.domains import Site, settled_site
-from kerf.engine.place.queueing import come_in_order, destined
+from kerf.engine.place.queueing import Destined, come_in_order, destined
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
 from kerf.model.constraints import HOSTNAME
@@ -32,8 +32,10 @@ class Proof:
     late: Mapping[str, int]
 
 
-def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proof:
+def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int, joined: Sequence[Destined] = ()) -> Proof:
     """Bind the pods, as the scheduler does that tries again those it has refused; `first` numbers the nodes.
+
+    `joined` are those that go to nodes which are there.
 
     Cost: nodes, and see `come_in_order`.
     """
@@ -43,7 +45,8 @@ def proven(bought: Sequence[Bought], ledger: TopologyLedger, first: int) -> Proo
         # A node has the pods of DaemonSets as soon as it registers, before any other pod may be bound there.
         for daemon in node.load.offered.daemon_sets:
             _binds(daemon.pod, at + number, after)
-    waiting = destined(((pod, at + number) for number, node in enumerate(bought) for pod in node.pods), after)
+    coming = [(pod, at + number) for number, node in enumerate(bought) for pod in node.pods]
+    waiting = destined((*coming, *((each.pod, each.node) for each in joined)), after)
     late: dict[str, int] = {}
     left = come_in_order(waiting, after, lambda each: after.come(each.node, each.pod), late)
     return Proof(after, sites, {each.pod.key: _why(each.pod, each.node, after) for each in left}, late)

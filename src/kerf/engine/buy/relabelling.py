@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, named
 from kerf.engine.place.devices import asks_devices, with_parts
+from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
-from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.place.trial import Trial
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World

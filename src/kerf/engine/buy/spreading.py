@@ -7,23 +7,25 @@ affinity may make it wait for company. So the order in which cells are given is 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in, daemon_pods
+from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in
 from kerf.engine.buy.colocated import Colocated, Colocation, colocated
-from kerf.engine.buy.crowding import Manners
+from kerf.engine.buy.concerns import Concerns
+from kerf.engine.buy.joining import Joinable
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.precedence import QUEUE_ORDER, Precedence, WantedCells, is_better
 from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.domains import Domains, Site
+from kerf.engine.place.queueing import Destined
 from kerf.engine.place.rounds import Backlog, Rounds
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
-from kerf.engine.place.tallies import Spread, Tally
+from kerf.engine.place.tallies import Spread
 from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.supply.holding import Bools, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -49,7 +51,8 @@ class Known:
     `out` are keys of pods that are not to be bought for. `ceilings` say how many pods of a shape, by its number, a
     place takes at most: nodes could be bought for so many there. `there` are the places of all nodes that were bought.
     `lonely` are numbers of shapes that found no room beside those that they must be with. `reseats`: pods that no cell
-    takes when all come in queue order are tried before others.
+    takes when all come in queue order are tried before others. `apart` are keys of pods that join no
+    node which is there.
     """
 
     out: frozenset[str] = frozenset()
@@ -57,6 +60,7 @@ class Known:
     there: tuple[Site, ...] = ()
     lonely: frozenset[int] = frozenset()
     reseats: bool = False
+    apart: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Assigned:
 
     `origins` are, by number, the numbers that the shapes had and their places. `are_bound` says that some go by others,
     `are_blocked` that others keep some from all their cells, and `is_reseated` that fewer are than in queue order.
+    `joined` are the pods that nodes which are there take once others have come, in that order.
     """
 
     shapes: tuple[Shape, ...]
@@ -83,6 +88,7 @@ class Assigned:
     are_bound: bool = False
     are_blocked: bool = False
     is_reseated: bool = False
+    joined: tuple[Destined, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -115,91 +121,6 @@ class _Asked(NamedTuple):
     even: Sequence[Spread]
 
 
-class Concerns:
-    """Which of the shapes go by other pods, or are counted by one that does; each is asked before any is answered."""
-
-    def __init__(self, ledger: TopologyLedger, shapes: Sequence[Shape], offered_types: Sequence[OfferedType]) -> None:
-        self.ledger, self.shapes, self._offered_types = ledger, shapes, offered_types
-        for shape in shapes:
-            # Terms that keep others off are known once a shape with them was asked for.
-            ledger.checks(shape)
-        ledger.expect(daemon_pods(offered_types))
-        self.checks = [ledger.checks(shape) for shape in shapes]
-        self._used: dict[int, Tally] = {id(check.tally): check.tally for each in self.checks for check in each}
-
-    @property
-    def are_none(self) -> bool:
-        """Whether no shape goes by other pods."""
-        return not self._used
-
-    @cached_property
-    def manners(self) -> Manners:
-        """How they get on with each other on one node."""
-        return Manners(self.ledger, self.shapes, self.checks, self._offered_types)
-
-    @cached_property
-    def counted(self) -> list[tuple[Tally, ...]]:
-        """By shape the tallies that it counts in, of those that some shape goes by."""
-        found = (self.ledger.counting(shape) for shape in self.shapes)
-        return [tuple(tally for tally in tallies if id(tally) in self._used) for tallies in found]
-
-    @cached_property
-    def keys(self) -> tuple[str, ...]:
-        """The labels that say in which cell a node is: all that some shape goes by, but names of nodes."""
-        return tuple(sorted({key for each in self.checks for check in each for key in check.keys} - {HOSTNAME}))
-
-    def keys_of(self, number: int) -> tuple[str, ...]:
-        """The labels of which a value must be known for pods of the shape."""
-        asked = [check.keys for check in self.checks[number]]
-        asked += [keys_by for tally in self.counted[number] for keys_by in self._keys_by[id(tally)]]
-        if self._shares_nodes(number):
-            # Those that share a node must be known to be in one cell.
-            return self.keys
-        return tuple(sorted({key for keys in asked for key in keys} - {HOSTNAME}))
-
-    def _shares_nodes(self, number: int) -> bool:
-        """Whether affinity terms of the shape, or of others that mean it, go by single nodes."""
-        if any(isinstance(check, Together) and HOSTNAME in check.keys for check in self.checks[number]):
-            return True
-        return any(id(tally) in self._of_nodes for tally in self.counted[number])
-
-    @cached_property
-    def _of_nodes(self) -> frozenset[int]:
-        found = (check for each in self.checks for check in each if isinstance(check, Together))
-        return frozenset(id(check.tally) for check in found if HOSTNAME in check.keys)
-
-    def has_company(self, number: int, check: Together) -> bool:
-        """Whether pods are there before any is bought for that the shape must be with, as such a check has it."""
-        asked = check.tally.keys, check.tally.reaches
-        same = (each for each in self.checks[number] if isinstance(each, Together))
-        return any(each.tally.counts for each in same if (each.tally.keys, each.tally.reaches) == asked)
-
-    def followers(self, number: int) -> list[int]:
-        """The tallies in which the shape counts and with whose pods others must be."""
-        return [id(tally) for tally in self.counted[number] if id(tally) in self.seekers]
-
-    @cached_property
-    def seekers(self) -> dict[int, list[int]]:
-        """By tally the shapes that must be with its pods."""
-        found: dict[int, list[int]] = {}
-        for number, checks in enumerate(self.checks):
-            for tally in dict.fromkeys(id(check.tally) for check in checks if isinstance(check, Together)):
-                found.setdefault(tally, []).append(number)
-        return found
-
-    @cached_property
-    def _keys_by(self) -> dict[int, set[tuple[str, ...]]]:
-        found: dict[int, set[tuple[str, ...]]] = {}
-        for checks in self.checks:
-            for check in checks:
-                found.setdefault(id(check.tally), set()).add(check.keys)
-        return found
-
-    def is_bound(self, number: int) -> bool:
-        """Whether it matters in which cell pods of the shape are, or beside whom."""
-        return bool(self.checks[number] or self.counted[number])
-
-
 def assigned(
     shapes: Sequence[Shape],
     offered_types: Sequence[OfferedType],
@@ -207,10 +128,13 @@ def assigned(
     limits: Limits,
     holding: Holding,
     known: Known,
+    joinable: Joinable | None = None,
 ) -> Assigned:
     """The shapes with their cells. `ledger` has all nodes there are, and those bought before; it stays as it is.
 
-    Cost: nothing more where no shape goes by others; else pods that do times cells.
+    Where `joinable` nodes have room that pods to come may open, only those cells are bought in that are needed, and
+    each pod joins such a node if it can. Cost: nothing more where no shape goes by others; else pods that do times
+    cells.
     """
     concerns = Concerns(ledger, shapes, offered_types)
     if concerns.are_none:
@@ -218,8 +142,11 @@ def assigned(
     able = [offered for offered in offered_types if limits.room_for(offered) != 0]
     cells_there = cells(concerns.keys, able, holding)
     options = _Options(concerns, cells_there, holding, known)
-    giving = _Giving(concerns, cells_there, options, known)
-    made = giving.settled(options.expected | options.there | options.wider, QUEUE_ORDER)
+    giving = _Giving(concerns, cells_there, options, known, joinable)
+    made = giving.settled(QUEUE_ORDER)
+    if giving.joiners and not made.joined:
+        giving = replace(giving, joinable=None)
+        made = giving.settled(QUEUE_ORDER)
     better = giving.reseated(made) if known.reseats else made
     return replace(better.result(), is_reseated=better is not made)
 
@@ -291,11 +218,10 @@ class _Options:
             for option in options:
                 option.follow += there[option.site] - (number in others)
 
-    @property
-    def expected(self) -> frozenset[int]:
-        """The cells in which some pods that are to be spread may be."""
+    def expected(self, joiners: frozenset[int]) -> frozenset[int]:
+        """The cells in which some pods that are to be spread may be; those of `joiners` wait to be needed."""
         spread = (number for number, checks in enumerate(self._concerns.checks) if any(map(_is_even, checks)))
-        return frozenset(option.site for number in spread for option in self._found[number])
+        return frozenset(option.site for number in spread if number not in joiners for option in self._found[number])
 
     @cached_property
     def wider(self) -> frozenset[int]:
@@ -331,6 +257,15 @@ class _Giving:
     held: Sequence[Cell]
     options: _Options
     known: Known
+    joinable: Joinable | None = None
+
+    @cached_property
+    def joiners(self) -> frozenset[int]:
+        """Numbers of the shapes that may join nodes which are there."""
+        joinable, shapes = self.joinable, enumerate(self.concerns.shapes)
+        if joinable is None:
+            return frozenset()
+        return frozenset(n for n, shape in shapes if joinable.may_open(shape, self.concerns.checks[n]))
 
     @cached_property
     def domains(self) -> Domains:
@@ -339,8 +274,13 @@ class _Giving:
         sites = (cell.site(keys, at) for at, cell in enumerate(self.held))
         return Domains((*known.sites, *sites), known.lasting)
 
-    def settled(self, used: frozenset[int], precedence: Precedence) -> "_Assignment":
-        """Every pod with a cell, given again a few times until those cells are domains that have pods."""
+    def settled(self, precedence: Precedence, used: frozenset[int] | None = None) -> "_Assignment":
+        """Every pod with a cell, given again a few times until those cells are domains that have pods.
+
+        `used` are those that are from the start; None for all that may be.
+        """
+        if used is None:
+            used = self.options.expected(self.joiners) | self.options.there | self.options.wider
         for _ in range(_MOST_ROUNDS):
             made = _Assignment(self, used, precedence)
             if made.used | self.options.wider == used:
@@ -361,7 +301,7 @@ class _Giving:
             for number, count in made.refused.items():
                 first = sorted(self.concerns.shapes[number].pods, key=queue_order)
                 precedence.refuse(number, [pod for pod in first if pod.key not in self.known.out][:count])
-            made = self.settled(made.used | self.options.wider, precedence)
+            made = self.settled(precedence, made.used | self.options.wider)
             looks += made.looks
             if is_better(made.unseated, best.unseated):
                 # In queue order, for a pod may have come before one that it must find there.
@@ -395,6 +335,8 @@ class _Assignment:
         for shape in before.shapes:
             # Terms that keep others off are known once a shape with them was asked for.
             self._ledger.checks(shape)
+        self._joiners, self._apart = giving.joiners, known.apart
+        self._joining = giving.joinable.beside(self._ledger) if giving.joinable and self._joiners else None
         self._wanted = WantedCells()
         for number in precedence.shapes:
             sites = [option.site for option in self._options[number]]
@@ -403,7 +345,7 @@ class _Assignment:
             (
                 (pod, number)
                 for number, shape in enumerate(self._shapes)
-                if self._options[number]
+                if self._options[number] or number in self._joiners
                 for pod in shape.pods
                 if pod.key not in known.out
             ),
@@ -429,18 +371,27 @@ class _Assignment:
             asked = self._asked(number)
             if not rounds.is_waiting(place) or shut.is_shut(number, asked.checks):
                 continue
-            option = self._best(number, asked)
-            if option is None:
-                shut.refuse(number, asked.checks)
-                continue
-            is_new = option.site in self._closed
-            self._put(pod, option)
+            option = None
+            if not self._joins(number, pod):
+                option = self._best(number, asked)
+                if option is None:
+                    shut.refuse(number, asked.checks)
+                    continue
+            is_new = option is not None and option.site in self._closed
+            if option is not None:
+                self._put(pod, option)
             rounds.give(place)
             if is_new:
                 rounds.notice(shut.open_all())
             elif not shut.is_empty:
                 rounds.notice(shut.come(self._ledger.counting(self._shapes[number])))
         self._waiting = [self._waiting[place] for place in rounds.left()]
+
+    def _joins(self, number: int, pod: Pod) -> bool:
+        """Whether the pod goes to a node that is there."""
+        if self._joining is None or number not in self._joiners or pod.key in self._apart:
+            return False
+        return self._joining.join(number, self._shapes[number], pod)
 
     def _give_same(self, same: "_Assignment") -> None:
         """Cells as they are there, in queue order."""
@@ -457,6 +408,8 @@ class _Assignment:
         left, ahead = [], 0
         for pod, number in self._waiting:
             times, option = precedence.times(pod), None
+            if times and self._joins(number, pod):
+                continue
             if times:
                 asked = self._asked(number)
                 option = self._best(number, asked)
@@ -481,13 +434,16 @@ class _Assignment:
 
     def _best(self, number: int, asked: _Asked) -> _Option | None:
         """The cell for a pod of the shape; None where none takes it."""
-        best: tuple[tuple[int, int, int, int], _Option] | None = None
+        best: tuple[tuple[int, int, int, int, int], _Option] | None = None
+        is_sparing = number in self._joiners
         counting = self._ledger.counting(self._shapes[number]) if self._wanted else ()
         self.looks += len(self._options[number])
         for option in self._options[number]:
             if not option.is_full and self._ledger.allows(asked.of_cells, option.site):
                 met = self._wanted.met(counting, option.site) if counting else 0
-                key = (-met, _crowd(asked.even, option.site), -option.follow, option.price)
+                # A domain that nothing needs would stay the emptiest, and keep pods off the nodes that are there.
+                new = _new_domains(asked.even, option.site) if is_sparing else 0
+                key = (-met, new, _crowd(asked.even, option.site), -option.follow, option.price)
                 if best is None or key < best[0]:
                     best = key, option
         return None if best is None else best[1]
@@ -513,11 +469,17 @@ class _Assignment:
         self._ledger.come(option.site, pod)
 
     @property
+    def joined(self) -> Sequence[Destined]:
+        """The pods that have come to nodes which are there."""
+        return self._joining.joined if self._joining is not None else ()
+
+    @property
     def left(self) -> dict[int, list[Pod]]:
-        """The pods that no cell takes, by number of their shape."""
+        """The pods that no cell takes, by number of their shape; none of a shape that has no cell."""
         found: dict[int, list[Pod]] = {}
         for pod, number in self._waiting:
-            found.setdefault(number, []).append(pod)
+            if self._options[number]:
+                found.setdefault(number, []).append(pod)
         return found
 
     @property
@@ -531,11 +493,14 @@ class _Assignment:
         origins: dict[int, tuple[int, Place]] = {}
         numbers: dict[int, list[int]] = {}
         turns: dict[int, int] = {}
-        crowding = self._crowdings
+        crowding, joined = self._crowdings, {each.pod.key for each in self.joined}
         for number, shape in enumerate(self._shapes):
             if not self._options[number] and number not in self._kept_off:
                 # No type takes it, or it goes by no other pod.
-                shapes.append(shape if crowding[number] is UNCROWDED else replace(shape, crowding=crowding[number]))
+                pods = _others(shape.pods, joined)
+                is_same = pods is shape.pods and crowding[number] is UNCROWDED
+                if pods:
+                    shapes.append(shape if is_same else replace(shape, pods=pods, crowding=crowding[number]))
             for option in self._options[number]:
                 if option.pods:
                     origins[len(shapes)], turns[len(shapes)] = (number, option.place), option.turn
@@ -543,9 +508,16 @@ class _Assignment:
                     pods = tuple(sorted(option.pods, key=queue_order))
                     shapes.append(Shape(pods, option.shape.asked, crowding[number]))
         found = [self._kept(number, tuple(pods)) for number, pods in sorted(self.left.items())]
-        kept, are_blocked = (*found, *self._kept_off.values()), any(each.cause is not None for each in found)
-        companies = self._companies(numbers, turns)
-        return Assigned(tuple(shapes), kept, origins, companies, are_bound=True, are_blocked=are_blocked)
+        off = [replace(each, pods=pods) for each in self._kept_off.values() if (pods := _others(each.pods, joined))]
+        return Assigned(
+            tuple(shapes),
+            (*found, *off),
+            origins,
+            self._companies(numbers, turns),
+            are_bound=True,
+            are_blocked=any(each.cause is not None for each in found),
+            joined=tuple(self.joined),
+        )
 
     def _companies(self, numbers: Mapping[int, Sequence[int]], turns: Mapping[int, int]) -> tuple[Colocated, ...]:
         """Pods that must share nodes, in queue order of the first that ask for it; `turns` say who comes first."""
@@ -582,6 +554,16 @@ class _Assignment:
                     found.append((shortfall, Unassigned(pods, check.stage, cause)))
                     break
         return min(found, key=lambda each: each[0])[1] if found else Unassigned(pods)
+
+
+def _others(pods: tuple[Pod, ...], joined: Collection[str]) -> tuple[Pod, ...]:
+    left = tuple(pod for pod in pods if pod.key not in joined) if joined else pods
+    return pods if len(left) == len(pods) else left
+
+
+def _new_domains(even: Sequence[Spread], site: int) -> int:
+    """In how many ways a pod there would be the first in a domain that has no node yet."""
+    return sum([not tally.is_domain(site) for tally in even])
 
 
 def _is_even(check: Check) -> bool:

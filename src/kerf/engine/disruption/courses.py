@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
-from kerf.engine.place.trial import NodeRoom, Trial
+from kerf.engine.place.trial import Trial
 from kerf.model.quantities import CPU, MEMORY
 
 Offer = tuple[float, int, Placed]

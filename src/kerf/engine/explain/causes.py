@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 
 from kerf.engine.explain import relations, sharing
+from kerf.engine.explain.lastword import named_node_text, said_text
 from kerf.engine.explain.volumes import quota_text, volume_text
 from kerf.errors import brief
 from kerf.model import causes
@@ -21,7 +22,7 @@ from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
 from kerf.model.printable import one_line
 from kerf.model.quantities import money_text, quantity_text
-from kerf.model.rejections import AnotherIsTried, RejectedByScheduler
+from kerf.model.rejections import AnotherIsTried, BoughtInVain, RejectedByScheduler
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import (
@@ -275,14 +276,13 @@ def _(cause: causes.Gated) -> str:
 
 
 @words.register
-def _(cause: RejectedByScheduler) -> str:
-    where = f"node {cause.nodes[0]}" if len(cause.nodes) == 1 else f"nodes {', '.join(cause.nodes)}"
-    return f'{cause.scheduler} refuses it on {where}, where the plan has room for it: "{cause.said}"'
+def _(cause: causes.NodeNamed) -> str:
+    return named_node_text(cause)
 
 
 @words.register
-def _(cause: AnotherIsTried) -> str:
-    return f'{cause.scheduler} refused it before, and pod {cause.pod} of its workload is tried first: "{cause.said}"'
+def _(cause: RejectedByScheduler | AnotherIsTried | BoughtInVain) -> str:
+    return said_text(cause, words)
 
 
 @words.register

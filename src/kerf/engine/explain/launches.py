@@ -72,6 +72,8 @@ def _why_needed(needed: Needed) -> str:
     family = load.offered.target.family
     is_gpu = any(_asks_gpu(needed.shapes[number], family) for number, count in load.held)
     where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
+    if needed.kept_off:
+        where = f"every node with room is ruled out by {' and '.join(needed.kept_off)}"
     return "; ".join([text, where, *_chosen(load), *_passed_over(load, needed.supply)])
 
 

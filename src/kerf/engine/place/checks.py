@@ -15,6 +15,7 @@ from kerf.model.causes import Cause, Name
 from kerf.model.plan import Stage
 from kerf.model.topology import (
     AFFINITY,
+    ANTI_AFFINITY,
     SPREAD,
     NotNear,
     NoTopologyLabel,
@@ -30,9 +31,10 @@ _SHOWN = 8
 
 
 class Check(ABC):
-    """One constraint; `stage` is where a refusal belongs."""
+    """One constraint; `stage` is where a refusal belongs, `field` its name in a manifest."""
 
     stage: ClassVar[Stage]
+    field: ClassVar[str]
     tally: Tally
 
     @property
@@ -61,7 +63,7 @@ class Even(Check):
     tally: Spread
     constraint: TopologySpreadConstraint
     own: int
-    stage = Stage.TOPOLOGY
+    stage, field = Stage.TOPOLOGY, SPREAD
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ class Together(Check):
 
     tally: Company
     is_own: bool
-    stage = Stage.AFFINITY
+    stage, field = Stage.AFFINITY, AFFINITY
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -149,7 +151,7 @@ class Apart(Check):
     """An anti-affinity term of the pod."""
 
     tally: Presence
-    stage = Stage.AFFINITY
+    stage, field = Stage.AFFINITY, ANTI_AFFINITY
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -172,7 +174,7 @@ class Welcome(Check):
     """An anti-affinity term of other pods that means this one."""
 
     tally: Aversion
-    stage = Stage.AFFINITY
+    stage, field = Stage.AFFINITY, ANTI_AFFINITY
 
     @property
     def keys(self) -> tuple[str, ...]:

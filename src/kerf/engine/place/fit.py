@@ -162,7 +162,13 @@ def _requirement_misfit(target: Target, asked: Requirement, all_asked: Requireme
 
 def admits(target: Target, shape: Shape) -> bool:
     """Whether taints and labels let the pods onto an empty node of the target."""
-    return check_taints(target, shape) is None and not isinstance(narrowed(target, Room(NOTHING), shape), Misfit)
+    return kept_out(target, shape) is None
+
+
+def kept_out(target: Target, shape: Shape) -> Misfit | None:
+    """Why taints or labels let the pods onto no node of the target, however empty; None where they do."""
+    found = narrowed(target, Room(NOTHING), shape)
+    return check_taints(target, shape) or (found if isinstance(found, Misfit) else None)
 
 
 def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:

@@ -202,6 +202,10 @@ class Spread(Tally):
         """How many domains there are."""
         return len(self._sizes)
 
+    def is_domain(self, node: int) -> bool:
+        """Whether the domain of the node is one now: with a node that counts and is not closed."""
+        return self.values[node] in self._sizes
+
     def least(self, min_domains: int) -> int:
         """Pods in the domain with the fewest; 0 where there are fewer than `min_domains`."""
         return self._least if self.domains >= min_domains else 0

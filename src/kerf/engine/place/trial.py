@@ -5,7 +5,7 @@ Nodes on their way count with what their claim promises, so that nothing is boug
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from operator import itemgetter
 from typing import NamedTuple
@@ -21,43 +21,30 @@ from kerf.engine.place.devices import (
     only,
     reopened,
     speaks_for_equal_cards,
-    with_parts,
 )
-from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
-from kerf.engine.place.fit import Placed, admits, fit
+from kerf.engine.place.domains import Lasting
+from kerf.engine.place.fit import Placed, fit, kept_out
 from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import NodeKinds, deciding
+from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, ledger_of, room_of, with_volumes
 from kerf.engine.place.queueing import Destined, come_in_order, destined
 from kerf.engine.place.shapes import Shape, as_bought, queue_order
 from kerf.engine.place.target import Room, Target
 from kerf.engine.place.topology import Around, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
-from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
-from kerf.model.constraints import HOSTNAME, NODE_NAME, Requirements, Taint
-from kerf.model.gpu import DeviceState
+from kerf.model.constraints import HOSTNAME, NODE_NAME
 from kerf.model.market import Market
-from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
-from kerf.model.nodes import CORDONED_BY_KERF, OPENING_TAINTS, is_ephemeral
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
-from kerf.model.pods import HostPort, Pod, PodDemand
+from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, Resources
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
-from kerf.sharing.family import Family, Occupant
-from kerf.sharing.registry import families_of, family_named, owner_of
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.sharing.family import Occupant
+from kerf.sharing.registry import families_of
 
 _MOST = 2**62
 _MOST_EXACT = 2**51
 """Amounts below it can be multiplied by 1,000 without loss in 64 bits."""
-
-
-@dataclass(frozen=True, eq=False)
-class NodeRoom:
-    """One node of the trial: where, and how much is left at its start."""
-
-    cluster_node: ClusterNode
-    target: Target
-    room: Room
 
 
 class AsPlanned(NamedTuple):
@@ -87,11 +74,11 @@ class Trial:
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
         usable.sort(key=lambda n: (not n.is_initialized, n.name))
         volumes = volumes or Volumes(snapshot)
-        self.spots = tuple(_with_volumes(_spot(node, snapshot, market, families), volumes) for node in usable)
+        self.spots = tuple(with_volumes(room_of(node, snapshot, market, families), volumes) for node in usable)
         self.rooms = [spot.room for spot in self.spots]
         self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
         self._daemons = snapshot.daemon_sets_as_running
-        self.ledger = _ledger(self.spots, snapshot, lasting)
+        self.ledger = ledger_of(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
         self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
@@ -126,7 +113,7 @@ class Trial:
         """Think a node away, with its pods, in what other pods go by; it keeps its room until it is undone."""
         number = self.ledger.domains.number(node.name)
         self._journal.append((-1, None, self.ledger.mark()))
-        coming = _daemons_to_come(self.spots[number], self._daemons) if number < len(self.spots) else ()
+        coming = daemons_to_come(self.spots[number], self._daemons) if number < len(self.spots) else ()
         for pod in (*node.pods, *coming):
             if not pod.is_ended:
                 self.ledger.leave(number, pod)
@@ -141,6 +128,17 @@ class Trial:
         """A pod of the shape on a node, whatever pods are elsewhere; None where it does not fit."""
         result = fit(self.spots[index].target, self.rooms[index], shape)
         return result if isinstance(result, Placed) else None
+
+    def never_fits(self, index: int, shape: Shape) -> Misfit | None:
+        """Why the node could not hold a pod of the shape though no other pod were there; None where it could.
+
+        Where other pods are there already, what they have taken does not count, and so taints and labels alone decide.
+        """
+        spot = self.spots[index]
+        if any(not pod.is_daemon and not pod.is_ended for pod in spot.cluster_node.pods):
+            return kept_out(spot.target, shape)
+        result = fit(spot.target, spot.room, shape)
+        return result if isinstance(result, Misfit) else None
 
     def _set(self, index: int, room: Room) -> None:
         self._of_kind = None
@@ -264,7 +262,7 @@ class Trial:
         """
         if not self.spots:
             return {}, shape.pods
-        line = self._line(shape, closed, among)
+        line = self.line(shape, closed, among)
         placed: dict[str, NodePlacement] = {}
         for number, pod in enumerate(shape.pods):
             found = self._take(line, pod)
@@ -293,7 +291,7 @@ class Trial:
         Cost: as `place` for each shape, and for each pod a look at the nodes that take its shape and that pods of other
         shapes have come to since the pod of its shape before it.
         """
-        lines = [self._line(shape, "", None) for shape in shapes]
+        lines = [self.line(shape) for shape in shapes]
         queues = ([(queue_order(pod), number, pod) for pod in shape.pods] for number, shape in enumerate(shapes))
         placed: dict[str, NodePlacement] = {}
         for _, number, pod in heapq.merge(*queues, key=itemgetter(0, 1)):
@@ -306,8 +304,20 @@ class Trial:
         """The nodes that were given another room since `mark`, each once."""
         return list(dict.fromkeys(index for index, room, _ in self._journal[mark:] if room is not None))
 
-    def _line(self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None) -> Line:
-        """Pods of the shape and the nodes with room. Of nodes that refuse one for the same thing only one is asked."""
+    def line(self, shape: Shape, closed: str = "", among: Callable[[NodeRoom], bool] | None = None) -> Line:
+        """Pods of the shape and the nodes with room: see `place`. It stands as long as the nodes do."""
+        taken = self._taking(shape, closed, among)
+        return Line(self, shape, self.roomy(shape.requests), taken, has_preferences=self.has_preferences(shape))
+
+    def takes_alone(self, shape: Shape, among: Callable[[NodeRoom], bool] | None = None) -> bool:
+        """Whether some node would take a pod of the shape, whatever pods are elsewhere. Cost: the kinds of nodes."""
+        return self._taking(shape, "", among)(list(self.roomy(shape.requests))) is not None
+
+    def _taking(
+        self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None
+    ) -> Callable[[list[int]], tuple[int, Placed] | None]:
+        """Takes nodes off the end of a list until one takes a pod by itself. Of nodes that refuse one for the same
+        thing only one is asked."""
         refusing: set[int] = set()
 
         def taken(unasked: list[int]) -> tuple[int, Placed] | None:
@@ -322,7 +332,7 @@ class Trial:
                     refusing.add(deciding(self._kinds.of(index, room), result.stage))
             return None
 
-        return Line(self, shape, self.roomy(shape.requests), taken, has_preferences=self.has_preferences(shape))
+        return taken
 
     def has_preferences(self, shape: Shape) -> bool:
         """Whether the scheduler's order can be another than that of the nodes: it can where the pods need devices."""
@@ -337,11 +347,15 @@ class Trial:
 
     def copy(self) -> "Trial":
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
+        return self.beside(self.ledger.copy())
+
+    def beside(self, ledger: TopologyLedger) -> "Trial":
+        """The same, where pods go by another ledger, in which the nodes have their numbers, and others may follow."""
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
         other._kinds, other._of_kind, other._by_rank = self._kinds.copy(), None, self._by_rank
         other._ranks, other._families, other._samples = self._ranks, self._families, self._samples
-        other._daemons, other.ledger = self._daemons, self.ledger.copy()
+        other._daemons, other.ledger = self._daemons, ledger
         return other
 
     def misfits(self, shape: Shape) -> tuple[Misfit, ...]:
@@ -443,151 +457,6 @@ def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:
 def placed_pod(pod: Pod, result: Placed) -> PlacedPod:
     """The result for one pod of the shape, under that pod's own name."""
     return PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in result.slices))
-
-
-def is_usable(node: ClusterNode) -> bool:
-    """Whether new pods may be planned on it."""
-    if node.is_deleting or node.problem is not None:
-        return False
-    held = node.node
-    if held is None:
-        # A claim that was initialised had a Node once: that Node is gone, and the claim follows it.
-        return not node.is_initialized
-    if held.is_unschedulable and CORDONED_BY_KERF not in held.annotations:
-        return False
-    if any(taint.key == DISRUPTED_TAINT.key for taint in held.taints):
-        return False
-    return held.is_ready or not node.is_initialized
-
-
-def _spot(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> NodeRoom:
-    held, claim = node.node, node.claim
-    own = held.annotations if held is not None else {}
-    family = family_named(node.family, families) if node.family else owner_of(node.labels, own, families)
-    if node.is_registered and held is not None:
-        requirements = held.label_requirements
-    else:
-        requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
-    devices = node.devices or _promised_devices(node, family, market)
-    nothing = None if devices else NoneRegistered(Name(node.name))
-    target = Target(
-        TargetName(TargetKind.NODE, Name(node.name)),
-        requirements,
-        _lasting_taints(node),
-        family,
-        families,
-        claim.node_pool if claim is not None else "",
-        held,
-        is_open=held is None,
-        quotas=snapshot.quotas,
-        no_devices=nothing,
-    )
-    free = with_parts(_allocatable(node, market), family, devices)
-    ports: list[HostPort] = []
-    for pod in node.pods:
-        if not pod.is_ended:
-            free = free - pod.spec.requests.without(target.uncounted)
-            ports.extend(pod.spec.host_ports)
-    if not node.is_initialized:
-        for daemon in _missing_daemons(node, target, snapshot.daemon_sets_as_running):
-            free = free - daemon.pod.spec.requests.without(target.uncounted)
-    return NodeRoom(node, target, Room(free, devices, tuple(ports)))
-
-
-def _with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
-    """The same with the limits of its CSI drivers and what they have attached; most nodes state none."""
-    limits = volumes.limits(spot.cluster_node)
-    if not limits:
-        return spot
-    room = replace(spot.room, attached=volumes.attached(spot.cluster_node))
-    return replace(spot, target=replace(spot.target, volume_limits=limits), room=room)
-
-
-def _ledger(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot, lasting: Callable[[], Lasting]) -> TopologyLedger:
-    """Nodes of the trial by their numbers there, then the others that there are."""
-
-    def look() -> tuple[Domains, list[Sequence[Pod]]]:
-        usable = {spot.cluster_node.name for spot in spots}
-        others = [node for node in snapshot.nodes if node.node is not None and node.name not in usable]
-        sites = [_site(spot) for spot in spots]
-        daemons = snapshot.daemon_sets_as_running
-        sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
-        held = [(*spot.cluster_node.pods, *_daemons_to_come(spot, daemons)) for spot in spots]
-        return Domains(sites, lasting()), [*held, *(node.pods for node in others)]
-
-    preferred = frozenset[str]().union(*(wish.label_keys for wish in snapshot.related_preferences))
-    return TopologyLedger(look, snapshot.related, snapshot.namespaces, preferred)
-
-
-def _site(spot: NodeRoom) -> Site:
-    target, node = spot.target, spot.cluster_node
-    if target.is_open or not node.is_registered:
-        return coming_site(node.name, target.requirements, target.taints)
-    return settled_site(node.name, node.labels, target.taints)
-
-
-def _daemons_to_come(spot: NodeRoom, daemons: Iterable[DaemonSet]) -> list[Pod]:
-    node = spot.cluster_node
-    return [] if node.is_initialized else [each.pod for each in _missing_daemons(node, spot.target, daemons)]
-
-
-def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
-    """Pods of DaemonSets on the node, and those that belong on it and are not there, or not in the input."""
-    target = _spot(node, snapshot, market, families_of(snapshot)).target
-    missing = _missing_daemons(node, target, snapshot.daemon_sets_as_running)
-    return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
-
-
-def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
-    """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
-    if (claim := node.claim) is None or node.is_initialized:
-        return ()
-    kind = market.find(promises.planned_type(claim), claim.node_class)
-    return () if kind is None else family.predict(kind.devices, node.labels, {})
-
-
-def promised(claim: NodeClaim | None, market: Market) -> Requirements:
-    """What a claim without a node will have: its requirements, and the labels of the type it is planned as."""
-    if claim is None:
-        return Requirements()
-    known = claim.requirements.intersect(Requirements.of_labels(claim.labels))
-    kind = market.find(promises.planned_type(claim), claim.node_class)
-    return known if kind is None else known.intersect(kind.requirements)
-
-
-def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
-    claimed = node.claim.taints if node.claim is not None else ()
-    if node.node is None:
-        return claimed
-    # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself. A
-    # reservation ends within seconds, and the promises of the node's claim say for whom the room is.
-    taints = tuple(taint for taint in node.node.taints if taint.key not in OPENING_TAINTS)
-    if node.is_initialized:
-        return taints
-    if not node.is_registered:
-        taints += tuple(taint for taint in claimed if taint not in taints)
-    startup = node.claim.startup_taints if node.claim is not None else ()
-    return tuple(taint for taint in taints if not is_ephemeral(taint) and taint not in startup)
-
-
-def _allocatable(node: ClusterNode, market: Market) -> Resources:
-    """What kubelet shows; where a starting node still shows nothing, what its claim promises."""
-    shown = node.node.allocatable if node.node is not None else Resources()
-    claim = node.claim
-    if node.is_initialized or claim is None:
-        return shown
-    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim), claim.node_class))
-    names = sorted({*shown, *promised_to_pods})
-    return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
-
-
-def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[DaemonSet]) -> list[DaemonSet]:
-    running = {(pod.namespace, pod.owner.name) for pod in node.pods if pod.owner is not None and pod.is_daemon}
-    return [
-        daemon
-        for daemon in daemons
-        if (daemon.namespace, daemon.name) not in running and admits(target, Shape((daemon.pod,)))
-    ]
 
 
 def _planned(spot: NodeRoom) -> dict[str, frozenset[int]]:

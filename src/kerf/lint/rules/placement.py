@@ -7,6 +7,7 @@ from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.model.constraints import HOSTNAME, NODE_POOL, Requirements, untolerated
 from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
 
 
 def names_pool(held: Held, pool: NodePool) -> bool:
@@ -82,16 +83,23 @@ def pinned_to_a_node(subject: Subject, context: LintContext) -> Notes:
     """Pods are pinned to a node by its name.
 
     A node that an autoscaler launches gets a name nobody can know before, so that nothing is ever launched for such
-    pods, and when their node goes they wait for ever. To keep pods together use pod affinity; to choose a kind of
-    machine a label of the pool. Document 001, line 26.
+    pods, and when their node goes they wait for ever. With `nodeName` no scheduler sees them either: they fail where
+    the node has no room. To keep pods together use pod affinity; to choose a kind of machine a label of the pool.
+    Document 001, line 26.
     """
     held = held_by(subject)
     if held is None or held.pod.uid or subject.kind == "DaemonSet":
         return
     del context
+    hint = "pod affinity keeps pods together, a label of the pool chooses machines"
+    if held.pod.node_name:
+        if not isinstance(subject.value, Pod) or held.pod.names_its_node:
+            message = f"nodeName {held.pod.node_name}: no scheduler sees the pods, and no node is launched for them"
+            yield Note((*subject.pod, "nodeName"), message, hint)
+        return
     if all(HOSTNAME in asked and not asked[HOSTNAME].complement for asked in held.pod.spec.alternatives):
         names = sorted(held.pod.spec.alternatives[0][HOSTNAME].values)
         is_selector = HOSTNAME in subject.mapping(*subject.pod, "nodeSelector")
         path = (*subject.pod, "nodeSelector", HOSTNAME) if is_selector else (*subject.pod, "affinity")
         message = f"pinned to node {', '.join(names)}: no new node will ever have that name"
-        yield Note(path, message, "pod affinity keeps pods together, a label of the pool chooses machines", at_key=True)
+        yield Note(path, message, hint, at_key=True)

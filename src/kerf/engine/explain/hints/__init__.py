@@ -20,7 +20,7 @@ from kerf.model.constraints import NODE_POOL
 from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
-from kerf.model.rejections import RejectedByScheduler
+from kerf.model.rejections import BoughtInVain, RejectedByScheduler
 from kerf.model.times import duration_text, instant_text
 from kerf.model.topology import AffinityCircle
 from kerf.model.volumecauses import VolumeElsewhere, VolumesAgainstPod
@@ -69,6 +69,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
                 "Kerf plans no other node for it until the pod, its NodePool or what the scheduler names has changed"
                 f"{until}"
             )
+        case BoughtInVain(node):
+            return Advice(f"Kerf buys no other node for it as long as node {node} is there and lacks it")
         case AffinityCircle():
             return Advice("no node would help: take the required pod affinity off one of them, or make it preferred")
         case causes.Paced(pool):

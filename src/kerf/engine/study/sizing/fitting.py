@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.buy.options import Options
-from kerf.engine.place.trial import daemons_of
+from kerf.engine.place.noderooms import daemons_of
 from kerf.engine.study.sizing.compare import Variant, compared
 from kerf.engine.study.sizing.workloads import Standing
 from kerf.engine.study.usage.overload import requested_by

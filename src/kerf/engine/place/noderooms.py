@@ -1,0 +1,180 @@
+"""The nodes that can take new pods: what is left of each, and what one on its way will have by its claim."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.place.devices import with_parts
+from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
+from kerf.engine.place.fit import admits
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.target import Room, Target
+from kerf.engine.place.topology import TopologyLedger
+from kerf.engine.place.volumes import Volumes
+from kerf.model import promises
+from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
+from kerf.model.constraints import Requirements, Taint
+from kerf.model.gpu import DeviceState
+from kerf.model.market import Market
+from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
+from kerf.model.nodes import CORDONED_BY_KERF, OPENING_TAINTS, is_ephemeral
+from kerf.model.pods import HostPort, Pod
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
+from kerf.sharing.family import Family
+from kerf.sharing.registry import families_of, family_named, owner_of
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRoom:
+    """One node of the trial: where, and how much is left at its start."""
+
+    cluster_node: ClusterNode
+    target: Target
+    room: Room
+
+
+def is_usable(node: ClusterNode) -> bool:
+    """Whether new pods may be planned on it."""
+    if node.is_deleting or node.problem is not None:
+        return False
+    held = node.node
+    if held is None:
+        # A claim that was initialised had a Node once: that Node is gone, and the claim follows it.
+        return not node.is_initialized
+    if held.is_unschedulable and CORDONED_BY_KERF not in held.annotations:
+        return False
+    if any(taint.key == DISRUPTED_TAINT.key for taint in held.taints):
+        return False
+    return held.is_ready or not node.is_initialized
+
+
+def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> NodeRoom:
+    """The node at the start of a trial; one that starts has what its claim promises where it shows nothing yet."""
+    held, claim = node.node, node.claim
+    own = held.annotations if held is not None else {}
+    family = family_named(node.family, families) if node.family else owner_of(node.labels, own, families)
+    if node.is_registered and held is not None:
+        requirements = held.label_requirements
+    else:
+        requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
+    devices = node.devices or _promised_devices(node, family, market)
+    nothing = None if devices else NoneRegistered(Name(node.name))
+    target = Target(
+        TargetName(TargetKind.NODE, Name(node.name)),
+        requirements,
+        _lasting_taints(node),
+        family,
+        families,
+        claim.node_pool if claim is not None else "",
+        held,
+        is_open=held is None,
+        quotas=snapshot.quotas,
+        no_devices=nothing,
+    )
+    free = with_parts(_allocatable(node, market), family, devices)
+    ports: list[HostPort] = []
+    for pod in node.pods:
+        if not pod.is_ended:
+            free = free - pod.spec.requests.without(target.uncounted)
+            ports.extend(pod.spec.host_ports)
+    if not node.is_initialized:
+        for daemon in _missing_daemons(node, target, snapshot.daemon_sets_as_running):
+            free = free - daemon.pod.spec.requests.without(target.uncounted)
+    return NodeRoom(node, target, Room(free, devices, tuple(ports)))
+
+
+def with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
+    """The same with the limits of its CSI drivers and what they have attached; most nodes state none."""
+    limits = volumes.limits(spot.cluster_node)
+    if not limits:
+        return spot
+    room = replace(spot.room, attached=volumes.attached(spot.cluster_node))
+    return replace(spot, target=replace(spot.target, volume_limits=limits), room=room)
+
+
+def ledger_of(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot, lasting: Callable[[], Lasting]) -> TopologyLedger:
+    """Nodes of the trial by their numbers there, then the others that there are."""
+
+    def look() -> tuple[Domains, list[Sequence[Pod]]]:
+        usable = {spot.cluster_node.name for spot in spots}
+        others = [node for node in snapshot.nodes if node.node is not None and node.name not in usable]
+        sites = [_site(spot) for spot in spots]
+        daemons = snapshot.daemon_sets_as_running
+        sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
+        held = [(*spot.cluster_node.pods, *daemons_to_come(spot, daemons)) for spot in spots]
+        return Domains(sites, lasting()), [*held, *(node.pods for node in others)]
+
+    preferred = frozenset[str]().union(*(wish.label_keys for wish in snapshot.related_preferences))
+    return TopologyLedger(look, snapshot.related, snapshot.namespaces, preferred)
+
+
+def _site(spot: NodeRoom) -> Site:
+    target, node = spot.target, spot.cluster_node
+    if target.is_open or not node.is_registered:
+        return coming_site(node.name, target.requirements, target.taints)
+    return settled_site(node.name, node.labels, target.taints)
+
+
+def daemons_to_come(spot: NodeRoom, daemons: Iterable[DaemonSet]) -> list[Pod]:
+    """The pods of DaemonSets that a node on its way will have."""
+    node = spot.cluster_node
+    return [] if node.is_initialized else [each.pod for each in _missing_daemons(node, spot.target, daemons)]
+
+
+def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> tuple[Pod, ...]:
+    """Pods of DaemonSets on the node, and those that belong on it and are not there, or not in the input."""
+    target = room_of(node, snapshot, market, families_of(snapshot)).target
+    missing = _missing_daemons(node, target, snapshot.daemon_sets_as_running)
+    return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
+
+
+def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
+    """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
+    if (claim := node.claim) is None or node.is_initialized:
+        return ()
+    kind = market.find(promises.planned_type(claim), claim.node_class)
+    return () if kind is None else family.predict(kind.devices, node.labels, {})
+
+
+def promised(claim: NodeClaim | None, market: Market) -> Requirements:
+    """What a claim without a node will have: its requirements, and the labels of the type it is planned as."""
+    if claim is None:
+        return Requirements()
+    known = claim.requirements.intersect(Requirements.of_labels(claim.labels))
+    kind = market.find(promises.planned_type(claim), claim.node_class)
+    return known if kind is None else known.intersect(kind.requirements)
+
+
+def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
+    claimed = node.claim.taints if node.claim is not None else ()
+    if node.node is None:
+        return claimed
+    # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself. A
+    # reservation ends within seconds, and the promises of the node's claim say for whom the room is.
+    taints = tuple(taint for taint in node.node.taints if taint.key not in OPENING_TAINTS)
+    if node.is_initialized:
+        return taints
+    if not node.is_registered:
+        taints += tuple(taint for taint in claimed if taint not in taints)
+    startup = node.claim.startup_taints if node.claim is not None else ()
+    return tuple(taint for taint in taints if not is_ephemeral(taint) and taint not in startup)
+
+
+def _allocatable(node: ClusterNode, market: Market) -> Resources:
+    """What kubelet shows; where a starting node still shows nothing, what its claim promises."""
+    shown = node.node.allocatable if node.node is not None else Resources()
+    claim = node.claim
+    if node.is_initialized or claim is None:
+        return shown
+    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim), claim.node_class))
+    names = sorted({*shown, *promised_to_pods})
+    return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
+
+
+def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[DaemonSet]) -> list[DaemonSet]:
+    running = {(pod.namespace, pod.owner.name) for pod in node.pods if pod.owner is not None and pod.is_daemon}
+    return [
+        daemon
+        for daemon in daemons
+        if (daemon.namespace, daemon.name) not in running and admits(target, Shape((daemon.pod,)))
+    ]
