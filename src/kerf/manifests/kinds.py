@@ -184,7 +184,7 @@ _CONTAINERS = ListOf(
             "command": ListOf(TEXT),
             "args": ListOf(TEXT),
             "ports": ListOf(_PORT),
-            "env": ListOf(ANYTHING),
+            "env": ListOf(Record({"name": TEXT}, is_open=True)),
             "resources": _RESOURCES,
             "restartPolicy": TEXT,
             "securityContext": MapOf(ANYTHING),
