@@ -195,7 +195,10 @@ def _reseated(order: _Order) -> _Attempt:
 
 def _plan(order: _Order, known: Known) -> Assigned:
     made = order.made
-    return assigned(order.shapes, order.offered_types, order.ledger, made.ledger.copy(), made.world.holding, known)
+    limits, holding = made.ledger.copy(), made.world.holding
+    found = assigned(order.shapes, order.offered_types, order.ledger, limits, holding, known)
+    made.looks += found.looks
+    return found
 
 
 def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
