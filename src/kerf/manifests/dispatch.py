@@ -178,7 +178,7 @@ def _retired(name: str, version: str, place: str) -> DecodeError:
 
 
 def is_live(raw: Object) -> bool:
-    """Whether a server has taken the object, so that it has a uid."""
+    """Whether a server has taken the object: it has a uid then."""
     metadata = raw.get("metadata")
     return isinstance(metadata, dict) and bool(metadata.get("uid"))
 

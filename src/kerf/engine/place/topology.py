@@ -218,7 +218,7 @@ class TopologyLedger:
         return known[1]
 
     def _renewed(self, key: tuple[int, int]) -> tuple[Check, ...]:
-        """Checks that were made before this was copied, of its own tallies; none where they are to be made anew."""
+        """Checks that were made before this was copied, of its own tallies; none where they have to be made again."""
         numbers, known = self._former or ({}, {})
         version, checks = known.get(key, (-1, ()))
         if version != self.version:
