@@ -23,6 +23,7 @@ from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
 from kerf.engine.place.shapes import Readings, group, queue_order
@@ -73,11 +74,11 @@ def decided(snapshot: ClusterSnapshot) -> Decision:
     return made
 
 
-def words_s(snapshot: ClusterSnapshot) -> float:
+def words_s(snapshot: ClusterSnapshot, tries: Tries | None = None) -> float:
     """CPU seconds for the words of a decision on the AWS catalogue, once: a second time some are known."""
     made = decided(snapshot)
     start = time.process_time()
-    explain(made)
+    explain(made, tries)
     return time.process_time() - start
 
 
@@ -180,6 +181,7 @@ def hints(shapes: int = 400, nodes: int = 1_000, equal: int = 2_000, lonely: int
     yield f"half_limited_{equal}_s", seconds(provision, clusters.half_limited(equal))
     yield "half_limited_growth", growth(provision, clusters.half_limited, equal // 2)
     yield f"kept_off_{lonely}_catalogue_words_s", words_s(clusters.kept_off(lonely))
+    yield f"keeping_off_{lonely}_catalogue_words_s", words_s(clusters.keeping_off(lonely), Tries.for_all())
 
 
 def spread(nodes: int = 5_000, pods: int = 10_000, shapes: int = 200) -> Figures:

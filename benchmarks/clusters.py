@@ -252,6 +252,17 @@ def kept_off(count: int) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool(types=("m5.xlarge", "m5.2xlarge"), requirements=only)], pods=pods)
 
 
+def keeping_off(count: int) -> ClusterSnapshot:
+    """So many pods, each of which keeps all others off its zone, and a pool that is open to the catalogue."""
+    pods = []
+    for number in range(count):
+        others = Requirements([Requirement.of("app", "NotIn", (f"a{number}",))])
+        away = PodAffinity((PodAffinityTerm(ZONE, others),))
+        labels = {"app": f"a{number}"}
+        pods.append(a_pod(f"pod-{number:03}", cpu="100m", memory="64Mi", labels=labels, pod_anti_affinity=away))
+    return a_snapshot(pools=[a_pool()], pods=pods)
+
+
 def groups(count: int, *, equal: bool = False, gpu: int = 0) -> ClusterSnapshot:
     """Groups of four pods, each group of a cpu request of its own unless `equal`; the limit allows half of them.
 

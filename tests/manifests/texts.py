@@ -33,6 +33,19 @@ def refusal(*texts: str, name: str = "in.yaml") -> str:
     return str(error.value)
 
 
+def refused(*texts: str, name: str = "in.yaml") -> str:
+    """What is said of the pods of these texts, which no server takes, each on a line with its place and its hint."""
+    found = decoded(*texts, name=name)
+    pods = (*found.pods, *(workload.template for workload in found.workloads))
+    reasons = [pod.invalid for pod in pods if pod.invalid is not None]
+    return "\n".join(f"{why.place}: {why}" + (f" (hint: {why.hint})" if why.hint else "") for why in reasons)
+
+
+def left_out(*texts: str, name: str = "in.yaml") -> str:
+    """What is said of objects of these texts that no server takes and that have no pods."""
+    return "\n".join(map(str, decoded(*texts, name=name).left_out))
+
+
 def pool_text(template_spec: str = "", spec: str = "") -> str:
     """A NodePool with more lines in `spec` (from line 5) and at the end in `spec.template.spec`."""
     return "\n".join(

@@ -44,8 +44,11 @@ def placeless(value: Any) -> Any:
 
 
 def without_remarks(decoded: Decoded) -> Decoded:
-    """What was read, without what was said of it and the header."""
-    bare = replace(decoded, skipped_kinds={}, warnings=(), dump=None, newest_s=None)
+    """What was read, without what was said of it, the header, and objects of no form, which a dump leaves out."""
+    workloads = tuple(each for each in decoded.workloads if each.template.spec.containers)
+    pods = tuple(each for each in decoded.pods if each.spec.containers)
+    bare = replace(decoded, pods=pods, workloads=workloads, skipped_kinds={}, warnings=(), left_out=())
+    bare = replace(bare, dump=None, newest_s=None)
     named: Decoded = placeless(bare)
     return named
 

@@ -213,7 +213,9 @@ def _is_readable(raw: Any) -> bool:
         report = Report()
         read(kind, raw, report, AdmissionDefaults(), "")
         for problem in report.problems[:1]:
-            place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name', '?')}"
+            metadata = raw.get("metadata")
+            name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
+            place = f"{raw['kind']} {name if isinstance(name, str) else '?'}"
             raise DecodeError(path_text(problem.path), problem.expected, problem.got, place=place)
     except DecodeError as error:
         echo(f"warning: left out: {error}", err=True)

@@ -20,9 +20,9 @@ from kerf.model.gpu import DeviceState
 from kerf.model.plan import Launch, Repartition
 from kerf.model.preferences import Preference
 
-_LOOKS_OF_A_SHAPE, _NODES_OF_A_LOOK, _TYPES_OF_A_LOOK = 4, 5, 8
-"""Looks at a pod in the time that a shape costs beside its pods; nodes that are made ready, and types that are asked,
-in the time of one."""
+_LOOKS_OF_A_SHAPE, _NODES_OF_A_LOOK, _TYPES_OF_A_LOOK, _CELLS_OF_A_LOOK = 4, 5, 8, 32
+"""Looks at a pod in the time that a shape costs beside its pods; nodes that are made ready, types that are asked, and
+cells that are asked for one pod, in the time of one."""
 
 
 @dataclass
@@ -53,6 +53,8 @@ class Outcome:
     refusals: tuple[Refusal, ...] = ()
     forms: Forms = field(default_factory=Forms)
     dropped: dict[str, tuple[Preference, ...]] = field(default_factory=dict)
+    looks: int = 0
+    """How often a cell was asked for a pod that goes by others."""
     before: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,10 +69,11 @@ class Outcome:
     @property
     def work(self) -> int:
         """What the try cost, in looks at a pod: pods that wait, nodes, and shapes, each of which is asked of all types
-        that are sold. The same on every machine."""
+        that are sold; and cells that were asked for pods that go by others. The same on every machine."""
         nodes = len(self.world.snapshot.nodes) // _NODES_OF_A_LOOK
         types = len(self.world.supply.available) // _TYPES_OF_A_LOOK
-        return len(self.waiting.pods) + nodes + (_LOOKS_OF_A_SHAPE + types) * len(self.planned_for)
+        asked = (_LOOKS_OF_A_SHAPE + types) * len(self.planned_for)
+        return len(self.waiting.pods) + nodes + asked + self.looks // _CELLS_OF_A_LOOK
 
     @property
     def are_preferring(self) -> bool:

@@ -245,8 +245,11 @@ def _reseated(order: _Order) -> _Attempt:
 
 
 def _plan(order: _Order, known: Known) -> Assigned:
-    limits, holding = order.made.ledger.copy(), order.made.world.holding
-    return assigned(order.shapes, order.offered_types, order.ledger, limits, holding, known, order.joinable)
+    made = order.made
+    limits, holding = made.ledger.copy(), made.world.holding
+    found = assigned(order.shapes, order.offered_types, order.ledger, limits, holding, known, order.joinable)
+    made.looks += found.looks
+    return found
 
 
 def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:

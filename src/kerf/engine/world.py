@@ -10,6 +10,7 @@ from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -46,6 +47,10 @@ class World:
         """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""
         snapshot = with_leaving(self.snapshot)
         return self if snapshot is self.snapshot else World(snapshot, self.market, self.ignores_preferences, self.known)
+
+    def with_pending(self, pods: tuple[Pod, ...]) -> "World":
+        """The same with these pods that wait, with what is known of the types."""
+        return World(replace(self.snapshot, pending=pods), self.market, known=vars(self).get("holding"))
 
     def with_pools(self, pools: Iterable[NodePool]) -> "World":
         """The same with these pools in the place of those of their names, with what is known of the types of others."""

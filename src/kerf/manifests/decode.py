@@ -2,6 +2,9 @@
 
 The order of documents must not matter, although a LimitRange or a PriorityClass changes pods that stand before it, so
 those two kinds are read first. All documents are tried before the first error is raised.
+
+An object of a tenant that no server would take is none of the cluster: its pods are there with the reason, and one
+without pods is left out with a warning. What a pool or a provider says is wrong for everybody, and an error.
 """
 
 from collections import Counter
@@ -14,12 +17,13 @@ from kerf.manifests import kinds, usage
 from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload
-from kerf.manifests.dispatch import FIRST, Value, kind_of, read
+from kerf.manifests.dispatch import FIRST, Value, is_live, kind_of, read
 from kerf.manifests.documents import Document
 from kerf.manifests.pods.live import listed_pod
 from kerf.manifests.read import Documents
-from kerf.manifests.schema import Problem, Report, path_text, shown
+from kerf.manifests.schema import NAME, Problem, Report, path_text, shown
 from kerf.manifests.workloads.jobsets import JobSet, with_jobs
+from kerf.manifests.workloads.refused import refused_of
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
@@ -40,6 +44,22 @@ from kerf.model.windows import CapacityWindow
 Object = dict[str, Any]
 _NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | usage.KINDS | {DUMP, "JobSet"}) - {"CronJob"}
 """Kinds that are read from documents only."""
+_OF_TENANTS = frozenset(kinds.WORKLOADS) | {
+    *FIRST,
+    "DaemonSet",
+    "JobSet",
+    "Namespace",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "PodTemplate",
+    "ResourceQuota",
+    "RuntimeClass",
+    "Service",
+    "StorageClass",
+}
+"""Kinds of which a server refuses one object, and the others are planned."""
 
 
 @dataclass
@@ -50,6 +70,7 @@ class _Collected:
     seen: dict[tuple[str, str, str, str], Document] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     errors: list[InputError] = field(default_factory=list)
+    left_out: list[InputError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     newest_s: float = 0
 
@@ -58,7 +79,7 @@ def decode(documents: Documents, now_s: float | None = None, *, skips_broken: bo
     """All documents as model values; with `skips_broken` those that cannot be decoded become warnings.
 
     Objects that state no creation time are as new as `now_s`, by default the newest instant of the input. Raises
-    DecodeErrors with every error of every document.
+    DecodeErrors with every error of every document, but not of new objects of tenants that no server would take.
     """
     collected = _Collected()
     admission = _admission(documents)
@@ -136,9 +157,10 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         collected.values.append(listed.pod)
         return
     raw = document.value()
-    report, value = Report(place_of=document.near), None
+    report, value = Report(place_of=document.near, written_of=document.written), None
     first = _first_kind(raw)
     if first:
+        report.is_live = is_live(raw)
         FIRST[first].check(raw, (), report)
         if raw.get("apiVersion") is None:
             report.problem(("apiVersion",), "text such as v1 or Pod", None)
@@ -154,9 +176,16 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
             collected.skipped[raw["kind"]] += 1
             return
         value = read(kind, raw, report, admission, document.source)
-    if report.problems:
+    if report.problems and (report.is_live or raw["kind"] not in _OF_TENANTS):
         collected.errors += _errors(report, document)
         return
+    if report.problems:
+        value = refused_of(raw, report, document.source)
+        if value is None:
+            wrong = _errors(report, document)
+            collected.left_out += wrong
+            collected.warnings += [f"left out: {error}" for error in wrong]
+            return
     collected.newest_s = max(collected.newest_s, report.newest_s)
     collected.warnings += _doubts(report, document)
     if raw["kind"] in usage.KINDS:
@@ -164,8 +193,9 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         collected.values += [] if value is None else [value]
         return
     meta = raw["metadata"]
-    collected.warnings += _warnings(report, document, is_live=bool(meta.get("uid")))
-    _refuse_second(collected, (raw["apiVersion"], raw["kind"], meta.get("namespace") or "", meta["name"]), document)
+    collected.warnings += _warnings(report, document)
+    namespace = meta.get("namespace") if NAME.accepts(meta.get("namespace")) else ""
+    _refuse_second(collected, (raw["apiVersion"], raw["kind"], namespace, meta["name"]), document)
     if value is not None:
         collected.values.append(value)
 
@@ -188,11 +218,11 @@ def _errors(report: Report, document: Document) -> list[DecodeError]:
     return [_error(p, document.place(p.path), document.written(p.path)) for p in report.problems]
 
 
-def _warnings(report: Report, document: Document, *, is_live: bool) -> list[str]:
+def _warnings(report: Report, document: Document) -> list[str]:
     """A line for each unknown name; of an object that a server has taken only for keys, which it does not judge."""
     lines = []
     for unknown in report.unknown:
-        if is_live and not str(unknown.path[-1]).startswith(DOMAIN):
+        if report.is_live and not str(unknown.path[-1]).startswith(DOMAIN):
             continue
         meant = f"; is `{unknown.nearest}` meant?" if unknown.nearest else ""
         place = document.place(unknown.path, at_key=True)
@@ -269,6 +299,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         runtime_classes=_of(collected, RuntimeClass),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),
+        left_out=tuple(collected.left_out),
         newest_s=newest_s,
         dump=dump,
     )

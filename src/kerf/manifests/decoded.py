@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerf.errors import InputError
 from kerf.model.cronjobs import CronJob
 from kerf.model.dump import ClusterDump
 from kerf.model.evidence import ClusterPolicy
@@ -58,7 +59,8 @@ class Decoded(Large):
     `warnings` are for the operator, in the order of the input. `newest_s` is the latest instant that any object
     states, or that at which a dump says it was taken; None when none states one. `dump` is its header. `usage` has the
     last sample of each pod and node; `pod_samples` has every one of a pod, from the oldest on. `absent_classes` are
-    PriorityClasses that new pods name and the input lacks, where it has none at all.
+    PriorityClasses that new pods name and the input lacks, where it has none at all. `left_out` are the errors of new
+    objects that no server would take and that have no pods to be refused; warnings say them too.
     """
 
     node_pools: tuple[NodePool, ...] = ()
@@ -91,6 +93,7 @@ class Decoded(Large):
     newest_s: float | None = None
     dump: ClusterDump | None = None
     absent_classes: tuple[str, ...] = ()
+    left_out: tuple[InputError, ...] = ()
 
     @property
     def cron_jobs(self) -> tuple[CronJob, ...]:

@@ -177,10 +177,15 @@ def _retired(name: str, version: str, place: str) -> DecodeError:
     return DecodeError("kind", expected, got, place=place, hint=f"`kerf migrate` rewrites it to {today}")
 
 
+def is_live(raw: Object) -> bool:
+    """Whether a server has taken the object: it has a uid then."""
+    metadata = raw.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("uid"))
+
+
 def read(kind: Kind, raw: Object, report: Report, admission: AdmissionDefaults, source: str) -> Value | None:
     """Check and decode; None, with problems in `report`, when the object has not the form of its kind."""
-    metadata = raw.get("metadata")
-    report.is_live = isinstance(metadata, dict) and bool(metadata.get("uid"))
+    report.is_live = is_live(raw)
     kind.schema.check(raw, (), report)
     note_unknown_keys(raw, report)
     if not report.problems and kind.rules is not None:

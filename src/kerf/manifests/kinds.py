@@ -12,6 +12,7 @@ from kerf.manifests.schema import (
     FILLED,
     INSTANT,
     INSTANT_AHEAD,
+    INT32,
     LABEL_KEY,
     LABEL_VALUE,
     LABELS,
@@ -31,7 +32,7 @@ from kerf.manifests.schema import (
 )
 
 # Larger numbers are typing errors, and would be expanded pod by pod.
-_PODS = whole(0, 1_000_000)
+REPLICAS = whole(0, 1_000_000)
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TOLERATION_OPERATORS = ("Equal", "Exists", "Gt", "Lt")
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -104,7 +105,7 @@ _NODE_AFFINITY = Record(
     {
         "requiredDuringSchedulingIgnoredDuringExecution": Record({"nodeSelectorTerms": ListOf(_LOOSE_NODE_TERM)}),
         "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
-            Record({"weight": WHOLE, "preference": _LOOSE_NODE_TERM})
+            Record({"weight": INT32, "preference": _LOOSE_NODE_TERM})
         ),
     }
 )
@@ -122,15 +123,15 @@ _POD_AFFINITY = Record(
     {
         "requiredDuringSchedulingIgnoredDuringExecution": ListOf(_POD_TERM),
         "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
-            Record({"weight": WHOLE, "podAffinityTerm": _POD_TERM})
+            Record({"weight": INT32, "podAffinityTerm": _POD_TERM})
         ),
     }
 )
 _SPREAD = Record(
     {
         "topologyKey": TEXT,
-        "maxSkew": WHOLE,
-        "minDomains": WHOLE,
+        "maxSkew": INT32,
+        "minDomains": INT32,
         "whenUnsatisfiable": TEXT,
         "labelSelector": _LOOSE_SELECTOR,
         "matchLabelKeys": ListOf(TEXT),
@@ -167,8 +168,8 @@ _RESOURCES = Record(
 )
 _PORT = Record(
     {
-        "containerPort": WHOLE,
-        "hostPort": WHOLE,
+        "containerPort": INT32,
+        "hostPort": INT32,
         "protocol": TEXT,
         "hostIP": TEXT,
         "name": TEXT,
@@ -183,7 +184,7 @@ _CONTAINERS = ListOf(
             "command": ListOf(TEXT),
             "args": ListOf(TEXT),
             "ports": ListOf(_PORT),
-            "env": ListOf(ANYTHING),
+            "env": ListOf(Record({"name": TEXT}, is_open=True)),
             "resources": _RESOURCES,
             "restartPolicy": TEXT,
             "securityContext": MapOf(ANYTHING),
@@ -226,7 +227,7 @@ POD_SPEC = Record(
         "tolerations": _LOOSE_TOLERATIONS,
         "schedulerName": TEXT,
         "priorityClassName": TEXT,
-        "priority": WHOLE,
+        "priority": INT32,
         "overhead": QUANTITIES,
         "schedulingGates": ListOf(Record({"name": FILLED}, ("name",))),
         "topologySpreadConstraints": ListOf(_SPREAD),
@@ -283,7 +284,7 @@ POD = object_of(ANYTHING, POD_STATUS)
 _TEMPLATE = Record({"metadata": TEMPLATE_METADATA, "spec": ANYTHING}, ("spec",))
 _JOB_SPEC = Record(
     {
-        "parallelism": _PODS,
+        "parallelism": REPLICAS,
         "completions": COUNT,
         "suspend": BOOLEAN,
         "selector": SELECTOR,
@@ -295,7 +296,7 @@ _JOB_SPEC = Record(
     },
     ("template",),
 )
-_SET: dict[str, Schema] = {"replicas": _PODS, "selector": SELECTOR, "template": _TEMPLATE}
+_SET: dict[str, Schema] = {"replicas": REPLICAS, "selector": SELECTOR, "template": _TEMPLATE}
 WORKLOADS: dict[str, Record] = {
     "Deployment": object_of(
         Record(
@@ -445,7 +446,7 @@ PRIORITY_CLASS = Record(
         "apiVersion": FILLED,
         "kind": FILLED,
         "metadata": METADATA,
-        "value": WHOLE,
+        "value": INT32,
         "globalDefault": BOOLEAN,
         **known("description preemptionPolicy"),
     },

@@ -56,16 +56,21 @@ class Report:
 
     `is_live`: the object comes from a server, which has taken it: mistakes that the server takes are none here.
     `doubts` are values that were left out because they cannot be true, or for which the object was left out.
-    `root` is where the object stands in its document, and `place_of` says where in the input a field of that is.
+    `refused` are mistakes in the pods of the object, for which a server would refuse them: it is read nevertheless, and
+    its pods say the first of them (`Pod.invalid`).
+    `root` is where the object stands in its document; `place_of` says where in the input a field of that is, and
+    `written_of` how a scalar is written there.
     """
 
     problems: list[Problem] = field(default_factory=list)
     doubts: list[Problem] = field(default_factory=list)
+    refused: list[Problem] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
     newest_s: float = 0
     is_live: bool = False
     root: Path = ()
     place_of: Callable[[Path], str] = lambda _path: ""
+    written_of: Callable[[Path], str] = lambda _path: ""
 
     def problem(self, path: Path, expected: str, got: object, hint: str = "") -> None:
         """Note that the value at `path` is not as expected."""
@@ -364,6 +369,7 @@ TEXT = Scalar("text", lambda value: isinstance(value, str))
 FILLED = Scalar("text that is not empty", lambda value: isinstance(value, str) and value != "")
 BOOLEAN = Scalar("true or false", lambda value: isinstance(value, bool))
 WHOLE = whole()
+INT32 = Scalar("a whole number of 32 bits", lambda value: WHOLE.accepts(value) and -(2**31) <= value < 2**31)
 COUNT = whole(0)
 INSTANT = _Instant()
 INSTANT_AHEAD = _Instant(is_ahead=True)

@@ -63,12 +63,12 @@ def apart(count: int, *, cpu: int = 1, step: int = 0, is_owned: bool = False) ->
     ]
 
 
-def tried(pods: list[Pod], tries: Tries, *, zones: tuple[str, ...] = (A,)) -> Plan:
-    """What is said of them where a pool allows these of two zones."""
+def tried(pods: list[Pod], tries: Tries, *, zones: tuple[str, ...] = (A,), asked: tuple[str, ...] = ()) -> Plan:
+    """What is said of them where a pool allows these of two zones, tried first for those that are asked about."""
     market = a_market(an_instance_type("m5.4xlarge", cpu=16, price="0.768", zones=(A, B)))
     on_demand = Requirement.of(CAPACITY_TYPE, "In", ("on-demand",))
     pool = a_pool("common", requirements=Requirements([on_demand, Requirement.of(ZONE, "In", zones)]))
-    return explain(decide(World(a_snapshot(pools=[pool], pods=pods), market), OPTIONS), tries)
+    return explain(decide(World(a_snapshot(pools=[pool], pods=pods), market), OPTIONS), tries, asked)
 
 
 def test_bare_pods_that_ask_the_same_share_one_tried_hint() -> None:
@@ -93,13 +93,34 @@ def test_what_is_in_vain_for_one_workload_is_not_tried_for_its_equals(zones: tup
 
 def test_decisions_for_hints_are_bounded_by_the_pods_they_are_made_for() -> None:
     """Pods that all differ have no hint in common; what is left has no patch, and a note says so."""
-    tries = Tries(decided=2 * LEAST_DECIDED)
+    tries = Tries(decided=3 * LEAST_DECIDED)
     found = tried(apart(8, step=1), tries)
 
     assert 2 == tries.decisions
     assert any("too much is refused" in note for note in found.notes)
     assert found.unplaced[0].patch is not None
     assert (None, False) == (found.unplaced[-1].patch, "found no change" in found.unplaced[-1].hint)
+
+
+def test_tries_go_to_the_pods_that_come_first_in_the_plan() -> None:
+    """Whatever the order of the queue; the row of each other says which command tries more."""
+    tries = Tries(decided=3 * LEAST_DECIDED, are_short=True)
+    found = tried(apart(8, step=1)[::-1], tries)
+
+    assert found.unplaced[0].patch is not None
+    more = [f"kerf explain pod/{each.pod} tries more" for each in found.unplaced]
+    assert [False] + [True] * 6 == [text in each.hint for text, each in zip(more, found.unplaced, strict=True)]
+
+
+def test_cells_that_are_asked_are_part_of_what_a_decision_costs() -> None:
+    """Pods that all go by others cost more than as many that go by none."""
+
+    def work(pods: list[Pod]) -> int:
+        market = a_market(an_instance_type("m5.4xlarge", cpu=16, price="0.768", zones=(A, B)))
+        return decide(World(a_snapshot(pools=[a_pool()], pods=pods), market), OPTIONS).work
+
+    alone = [a_pod(f"p{number}", cpu=1 + number) for number in range(8)]
+    assert work(alone) < work(apart(8, step=1))
 
 
 def test_a_decision_for_many_pods_uses_up_more_than_one_for_few() -> None:

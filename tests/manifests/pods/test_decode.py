@@ -7,7 +7,7 @@ from kerf.manifests.decode import decode_object
 from kerf.model.constraints import Requirement, Requirements, Toleration
 from kerf.model.pods import HostPort, Owner, Pod
 from kerf.model.quantities import Resources
-from tests.manifests.texts import decoded, pod, pod_text, refusal, resources_pod, said
+from tests.manifests.texts import decoded, pod, pod_text, refused, resources_pod, said
 
 SLICE = Resources({"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 1000})
 
@@ -25,7 +25,7 @@ SLICE = Resources({"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50, "nvidia.com/g
 def test_requests_default_to_limits(requests: str, limits: str, expected: dict[str, int]) -> None:
     """The API server completes requests; document 004's pods state limits only."""
     if not expected:
-        assert "expected a quantity, got '1e3m'" in refusal(
+        assert "expected a quantity, got '1e3m'" in refused(
             pod_text(f"containers: [{{name: a, resources: {{requests: {{{requests}}}}}}}]")
         )
         return
@@ -312,8 +312,8 @@ def test_live_pods_share_a_spec_although_token_volumes_differ() -> None:
     ],
 )
 def test_a_pod_of_the_wrong_form_is_refused(spec: str, expected: str) -> None:
-    """The path leads through the template to the value."""
-    assert expected in refusal(pod_text(spec))
+    """The path leads through the template to the value; the others of the input are planned."""
+    assert expected in refused(pod_text(spec))
 
 
 def test_unknown_fields_of_equal_specs_are_warned_about_each_time() -> None:

@@ -1,7 +1,7 @@
 """JobSets are the Jobs that their controller makes."""
 
 from kerf.manifests.workloads.expansion import expand
-from tests.manifests.texts import decoded, refusal, said
+from tests.manifests.texts import decoded, refused, said
 
 JOB_SET = """\
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -58,11 +58,11 @@ def test_one_that_has_ended_has_none() -> None:
 
 
 def test_what_is_wrong_with_a_template_is_said_at_its_place() -> None:
-    """Once, however many Jobs are made of it."""
-    said = refusal(job_set(container=", resources: {limits: {cpu: x}}"))
+    """Of the pods of each Job that is made of it."""
+    said = refused(job_set(container=", resources: {limits: {cpu: x}}"))
 
     place = "spec.replicatedJobs[1].template.spec.template.spec.containers[0].resources.limits.cpu"
-    assert 1 == said.count(f"{place}: expected a quantity")
+    assert 2 == said.count(f"{place}: expected a quantity")
 
 
 def test_jobs_of_a_job_set_end_unless_it_says_otherwise() -> None:

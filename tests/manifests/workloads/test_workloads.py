@@ -7,7 +7,7 @@ from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import Taint
 from kerf.model.pods import Owner
 from tests.lint.looking import codes, looked
-from tests.manifests.texts import decoded, pod_text, refusal, said
+from tests.manifests.texts import decoded, left_out, pod_text, refused, said
 
 TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main}]}}"
 ENDING = "template: {spec: {restartPolicy: Never, containers: [{name: main}]}}"
@@ -142,11 +142,38 @@ def test_errors_in_a_template_name_the_whole_path() -> None:
 
     assert (
         'spec.template.spec.containers[0].name: expected text that is not empty, got 3 (hint: quote it: "3")'
-        in refusal(workload("Deployment", template=broken))
+        in refused(workload("Deployment", template=broken))
     )
-    assert "spec.jobTemplate.spec.template.spec.containers[0].name" in refusal(
-        workload("CronJob", template=f"schedule: '@daily', jobTemplate: {{spec: {{{broken}}}}}")
-    )
+    found = decoded(workload("CronJob", template=f"schedule: '@daily', jobTemplate: {{spec: {{{broken}}}}}"))
+    assert () == found.workloads
+    assert "left out: in.yaml:4:" in found.warnings[0]
+    assert "spec.jobTemplate.spec.template.spec.containers[0].name: expected" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "kind, pods, broken, place",
+    [
+        ("Deployment", 1, "replicas: -1, ", "spec.replicas: expected a whole number from 0 to 1000000, got -1"),
+        ("StatefulSet", 2, "replicas: 2, ordinals: 3, ", "spec.ordinals: expected a mapping, got 3"),
+        ("ReplicaSet", 3, "replicas: 3, selector: [], ", "spec.selector: expected a mapping, got <a list of 0>"),
+        ("Job", 4, "parallelism: 4, completions: 0.5, ", "spec.completions: expected a whole number of at least 0"),
+    ],
+)
+def test_pods_of_a_workload_that_no_server_takes_say_why(kind: str, pods: int, broken: str, place: str) -> None:
+    """As many as it asks for where that can be read, else one; the others of the input are planned."""
+    found = decoded(workload(kind, template=f"{broken}{TEMPLATE}"))
+
+    assert [pods] == [each.replicas for each in found.workloads]
+    assert place in said(found.workloads[0].template.invalid)
+
+
+def test_a_workload_without_a_name_is_left_out() -> None:
+    """Nothing could be said of its pods; a live one, which a server has taken, is an error."""
+    text = workload("Deployment", template=TEMPLATE)
+
+    assert "metadata.name: expected text of lower-case letters" in left_out(text.replace("name: w", "name: W_W"))
+    with pytest.raises(InputError):
+        decoded(text.replace("name: w", "name: W_W, uid: u"))
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,10 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     policies = {"preferences": flags["preference_policy"], "min_values": flags["min_values_policy"]}
     options = Options(with_bound=False, **policies)
     with progress("planning"):
-        answers = PodAnswers(read, *decided(read, options))
-        found = [_explained(one, answers) for one in wanted]
         chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
-    meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
+        meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
+        answers = PodAnswers(read, *decided(read, options, {pod.key for pod in meant}))
+        found = [_explained(one, answers) for one in wanted]
     notes = notes_beside(meant, _named(wanted), answers)
     data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
     data["items"] = [one.data for one in found]

@@ -1,6 +1,6 @@
 """`kerf plan`: what would be bought, on which card each slice lands, what is refused and why."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.disruption import explained as command_explained
+from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
@@ -138,7 +139,7 @@ def plan(**flags: Any) -> int:
         watch.lap("plan_s")
         decision = bounded(decision)
         watch.lap("bound_s")
-        made = with_deletions(explained(decision), read, whole, options.preferences)
+        made = with_deletions(explained(decision, Tries.for_all()), read, whole, options.preferences)
         made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
     watch.lap("plan_s")
     emit(
@@ -196,10 +197,13 @@ def assumed(read: ReadInput) -> list[str]:
     ]
 
 
-def decided(read: ReadInput, options: Options) -> tuple[Decision, Plan]:
-    """What is decided for the pending pods, and the plan that says it, with the nodes that may go."""
+def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tuple[Decision, Plan]:
+    """What is decided for the pending pods, and the plan that says it, with the nodes that may go.
+
+    Hints are tried first for pods that are `asked` about, by key.
+    """
     decision = decide(World(read.snapshot, read.market), options)
-    return decision, with_deletions(explained(decision), read, preferences=options.preferences)
+    return decision, with_deletions(explained(decision, asked=asked), read, preferences=options.preferences)
 
 
 def _with_replacement(made: Plan, first: Plan) -> Plan:

@@ -14,7 +14,7 @@ import numpy as np
 from kerf.engine.buy.filling import Load
 from kerf.engine.place.domains import Site, settled_site
 from kerf.engine.place.shapes import Shape
-from kerf.engine.supply.holding import Amounts, Holding
+from kerf.engine.supply.holding import Amounts, Bools, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.constraints import (
     ALIASES,
@@ -31,6 +31,7 @@ from kerf.model.constraints import (
 from kerf.model.instancetypes import Offering
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.preferences import NO_WISH
+from kerf.model.quantities import Resources
 from kerf.model.topology import NO_AFFINITY
 
 Place = tuple[str | None, ...]
@@ -38,6 +39,7 @@ Place = tuple[str | None, ...]
 NEW = "<new node"
 """How the name of a stand-in begins: no node has such a name."""
 _NO_PRICE = 1 << 62
+_MOST_KEPT = 16
 
 
 @dataclass(eq=False)
@@ -55,10 +57,45 @@ class Cell:
         return Site(name, {HOSTNAME: name, **labels}, kinds=tuple(self.kinds.values()))
 
 
-def cells(keys: Sequence[str], offered_types: Sequence[OfferedType], holding: Holding) -> tuple[Cell, ...]:
-    """All of them, in the order of their labels. Cost: types times offerings."""
+class Cells:
+    """The cells of some types by some labels, with what was asked of them; it stays the same for every purchase."""
+
+    def __init__(self, keys: Sequence[str], held: tuple[Cell, ...], holding: Holding) -> None:
+        self.held, self._holding = held, holding
+        self.sites = tuple(cell.site(keys, at) for at, cell in enumerate(held))
+        """The stand-ins."""
+        self._arrays = [
+            (np.fromiter(cell.prices.keys(), dtype=np.int64), np.fromiter(cell.prices.values(), dtype=np.int64))
+            for cell in held
+        ]
+        self._prices: dict[tuple[int, int, Resources, int], tuple[int, int] | None] = {}
+
+    def cheapest(self, cell: int, shape: Shape, is_open: Bools | None = None) -> tuple[int, int] | None:
+        """See `cheapest_in`; of the rows only those that are open. One answer for all shapes that are bought alike."""
+        rows, prices = self._arrays[cell]
+        if is_open is not None:
+            useful = is_open[rows]
+            return cheapest_in(prices[useful], shape, rows[useful], self._holding)
+        key = cell, self._holding.kind(shape), shape.requests, len(shape)
+        if key not in self._prices:
+            self._prices[key] = cheapest_in(prices, shape, rows, self._holding)
+        return self._prices[key]
+
+
+def cells(keys: Sequence[str], offered_types: Sequence[OfferedType], holding: Holding) -> Cells:
+    """All of them, in the order of their labels. Cost: types times offerings, once for equal labels and types."""
+    rows = holding.rows(offered_types)
+    question = ("cells", tuple(keys), rows.tobytes())
+    known = holding.kept.get(question)
+    if not isinstance(known, Cells):
+        if len(holding.kept) >= _MOST_KEPT:
+            holding.kept.clear()
+        known = holding.kept[question] = Cells(keys, _cells(keys, offered_types, rows.tolist()), holding)
+    return known
+
+
+def _cells(keys: Sequence[str], offered_types: Sequence[OfferedType], rows: Sequence[int]) -> tuple[Cell, ...]:
     found: dict[Place, Cell] = {}
-    rows = holding.rows(offered_types).tolist()
     for row, offered in zip(rows, offered_types, strict=True):
         for offering in offered.offerings:
             for place in product(*(_values(key, offered, offering) for key in keys)):

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
-from kerf.engine.buy.cells import Cell, Place, SpecsOfCells, cells, cheapest_in
+from kerf.engine.buy.cells import Cells, Place, SpecsOfCells, cells
 from kerf.engine.buy.colocated import Colocated, Colocation, colocated
 from kerf.engine.buy.concerns import Concerns
 from kerf.engine.buy.joining import Joinable
@@ -27,13 +25,12 @@ from kerf.engine.place.rounds import Backlog, Rounds
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
 from kerf.engine.place.tallies import Spread
 from kerf.engine.place.topology import TopologyLedger
-from kerf.engine.supply.holding import Bools, Holding
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import HOSTNAME
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod
-from kerf.model.quantities import Resources
 from kerf.model.topology import NotNear
 
 _MOST_ROUNDS = 4
@@ -89,6 +86,8 @@ class Assigned:
     are_blocked: bool = False
     is_reseated: bool = False
     joined: tuple[Destined, ...] = ()
+    looks: int = 0
+    """What finding the cells cost: pods, how often a cell was asked whether it takes one, and cells of each round."""
 
 
 @dataclass(eq=False, slots=True)
@@ -148,20 +147,15 @@ def assigned(
         giving = replace(giving, joinable=None)
         made = giving.settled(QUEUE_ORDER)
     better = giving.reseated(made) if known.reseats else made
-    return replace(better.result(), is_reseated=better is not made)
+    return replace(better.result(), is_reseated=better is not made, looks=giving.looks.total())
 
 
 class _Options:
     """Which cells the pods of each shape can have; the same in every round."""
 
-    def __init__(self, concerns: Concerns, held: Sequence[Cell], holding: Holding, known: Known) -> None:
+    def __init__(self, concerns: Concerns, held: Cells, holding: Holding, known: Known) -> None:
         self._concerns, self._cells, self._holding, self._known = concerns, held, holding, known
         self._first, self._specs = len(concerns.ledger.domains.sites), SpecsOfCells()
-        self._arrays = [
-            (np.fromiter(cell.prices.keys(), dtype=np.int64), np.fromiter(cell.prices.values(), dtype=np.int64))
-            for cell in held
-        ]
-        self._prices: dict[tuple[int, int, Resources, int], tuple[int, int] | None] = {}
         self.kept: dict[int, Unassigned] = {}
         """By number the shapes that DaemonSets keep off all nodes that would hold their pods."""
         self._found = [self._of(number) for number in range(len(concerns.shapes))]
@@ -177,13 +171,13 @@ class _Options:
         is_all_open = bool(is_open.all())
         found: dict[Place, _Option] = {}
         shut: list[tuple[int, int]] = []
-        for cell_number, cell in enumerate(self._cells):
+        for cell_number, cell in enumerate(self._cells.held):
             place = tuple(cell.place[index] for index in at)
             before = found.get(place)
             made = before.shape if before is not None else Shape(shape.pods, self._specs.of(shape.spec, keys, place))
-            best = self._cheapest(cell_number, made, None if is_all_open else is_open)
+            best = self._cells.cheapest(cell_number, made, None if is_all_open else is_open)
             if best is None:
-                best = None if is_all_open else self._cheapest(cell_number, made)
+                best = None if is_all_open else self._cells.cheapest(cell_number, made)
                 shut += [best] if best is not None else []
             elif before is None or best[0] < before.price:
                 site = before.site if before is not None else self._first + cell_number
@@ -192,17 +186,6 @@ class _Options:
             stage, cause = self._concerns.manners.cause(number, self._holding.types[min(shut)[1]])
             self.kept[number] = Unassigned(shape.pods, stage, cause)
         return list(found.values())
-
-    def _cheapest(self, cell: int, shape: Shape, is_open: Bools | None = None) -> tuple[int, int] | None:
-        """See `cheapest_in`; of the rows only those that are open. One answer for all shapes that are bought alike."""
-        rows, prices = self._arrays[cell]
-        if is_open is not None:
-            useful = is_open[rows]
-            return cheapest_in(prices[useful], shape, rows[useful], self._holding)
-        key = cell, self._holding.kind(shape), shape.requests, len(shape)
-        if key not in self._prices:
-            self._prices[key] = cheapest_in(prices, shape, rows, self._holding)
-        return self._prices[key]
 
     def _count_followers(self) -> None:
         """Count for each option the shapes that must be with its pods and can be. Cost: shapes times options."""
@@ -234,7 +217,8 @@ class _Options:
             shape = self._concerns.shapes[number]
             if shape.spec.wish.labels and any(map(_is_even, checks)):
                 own = Shape(shape.pods)
-                found.update(self._first + at for at in range(len(self._cells)) if self._cheapest(at, own))
+                number_of = range(len(self._cells.held))
+                found.update(self._first + at for at in number_of if self._cells.cheapest(at, own))
         return frozenset(found)
 
     @property
@@ -242,7 +226,7 @@ class _Options:
         """The cells in which nodes were bought before."""
         keys = self._concerns.keys
         places = {tuple(site.labels.get(key) for key in keys) for site in self._known.there}
-        return frozenset(self._first + number for number, cell in enumerate(self._cells) if cell.place in places)
+        return frozenset(self._first + number for number, cell in enumerate(self._cells.held) if cell.place in places)
 
     def fresh(self) -> list[list[_Option]]:
         """By shape its options, without pods."""
@@ -254,10 +238,12 @@ class _Giving:
     """What cells are given by, as often as they are."""
 
     concerns: Concerns
-    held: Sequence[Cell]
+    held: Cells
     options: _Options
     known: Known
     joinable: Joinable | None = None
+    looks: Counter[str] = field(default_factory=Counter)
+    """Those of all rounds so far."""
 
     @cached_property
     def joiners(self) -> frozenset[int]:
@@ -270,9 +256,19 @@ class _Giving:
     @cached_property
     def domains(self) -> Domains:
         """Those of the nodes that are there, then of the cells. They are the same each time that cells are given."""
-        known, keys = self.concerns.ledger.domains, self.concerns.keys
-        sites = (cell.site(keys, at) for at, cell in enumerate(self.held))
-        return Domains((*known.sites, *sites), known.lasting)
+        known = self.concerns.ledger.domains
+        return Domains((*known.sites, *self.held.sites), known.lasting)
+
+    @cached_property
+    def ledger(self) -> TopologyLedger:
+        """Where pods are, with the cells, and with what all shapes ask: each round begins with a copy."""
+        first = len(self.concerns.ledger.domains.sites)
+        made = self.concerns.ledger.extended(self.domains.sites[first:], self.domains)
+        for _ in range(2):
+            # Terms that keep others off are known once a shape with them was asked for.
+            for shape in self.concerns.shapes:
+                made.checks(shape)
+        return made
 
     def settled(self, precedence: Precedence, used: frozenset[int] | None = None) -> "_Assignment":
         """Every pod with a cell, given again a few times until those cells are domains that have pods.
@@ -328,13 +324,10 @@ class _Assignment:
         self._known: dict[int, tuple[int, _Asked]] = {}
         self._given = 0
         first = len(before.ledger.domains.sites)
-        self._ledger = before.ledger.extended(giving.domains.sites[first:], giving.domains)
-        self._closed = {first + at for at in range(len(held))} - used
+        self._ledger = giving.ledger.copy()
+        self._closed = {first + at for at in range(len(held.held))} - used
         for site in sorted(self._closed):
             self._ledger.close(site)
-        for shape in before.shapes:
-            # Terms that keep others off are known once a shape with them was asked for.
-            self._ledger.checks(shape)
         self._joiners, self._apart = giving.joiners, known.apart
         self._joining = giving.joinable.beside(self._ledger) if giving.joinable and self._joiners else None
         self._wanted = WantedCells()
@@ -362,6 +355,7 @@ class _Assignment:
         if same is None:
             self.refused = Counter(number for _, number in self._waiting)
         self.used = frozenset(option.site for found in self._options for option in found if option.pods)
+        giving.looks["rounds"] += self.looks + len(held.held)
 
     def _give_all(self) -> None:
         """Round after round, as the scheduler tries again those that it has refused."""

@@ -36,7 +36,8 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     silent = [
         pod
         for pod in pending
-        if not pod.spec.requests.get(CPU)
+        if pod.invalid is None
+        and not pod.spec.requests.get(CPU)
         and not pod.spec.requests.get(MEMORY)
         and not any(amount for name, amount in pod.spec.requests.items() if name not in (CPU, MEMORY, PODS))
     ]

@@ -1,12 +1,12 @@
 """A decision in words: every launch and refusal with its why, and what an operator should know beside it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
 from kerf.engine.buy.options import DEFAULT, Options
 from kerf.engine.decide import decide
-from kerf.engine.decision import Decision
+from kerf.engine.decision import Decision, Refusal
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.groups import with_limits_for_all
 from kerf.engine.explain.hints.tries import Tries
@@ -31,13 +31,14 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
     return explain(decide(World(snapshot, market), options))
 
 
-def explain(decision: Decision, tries: Tries | None = None) -> Plan:
+def explain(decision: Decision, tries: Tries | None = None, asked: Container[str] = ()) -> Plan:
     """The same facts with their words.
 
-    Hints are tried, at most so often as `tries` says; that is where the time goes.
+    Hints are tried, at most so often as `tries` says; that is where the time goes. They are tried for the pods that are
+    `asked` about first, by key, then for those that come first in the plan.
     """
     tries = tries or Tries()
-    unplaced = _unplaced(decision, tries)
+    unplaced = _unplaced(decision, tries, asked)
     tried = (NOT_ALL_TRIED,) if tries.are_over else ()
     return Plan(
         decision.options.strategy,
@@ -87,11 +88,12 @@ def _unmet(decision: Decision) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((str(cause.pool), cause_text(cause)) for cause in decision.unmet_floors))
 
 
-def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
+def _unplaced(decision: Decision, tries: Tries, asked: Container[str]) -> tuple[Unplaced, ...]:
     """One entry a pod, by its key."""
     telling = Telling(tries, decision.world.snapshot.cron_job_keys, decision)
     everyone = telling.everyone(decision.everyone)
-    found = [entry for refusal in decision.refusals for entry in telling.unplaced(refusal)]
+    ordered = sorted(decision.refusals, key=partial(_order, asked))
+    found = [entry for refusal in ordered for entry in telling.unplaced(refusal)]
     if everyone:
         unbounded = replace(decision.options, with_bound=False)
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
@@ -99,6 +101,11 @@ def _unplaced(decision: Decision, tries: Tries) -> tuple[Unplaced, ...]:
         expected = max(len(world.snapshot.pending), decision.work)
         found = list(with_limits_for_all(found, everyone, pools, again, tries, expected))
     return tuple(sorted(found, key=lambda entry: entry.pod))
+
+
+def _order(asked: Container[str], refusal: Refusal) -> tuple[bool, str]:
+    keys = [pod.key for pod in refusal.pods]
+    return not any(key in asked for key in keys), min(keys, default="")
 
 
 def _again(world: World, options: Options, pool: NodePool) -> Decision:

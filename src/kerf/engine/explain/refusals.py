@@ -112,7 +112,8 @@ class Telling:
 
     def unplaced(self, refusal: Refusal) -> list[Unplaced]:
         """One entry a pod, with what would help it."""
-        reason, advice = self.reason(refusal), self._for_group(self._advised(refusal.innermost), refusal)
+        reason, refused = self.reason(refusal), self._tries.refusals
+        advice = self._cut(self._for_group(self._advised(refusal.innermost), refusal), refused)
         misfits = reason.misfits or self._nearest_misses(refusal.innermost)
         is_group = refusal.first is not None
         found: list[Unplaced] = []
@@ -121,11 +122,18 @@ class Telling:
             patches = self._patches(pods[0], advice, is_group=is_group)
             for pod in pods:
                 first, *more = [_for_pod(patch, pod.name) for patch in patches] or [None]
-                words = reason.text, advice.text, first, misfits
+                words = reason.text, _with_more(advice, pods[0].key), first, misfits
                 cause = refusal.cause, refusal.innermost.cause
                 place = "" if pod.invalid is None else pod.invalid.place
                 found.append(Unplaced(pod.key, reason.stage, *words, *cause, tuple(filter(None, more)), place))
         return found
+
+    def _cut(self, advice: Advice, refused: int) -> Advice:
+        """The advice, which says so where `kerf explain` would try more: since `refused` some tries were not made."""
+        is_cut = (
+            self._tries.are_short and self._tries.refusals > refused and (advice.patch is None or advice.is_partial)
+        )
+        return replace(advice, is_cut=True) if is_cut else advice
 
     def _nearest_misses(self, refusal: Refusal) -> tuple[Misfit, ...]:
         """What comes nearest where a decision has not compared nodes; nothing once too many were asked."""
@@ -173,8 +181,9 @@ class Telling:
         """For pods that others keep from their place; once for those that share a hint."""
         group = self._alike.group(refusal.pods[0], refusal.cause)
         if group not in self._related:
-            question = self._question(self._alike.of(refusal))
-            self._related[group] = Advice() if question is None else self._tried(refusal.cause, question)
+            question, refused = self._question(self._alike.of(refusal)), self._tries.refusals
+            found = Advice() if question is None else self._tried(refusal.cause, question)
+            self._related[group] = self._cut(found, refused)
         return self._related[group]
 
     @cached_property
@@ -363,6 +372,12 @@ def _by_owner(pods: Sequence[Pod]) -> list[tuple[Pod, ...]]:
     for pod in pods:
         groups.setdefault((pod.namespace, pod.owner), []).append(pod)
     return [tuple(members) for members in groups.values()]
+
+
+def _with_more(advice: Advice, pod: str) -> str:
+    """The hint, and which command tries more where not all was tried."""
+    more = f"kerf explain pod/{pod} tries more" if advice.is_cut else ""
+    return "; ".join(filter(None, (advice.text, more)))
 
 
 def _for_pod(patch: Patch | None, name: str) -> Patch | None:

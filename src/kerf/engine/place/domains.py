@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from kerf.model.constraints import (
@@ -28,7 +28,7 @@ class Site:
     """A node. `unsettled` are labels that it will have with values that are still to be chosen.
 
     `kinds` are set where it stands for all nodes that may be bought with these labels: what each kind of them promises
-    beside, and its taints.
+    beside, and its taints. `answers` are those of rules that were asked about it then.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Site:
     taints: tuple[Taint, ...] = ()
     unsettled: frozenset[str] = frozenset()
     kinds: tuple[tuple[Requirements, tuple[Taint, ...]], ...] = ()
+    answers: "dict[NodeRule, bool]" = field(default_factory=dict, repr=False)
 
     def will_have(self, key: str) -> bool:
         """Whether it is in a domain of the key that is not known yet."""
@@ -71,19 +72,26 @@ class NodeRule:
         if any(key not in site.labels for key in self.keys):
             return False
         if site.kinds:
-            return any(self._may_count(site, *kind) for kind in site.kinds)
+            return self._may_count(site)
         if self.tolerations is not None and untolerated(site.taints, self.tolerations) is not None:
             return False
         return self.alternatives is None or self._is_wanted(site)
 
-    def _may_count(self, site: Site, stated: Requirements, taints: tuple[Taint, ...]) -> bool:
+    def _may_count(self, site: Site) -> bool:
         """Whether a node to be may count: labels that are still open do not stand against it."""
-        if self.tolerations is not None and untolerated(taints, self.tolerations) is not None:
-            return False
-        fixed = Requirements.of_labels({key: value for key, value in site.labels.items() if key != HOSTNAME})
-        return self.alternatives is None or any(
-            wanted.undefined(stated) is None and wanted.conflict(stated) is None and wanted.conflict(fixed) is None
-            for wanted in self.alternatives
+        tolerations, open_to = self.tolerations, self.alternatives
+        if open_to is not None:
+            fixed = Requirements.of_labels({key: value for key, value in site.labels.items() if key != HOSTNAME})
+            open_to = tuple(wanted for wanted in open_to if wanted.conflict(fixed) is None)
+            if not open_to:
+                return False
+        return any(
+            (tolerations is None or untolerated(taints, tolerations) is None)
+            and (
+                open_to is None
+                or any(wanted.undefined(stated) is None and wanted.conflict(stated) is None for wanted in open_to)
+            )
+            for stated, taints in site.kinds
         )
 
     def _is_wanted(self, site: Site) -> bool:
@@ -149,11 +157,16 @@ class Domains:
         known: dict[object, bool] = {}
         found = []
         for site in self.sites:
+            if site.kinds:
+                if rule not in site.answers:
+                    site.answers[rule] = rule.counts(site)
+                found.append(site.answers[rule])
+                continue
             # Nodes that are equal in what is read are asked once.
             like = (
                 tuple(site.labels.get(key) for key in (*sorted(read), *sorted(spellings))),
                 site.taints if rule.tolerations is not None else (),
-                site.name if NODE_NAME in read or site.kinds else "",
+                site.name if NODE_NAME in read else "",
             )
             if like not in known:
                 known[like] = rule.counts(site)

@@ -7,7 +7,7 @@ placement the tallies that its pod is in.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
 
@@ -34,6 +34,7 @@ from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
 _T = TypeVar("_T", bound=Tally)
 Labels = Mapping[str, str]
 _Counts = dict[int, dict[int, int]]
+_Known = dict[tuple[int, int], tuple[int, tuple[Check, ...]]]
 """Pods by number of their class and number of the node."""
 
 
@@ -182,7 +183,9 @@ class TopologyLedger:
         self._by_question: dict[object, int] = {}
         self._members: list[tuple[int, ...]] = []
         self._tally_index, self._class_index, self._averse_index = _Index(), _Index(), _Index()
-        self._checks: dict[tuple[int, int], tuple[int, tuple[Check, ...]]] = {}
+        self._checks: _Known = {}
+        self._former: tuple[Mapping[int, int], _Known] | None = None
+        """Of a copy the numbers of the tallies that it was made of, by identity, and the checks that hold them."""
         self.version += 1
 
     @cached_property
@@ -210,9 +213,17 @@ class TopologyLedger:
         key = number, self._relations.of(spec)
         known = self._checks.get(key)
         if known is None or known[0] != self.version:
-            made = tuple(self._made(spec, self._classes.all[number]))
+            made = self._renewed(key) or tuple(self._made(spec, self._classes.all[number]))
             known = self._checks[key] = self.version, made
         return known[1]
+
+    def _renewed(self, key: tuple[int, int]) -> tuple[Check, ...]:
+        """Checks that were made before this was copied, of its own tallies; none where they have to be made again."""
+        numbers, known = self._former or ({}, {})
+        version, checks = known.get(key, (-1, ()))
+        if version != self.version:
+            return ()
+        return tuple(replace(check, tally=self._tallies[numbers[id(check.tally)]]) for check in checks)  # type: ignore[type-var]
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""
@@ -292,7 +303,8 @@ class TopologyLedger:
         other._tallies, other._by_question = [tally.copy() for tally in self._tallies], dict(self._by_question)
         other._tally_index, other._class_index = self._tally_index.copy(), self._class_index.copy()
         other._averse_index = self._averse_index.copy()
-        # They hold the tallies of this one.
+        # They hold the tallies of this one, and are made of the others' when they are asked for.
+        other._former = {id(tally): number for number, tally in enumerate(self._tallies)}, dict(self._checks)
         other._checks = {}
         return other
 
@@ -308,7 +320,7 @@ class TopologyLedger:
         known, held = self._seen
         domains = domains or Domains((*known.sites, *sites), known.lasting)
         other.__dict__["_seen"] = domains, (*held, *(() for _ in sites))
-        other._tallies, other._by_question, other._members = [], {}, []
+        other._tallies, other._by_question, other._members, other._former = [], {}, [], None
         other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
         other._learn_classes()
         return other
@@ -446,6 +458,9 @@ class TopologyLedger:
 
     def _spread(self, constraint: TopologySpreadConstraint, rule: NodeRule, reach: Reach) -> Spread:
         question = ("spread", rule, constraint.key, reach)
+        number = self._by_question.get(question)
+        if number is not None:
+            return cast(Spread, self._tallies[number])
         return self._tally(question, Spread(self.domains, rule, constraint.key, reach))
 
     def _together(self, terms: Sequence[PodAffinityTerm], like: Likeness) -> Together:

@@ -99,6 +99,8 @@ class Holding:
         """The keys of `_alone` of which some row may not have been asked about."""
         self._quotients: dict[Resources, Amounts] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
+        self.kept: dict[Hashable, object] = {}
+        """What a purchase has worked out of the types, by its question: the next one may ask the same."""
         self._names = np.zeros(0, dtype=np.int64)
         self.splits: tuple[Hashable, Any] | None = None
         """What the last question for price splits was, and the answer."""

@@ -38,7 +38,8 @@ def wrong_form(subject: Subject, context: LintContext) -> Notes:
     del context
     if is_retired(subject):
         return
-    for problem in _report(subject).problems:
+    report = _report(subject)
+    for problem in (*report.problems, *report.refused):
         hint = problem.hint
         fix = _fix(subject, problem)
         if fix:

@@ -37,7 +37,7 @@ def refused(subject: Subject, context: LintContext) -> Notes:
         at = (*subject.pod, *why.path)
         message = f"the API server refuses it: {DecodeError(path_text(at), why.expected, why.got)}"
         yield Note(at, message, why.hint)
-    if not found and held.pod.invalid is not None and next(refusals(spec), None) is None:
+    if not form.problems and not found and held.pod.invalid is not None and next(refusals(spec), None) is None:
         yield Note(subject.pod, f"the API server refuses it: {held.pod.invalid}", held.pod.invalid.hint)
 
 

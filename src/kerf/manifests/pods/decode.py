@@ -289,7 +289,7 @@ _NO_SPEC = PodSpec(())
 def spec_at(
     raw: Any, path: Path, report: Report, admission: AdmissionDefaults, namespace: str
 ) -> tuple[PodSpec, FieldRefusal | None]:
-    """(spec, why the API server would refuse it) of the spec at `path`. What is wrong is noted in `report`."""
+    """(spec, why the API server would refuse it) of the spec at `path`, one without containers where it has no form."""
     reading = _reading_at(raw, path, report, admission.defaults(namespace))
     return reading.spec or _NO_SPEC, field_refusal(reading.invalid, path, report)
 
@@ -299,19 +299,28 @@ def field_refusal(problem: Problem | None, at: Path, report: Report) -> FieldRef
     if problem is None:
         return None
     path, got = (*report.root, *at, *problem.path), problem.got
+    written = report.written_of(path) if problem.is_unquoted else ""
+    hint = f'quote it: "{written}"' if written else problem.hint
     shown = got if isinstance(got, str) and got.startswith("<") else brief(got)
     # An error cuts what a user may have written at any length.
-    error = DecodeError(path_text(path), problem.expected, got, hint=problem.hint)
+    error = DecodeError(path_text(path), problem.expected, got, hint=hint)
     texts = Quoted(error.expected), Quoted(shown), Quoted(error.hint)
     return FieldRefusal(Name(error.path), *texts, Name(report.place_of(path)))
 
 
 def _reading_at(raw: Any, path: Path, report: Report, defaults: Defaults | None) -> SpecReading:
-    """The spec at `path`; `defaults` None for a pod that an API server has completed already."""
+    """The spec at `path`; `defaults` None for a pod that an API server has completed already.
+
+    A wrong form is a problem of such a pod, which it cannot have; a new one is refused for it, and only that one.
+    """
     reading = read_spec(raw, defaults)
-    report.problems += [Problem((*path, *p.path), p.expected, p.got, p.hint, p.is_unquoted) for p in reading.problems]
+    problems = [Problem((*path, *p.path), p.expected, p.got, p.hint, p.is_unquoted) for p in reading.problems]
     report.unknown += [Unknown((*path, *u.path), u.nearest) for u in reading.unknown]
-    return reading
+    if defaults is None or not problems:
+        report.problems += problems
+        return reading
+    report.refused += problems
+    return replace(reading, invalid=reading.problems[0])
 
 
 def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, source: str) -> Pod:
@@ -391,7 +400,7 @@ def _node_name(spec: Any, report: Report) -> str:
         return held or ""
     path = ("spec", "nodeName")
     # A manifest's spec was checked with it, a live one without.
-    if all(problem.path != path for problem in report.problems):
+    if all(problem.path != path for problem in (*report.problems, *report.refused)):
         report.problem(path, "text", held)
     return ""
 

@@ -75,6 +75,9 @@ def _refused_policy(kind: str, spec: dict[str, Any]) -> Problem | None:
 
 def _is_left_out(raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report) -> bool:
     """Whether a server would not take the object, which has no pods of its own that could be refused."""
+    if report.refused:
+        report.doubts += report.refused
+        return True
     spec = template["spec"]
     expected = "" if Meta.of(raw).uid or not isinstance(spec, dict) else policy_expected(raw["kind"], spec)
     if expected:

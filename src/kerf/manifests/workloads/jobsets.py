@@ -68,7 +68,7 @@ def job_set_of(raw: Object, report: Report, admission: AdmissionDefaults, source
     found, last = [], -1
     for number, child in child_jobs(raw):
         at: Path = ("spec", "replicatedJobs", number, "template")
-        own = Report(root=at, place_of=report.place_of)
+        own = Report(root=at, place_of=report.place_of, written_of=report.written_of)
         job = workload_of(child, own, admission, source)
         if job is not None:
             found.append(job)
@@ -83,7 +83,8 @@ def _replicas(entry: Object) -> int:
 
 
 def _take(own: Report, report: Report, at: Path) -> None:
-    report.problems += [Problem((*at, *p.path), p.expected, p.got, p.hint, p.is_unquoted) for p in own.problems]
+    for found, taken in ((own.problems, report.problems), (own.refused, report.refused)):
+        taken += [Problem((*at, *p.path), p.expected, p.got, p.hint, p.is_unquoted) for p in found]
     report.unknown += [Unknown((*at, *u.path), u.nearest) for u in own.unknown]
 
 

@@ -259,6 +259,9 @@ class _Reading:
         except DecodeErrors as errors:
             self._errors += errors.errors
             return Decoded()
+        if decoded.left_out:
+            self._errors += decoded.left_out
+            return Decoded()
         self._names.update(_key(document.value()) for document in documents)
         for pod in (*decoded.pods, *(workload.template for workload in decoded.workloads)):
             if pod.invalid is not None:

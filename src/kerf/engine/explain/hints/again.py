@@ -147,7 +147,7 @@ class Question:
                 made[id(pod.spec)] = respec(pod.spec)
         changed = {pod.key: replace(pod, spec=made[id(pod.spec)]) for pod in self._waiting}
         pending = tuple(changed.get(pod.key, pod) for pod in self.snapshot.pending)
-        return self._decided(World(replace(self.snapshot, pending=pending), self.decision.world.market))
+        return self._decided(self.decision.world.with_pending(pending))
 
     def with_both(self, pool: NodePool | None, spec: PodSpec | None) -> Again | None:
         """The decision with what a hint changes of a pool and of pods; claims stay each pod's own."""

@@ -7,7 +7,6 @@ from typing import Any
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision, Refusal
 from kerf.engine.explain.hints.situation import Change
-from kerf.engine.world import World
 from kerf.model.pods import Container, Pod, PodSpec
 
 _MOST_DECIDED_AGAIN = 2_000
@@ -29,8 +28,8 @@ def decided_again(pods: Iterable[Pod], change: Change, decision: Decision) -> tu
     snapshot = decision.world.snapshot
     is_much = len(snapshot.pending) > _MOST_DECIDED_AGAIN
     kept = (pod for pod in snapshot.pending if not is_much or pod.key in changed)
-    again = replace(snapshot, pending=tuple(changed.get(pod.key, pod) for pod in kept))
-    made = decide(World(again, decision.world.market), replace(decision.options, with_bound=False))
+    again = decision.world.with_pending(tuple(changed.get(pod.key, pod) for pod in kept))
+    made = decide(again, replace(decision.options, with_bound=False))
     for refusal in made.refusals:
         left = tuple(pod for pod in refusal.innermost.pods if pod.key in changed)
         if left or any(pod.key in changed for pod in refusal.pods):

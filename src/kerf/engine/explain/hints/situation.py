@@ -40,7 +40,8 @@ class Advice:
     `patch` is for the pool, or for what makes the pod; None with words alone. `change` is the pod's own change where
     the pod changes: equal pods of another workload need it there. `more` are patches of pools that are needed beside.
     `extent` says how far the change helps and how soon, where not all pods are placed at once; `is_partial` that it
-    does not place all of them. `effect` is what it does to other pods. Both follow the hint, in this order.
+    does not place all of them. `effect` is what it does to other pods. Both follow the hint, in this order. `is_cut`:
+    `kerf explain` would try more.
     """
 
     hint: str = ""
@@ -52,6 +53,7 @@ class Advice:
     extent: str = ""
     effect: str = ""
     is_partial: bool = False
+    is_cut: bool = False
 
     @property
     def text(self) -> str:

@@ -8,6 +8,8 @@ MOST_DECIDED = 10_000
 """Looks at a pod that may go into deciding again for one explanation, all its decisions together (`Decision.work`)."""
 MOST_ASKED = 300_000
 """Types that may be asked for one explanation, all tries together: a purchase goes through all that are offered."""
+MOST_DECIDED_FOR_ALL = 1_500
+"""The same for the words of `kerf plan`, for all pods: `kerf explain` tries MOST_DECIDED for those it names."""
 LEAST_DECIDED = 50
 """Looks that each decision counts for at least, so one explanation decides at most 200 times."""
 MOST_LOOKED_AT = 1_000_000
@@ -24,6 +26,7 @@ class Tries:
     They end when they are used up, or for good when `is_wanted` says that there is something better to do. A decision
     costs by its work, so `decided` bounds that of all of them, and a purchase by the types that it is made among, so
     `asked` bounds those. The first of each is made whatever it costs: the decision that is explained cost as much.
+    `are_short`: `kerf explain` would try more, and is named where they end.
     """
 
     def __init__(
@@ -33,12 +36,25 @@ class Tries:
         *,
         decided: int = MOST_DECIDED,
         asked: int = MOST_ASKED,
+        are_short: bool = False,
     ) -> None:
         self._left, self._is_wanted, self._decided, self._looks = most, is_wanted, decided, MOST_LOOKED_AT
         self._asked, self._most_asked = asked, asked
-        self._is_refused = False
+        self._is_refused, self.are_short = False, are_short
+        self.refusals = 0
+        """How many were asked for and not made."""
         self.decisions = 0
         """How many decisions were made."""
+
+    @classmethod
+    def for_all(cls) -> "Tries":
+        """As many as a plan of everything is worth."""
+        return cls(decided=MOST_DECIDED_FOR_ALL, are_short=True)
+
+    def _refuse(self) -> bool:
+        self._is_refused = True
+        self.refusals += 1
+        return False
 
     @property
     def are_over(self) -> bool:
@@ -49,8 +65,8 @@ class Tries:
         """Whether one more may be made, which asks so many types."""
         is_too_much = self._asked < types and self._asked < self._most_asked
         if self._left <= 0 or is_too_much or not self._is_wanted():
-            self._left, self._is_refused = 0, True
-            return False
+            self._left = 0
+            return self._refuse()
         self._left -= 1
         self._asked -= types
         return True
@@ -59,8 +75,7 @@ class Tries:
         """Whether one more decision may be made, which is likely to cost so much; `cost` says what it did."""
         cost = max(work, LEAST_DECIDED)
         if self._decided < cost and self.decisions:
-            self._is_refused = True
-            return False
+            return self._refuse()
         if not self.take():
             return False
         self._decided -= cost
@@ -74,7 +89,6 @@ class Tries:
     def take_look(self, pods: int) -> bool:
         """Whether so many pods may be looked at once more. The first look is allowed, however many there are."""
         if (self._looks < pods and self._looks < MOST_LOOKED_AT) or not self._is_wanted():
-            self._is_refused = True
-            return False
+            return self._refuse()
         self._looks -= pods
         return True
