@@ -17,7 +17,7 @@ import numpy as np
 from kerf.engine.buy.cardfills import Numbers, fills_of_a_card
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.linearprogram import LinearProgram
-from kerf.engine.buy.nodepricing import NodePricing, Nodes
+from kerf.engine.buy.nodepricing import NodePricing, WholeNodes
 from kerf.engine.buy.relaxation import Floats, Relaxation
 from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.holding import Amounts, Bools
@@ -216,7 +216,7 @@ class _Generation:
             worth = np.maximum(self._program.prices(), 0.0) / self._scale
         return bool(self._columns)
 
-    def _add(self, at: int, found: Nodes) -> bool:
+    def _add(self, at: int, found: WholeNodes) -> bool:
         """Nodes that may be worth their price; whether some are new."""
         price, is_new = self._units[at].pricing.price, False
         for node in np.flatnonzero(found.worth >= price * (1 - _SLACK)).tolist():

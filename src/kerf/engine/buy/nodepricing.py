@@ -55,7 +55,7 @@ class _Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class WholeNodes:
     """Whole nodes: by node its pods by shape (numbers of the relaxation) and what they are worth, the best first.
 
     `most` is what no node is worth more than, if cpu and memory could be cut to pieces.
@@ -128,7 +128,7 @@ class NodePricing:
                 many *= 2
         return np.array(shapes, dtype=np.int64), np.array(numbers, dtype=np.int64)
 
-    def best(self, prices: Floats, least: float, most_nodes: int, *, each_shape: bool) -> Nodes:
+    def best(self, prices: Floats, least: float, most_nodes: int, *, each_shape: bool) -> WholeNodes:
         """The best nodes by what their pods are worth at `prices` (by shape of the relaxation), of at least `least`.
 
         With `each_shape` also one for each shape, as good as a node with it can be found, whatever it is worth. Cost:
@@ -140,7 +140,7 @@ class NodePricing:
         kept = _best_of_each(self._cells, values)
         rates, card, most = self._rates(kept, values, worth)
         if most < least:
-            return Nodes(np.zeros((0, self._all), dtype=np.int64), np.zeros(0), most)
+            return WholeNodes(np.zeros((0, self._all), dtype=np.int64), np.zeros(0), most)
         waste = card + rates @ self._taken[:2] - values
         slack = most - least
         parts = self._ways(kept, values, waste).only(_frugal(waste[kept], slack))
@@ -153,7 +153,7 @@ class NodePricing:
         found = found.only(np.flatnonzero(found.counts.any(axis=1)))
         counts = np.zeros((len(found), self._all), dtype=np.int64)
         counts[:, self._shapes] = found.counts
-        return Nodes(counts, found.worth, most)
+        return WholeNodes(counts, found.worth, most)
 
     def _rates(self, kept: Amounts, values: Floats, worth: Floats) -> tuple[Floats, float, float]:
         """Prices of all cpu and all memory of the node and of a card, at which a node is worth least; and that worth.
