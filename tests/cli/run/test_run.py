@@ -303,6 +303,33 @@ def test_what_boto3_cannot_use_ends_the_start_with_one_line(
     assert (2, True) == (code, text.startswith(said)), text
 
 
+@pytest.mark.parametrize(
+    ("flags", "variables", "said"),
+    [
+        (("--region=us east",), {}, "region of AWS: expected a name such as us-east-1, got 'us east'"),
+        (
+            (),
+            {"AWS_STS_REGIONAL_ENDPOINTS": "zzz"},
+            "variables and files of AWS: expected what boto3 can use, got: STS",
+        ),
+        ((), {"AWS_SESSION_TOKEN": "t\n"}, "AWS_SESSION_TOKEN: expected printable letters of ASCII alone"),
+    ],
+)
+def test_settings_of_aws_are_checked_before_the_api_server_is_asked(
+    tmp_path: Path, flags: tuple[str, ...], variables: dict[str, str], said: str
+) -> None:
+    """It is down; who has two mistakes is told first of that which is theirs."""
+    down = kubeconfig(tmp_path, "http://127.0.0.1:9")
+    code, text = refused(
+        *AWS,
+        f"--kubeconfig={down}",
+        *flags,
+        environment={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"} | variables,
+    )
+
+    assert (2, True) == (code, text.startswith(said)), text
+
+
 # It runs.
 
 

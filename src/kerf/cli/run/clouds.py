@@ -15,6 +15,14 @@ from kerf.kube.objects import KubeObjects
 from kerf.telemetry import logger
 
 
+def check_cloud(options: RunOptions) -> None:
+    """Raises InputError for what the cloud cannot use of its own variables and files. Connects nowhere."""
+    if options.cloud == "aws":
+        from kerf.clouds.aws.clients import BotoApi
+
+        BotoApi(options.region or "", endpoint=options.aws_endpoint or None).check()
+
+
 @asynccontextmanager
 async def the_cloud(
     client: KubeClient, options: RunOptions, leadership: Leadership, catalogue: Catalogue

@@ -327,7 +327,7 @@ class Instances:
 def _records(reservations: Iterable[Record]) -> list[Record]:
     """Each with its id, type and state: one without a state would look as if it had ended. Raises NotWhole."""
     with reading("DescribeInstances"):
-        found = [record for reservation in reservations for record in reservation.get("Instances") or ()]
+        found = [record for reservation in reservations for record in reservation["Instances"]]
         for record in found:
             _ = record["InstanceId"], record["InstanceType"], record["State"]["Name"]
     return found
