@@ -59,6 +59,8 @@ class Endpoint:
                 self.send_response(status)
                 if text.startswith("<html"):
                     self.send_header("Content-Type", "text/html; charset=utf-8")
+                elif text.startswith("{"):
+                    self.send_header("Content-Type", "application/x-amz-json-1.1")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -178,7 +180,7 @@ def test_profiles_are_listed_in_xml_too(endpoint: Endpoint) -> None:
             assert found == asked(endpoint.url, lambda api: api.pages(IAM, "ListInstanceProfiles", "InstanceProfiles"))
             continue
         with pytest.raises(
-            NotWhole, match="^ListInstanceProfiles: the reply is not whole: it lacks 'InstanceProfiles'"
+            NotWhole, match=r"^ListInstanceProfiles: the reply is not whole: it lacks 'InstanceProfiles'"
         ):
             asked(endpoint.url, lambda api: api.pages(IAM, "ListInstanceProfiles", "InstanceProfiles"))
 
@@ -194,7 +196,7 @@ def test_lists_that_json_leaves_out_are_empty(endpoint: Endpoint) -> None:
 def test_a_page_that_is_its_own_next_page_ends(endpoint: Endpoint) -> None:
     """A cache in between that leaves out the token of a request would be asked for ever."""
     endpoint.answers = [subnets("a", next_token="t")]
-    with pytest.raises(NotWhole, match="^DescribeSubnets: the reply is not whole: its next page is itself$"):
+    with pytest.raises(NotWhole, match=r"^DescribeSubnets: the reply is not whole: its next page is itself$"):
         asked(endpoint.url, lambda api: api.pages(EC2, "DescribeSubnets", "Subnets"))
     assert 2 == len(endpoint.asked)
 
