@@ -119,6 +119,29 @@ def test_a_call_gives_the_reply_without_boto3s_own_part(endpoint: Endpoint) -> N
     assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, describe)
 
 
+def test_a_service_that_hangs_holds_up_no_other(endpoint: Endpoint) -> None:
+    """A network without a way to SSM: nodes are launched and ended, and spot notices read, all the same."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+    deaf = BotoApi("us-east-1", endpoint=f"http://127.0.0.1:{listening.getsockname()[1]}", threads=2)
+
+    async def call(api: BotoApi) -> Any:
+        await describe(api)
+        # The clients of the deaf endpoint, in the threads of the other: what is asked of SSM never answers.
+        api._clients["ssm"] = deaf._made("ssm", aws_access_key_id="a", aws_secret_access_key="s")
+        waiting = [asyncio.create_task(api.call(SSM, "GetParameter", Name=f"/{n}")) for n in range(30)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            found = await describe(api)
+        listening.close()
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return found
+
+    assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, call)
+    deaf.close()
+
+
 def test_all_pages_are_read_and_each_takes_a_token(endpoint: Endpoint) -> None:
     """The second page waits for its token."""
     endpoint.answers, clock = [subnets("a", next_token="t"), subnets("b")], Clock()

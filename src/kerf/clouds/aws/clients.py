@@ -20,8 +20,8 @@ from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
 from kerf.telemetry import CLOUD_CALLS, CLOUD_SECONDS
 
-THREADS = 12
-"""Of which the queue's long poll holds one."""
+THREADS, _FEW = 12, 3
+"""Of EC2, and of each other service: one that hangs holds up no call of another. The queue's long poll holds one."""
 _CONNECT_S, _READ_S = 5, 60
 """Longer than a long poll of 20 s."""
 _FIRST_RETRY_S, _ATTEMPTS = 0.5, 4
@@ -76,7 +76,7 @@ class BotoApi:
     ) -> None:
         self._boto, self._config = _boto3(threads)
         self.region, self._endpoint, self._buckets = region, endpoint, buckets or Buckets()
-        self._threads = Threads(threads)
+        self._threads = {each: Threads(threads if each == EC2 else min(threads, _FEW)) for each in SERVICES}
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._guard: Callable[[], None] = lambda: None
@@ -127,14 +127,15 @@ class BotoApi:
 
     def close(self) -> None:
         """Let the threads end; no call comes after that."""
-        self._threads.close()
+        for threads in self._threads.values():
+            threads.close()
 
     async def _once(self, service: str, operation: str, parameters: dict[str, object]) -> Reply:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         outcome = "failed"
         try:
-            reply = await self._threads.run(lambda: self._blocking(service, operation, parameters))
+            reply = await self._threads[service].run(lambda: self._blocking(service, operation, parameters))
             outcome = "done"
         except Throttled:
             outcome = "throttled"
