@@ -15,6 +15,7 @@ from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import EC2, IAM, PRICING, SERVICES, ApiFailed, Reply
 from kerf.clouds.aws.botosettings import as_wrong_input, check_files, check_keys, masked
 from kerf.clouds.aws.buckets import Buckets, is_read
+from kerf.clouds.aws.partitions import price_region_of
 from kerf.clouds.aws.replies import NotWhole, reading
 from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
@@ -46,10 +47,6 @@ _HINTS = {
     "OptInRequired": "the account is not subscribed to this service",
     "PendingVerification": "AWS is still verifying the account",
 }
-
-
-_PRICE_REGIONS = {"ap": "ap-south-1", "eu": "eu-central-1", "cn": "cn-northwest-1"}
-"""Regions that answer Pricing, by how a region begins; of others us-east-1 (AWS price list guide, 2026-11)."""
 
 
 class ConnectionFailed(CloudError):
@@ -172,7 +169,7 @@ class BotoApi:
             return self._clients[service]
 
     def _made(self, service: str, **keys: str) -> Any:
-        region = _PRICE_REGIONS.get(self.region[:2], "us-east-1") if service == PRICING else self.region
+        region = (price_region_of(self.region) if service == PRICING else "") or self.region
         with as_wrong_input():
             return self._boto.client(
                 service, region_name=region, endpoint_url=self._endpoint, config=self._config, **keys
