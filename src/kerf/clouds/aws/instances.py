@@ -34,8 +34,6 @@ _STATES = {
     "shutting-down": InstanceState.TERMINATING,
 }
 _STATE = "instance-state-name"
-_CLOCKS_S = 60.0
-"""So far the clocks of EC2 and of the API server may be apart."""
 _BATCH_S = 0.1
 _PAGE = 1000
 _NO_SUCH = ("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed")
@@ -107,13 +105,6 @@ def listed_of(record: Record) -> Listed | None:
     profile = (record.get("IamInstanceProfile") or {}).get("Arn", "").rpartition("/")[2]
     group = (record.get("Placement") or {}).get("GroupName", "")
     return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""), group)
-
-
-def _is_of(instance: Instance, claim: NodeClaim) -> bool:
-    """Whether it was launched for the claim, and not for an older one of that name."""
-    if instance.claim_uid:
-        return instance.claim_uid == claim.uid
-    return instance.launched_s >= claim.created_s - _CLOCKS_S
 
 
 def _launched_s(value: object) -> float:
@@ -213,7 +204,7 @@ class Instances:
         named = [filter_of(f"tag:{NODE_CLAIM}", [claim.name]), filter_of(_STATE, _STATES)]
         reservations = await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=named)
         records = [record for record in _records(reservations) if self._is_ours(record)]
-        found = [each for record in records if (each := instance_of(record)) is not None and _is_of(each, claim)]
+        found = [each for record in records if (each := instance_of(record)) is not None and each.is_of(claim)]
         return min(found, key=lambda each: (not each.claim_uid, each.launched_s, each.provider_id), default=None)
 
     async def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
