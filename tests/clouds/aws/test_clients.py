@@ -324,6 +324,25 @@ def test_a_list_in_json_is_no_reply(endpoint: Endpoint) -> None:
         asked(endpoint.url, lambda api: api.call(SSM, "GetParameter", Name="x"))
 
 
+DATED = "<item><instanceId>i-1</instanceId><launchTime>{}</launchTime></item>"
+
+
+@pytest.mark.parametrize("date", ["yesterday", "", "99999999999999999999"])
+def test_a_date_that_is_none_is_no_reply(endpoint: Endpoint, date: str) -> None:
+    """botocore fails by it in a module of its own, with whatever error the date causes."""
+    instances = f"<instancesSet>{DATED.format(date)}</instancesSet>"
+    endpoint.answers = [_ec2(f"<reservationSet><item>{instances}</item></reservationSet>")]
+    with pytest.raises(ConnectionFailed, match="DescribeInstances: what answers there is not AWS: the reply cannot be"):
+        asked(endpoint.url, lambda api: api.pages(EC2, "DescribeInstances", "Reservations"))
+
+
+def test_a_reply_that_is_nested_without_end_is_no_reply(endpoint: Endpoint) -> None:
+    """Python's own parser gives up."""
+    endpoint.answers = [(200, '{"Parameter":' + "[" * 20_000 + "]" * 20_000 + "}")]
+    with pytest.raises(ConnectionFailed, match="GetParameter: what answers there is not AWS: the reply cannot be read"):
+        asked(endpoint.url, lambda api: api.call(SSM, "GetParameter", Name="x"))
+
+
 def test_a_page_for_a_moment_is_asked_again(endpoint: Endpoint) -> None:
     """As any other reply that was lost."""
     endpoint.answers = [(200, LOGIN), subnets("subnet-1")]

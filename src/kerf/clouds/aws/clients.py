@@ -235,11 +235,11 @@ def _translated(operation: str, error: Exception) -> Exception:
 
 
 def _is_of_parser(error: Exception) -> bool:
-    """Whether botocore failed by a well-formed reply that is no reply, such as a list in JSON."""
+    """Whether botocore failed by a well-formed reply that is no reply: a list in JSON, a date that is none."""
     frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
+    while frame is not None and frame.tb_frame.f_globals.get("__name__") != "botocore.parsers":
         frame = frame.tb_next
-    return frame is not None and frame.tb_frame.f_globals.get("__name__") == "botocore.parsers"
+    return frame is not None
 
 
 def _is_of_header(error: object) -> bool:
