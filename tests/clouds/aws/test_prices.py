@@ -64,7 +64,7 @@ def test_a_region_that_the_package_lacks_sells_nothing_before_aws_says() -> None
         ("us-gov-west-1", "AWS answers credentials of aws-us-gov nothing about prices"),
     ],
 )
-def test_a_region_that_nobody_prices_is_bought_from_by_the_prices_of_another(name: str, why: str) -> None:
+def test_a_region_without_prices_is_bought_from_by_the_prices_of_another(name: str, why: str) -> None:
     """A role without pricing:GetProducts, a network without a way to it, and GovCloud: pods would wait for ever."""
     region = Region(name)
     region.refused = {"GetProducts"}

@@ -147,7 +147,7 @@ class Inherited(FakeCloud):
 
 
 def test_what_another_autoscaler_had_under_way_for_a_claim_goes_with_it(cluster: Cluster) -> None:
-    """On the day of the switch: nobody else would end the instance, which is never garbage."""
+    """On the day of the switch: no other program would end the instance, which is never garbage."""
     cluster.use(Inherited(MARKET, cluster.clock, latencies=Latencies(0, 5)))
     claim = cluster.claimed(reached=())
     older = replace(claim, name="gpu-2", uid="uid-2")
