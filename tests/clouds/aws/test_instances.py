@@ -131,6 +131,18 @@ def test_an_unknown_id_stops_no_other_termination(account: Account) -> None:
     assert [] == account.ec2.running
 
 
+def test_many_instances_are_ended_in_calls_that_ec2_takes(account: Account) -> None:
+    """One that is protected is looked for among a hundred, and not among all that end at that time."""
+    ids = [account.ec2.run(OURS) for _ in range(250)]
+    account.ec2.protected.add(ids[120])
+    results = account.done(*(account.instances.delete(f"aws:///us-east-1a/{each}") for each in ids))
+    sizes = [len(each["InstanceIds"]) for each in account.ec2.asked("TerminateInstances")]
+
+    assert [100, 100, *[1] * 100, 50] == sizes
+    assert [ids[120]] == [each for each, said in zip(ids, results, strict=True) if isinstance(said, ApiFailed)]
+    assert 1 == len(account.ec2.running)
+
+
 def test_an_instance_that_may_not_be_ended_stops_no_other_termination(account: Account) -> None:
     """Termination protection: the others end, the error names the one, whatever EC2 says; for Kerf it runs on."""
     ids = [account.ec2.run(OURS) for _ in range(3)]
