@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -280,6 +281,19 @@ def test_a_cloud_that_does_not_answer_ends_the_start_with_one_line(tmp_path: Pat
 
     assert 4 == code
     assert text.startswith("AWS us-east-1, cluster gpu: DescribeCluster: "), text
+
+
+def test_a_cloud_that_is_silent_ends_the_start_before_kubelet_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read is tried four times, for a minute each: the pod would be ended without a word."""
+    monkeypatch.setattr("kerf.cli.run.clouds._START_S", 0.5)
+    with serving() as url, socket.create_server(("127.0.0.1", 0)) as deaf:
+        silent = f"--aws-endpoint=http://127.0.0.1:{deaf.getsockname()[1]}"
+        flags = (*AWS, silent, f"--kubeconfig={kubeconfig(tmp_path, url)}", "--log-level=error")
+        code, text = refused(*flags, environment={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"})
+
+    assert (4, "AWS us-east-1, cluster gpu: DescribeCluster: no answer within 0.5 s") == (code, text)
 
 
 @pytest.mark.parametrize(
