@@ -133,6 +133,8 @@ class Instances:
         self._was_listed, self._listing = False, asyncio.Lock()
         self._ending: dict[str, asyncio.Future[bool]] = {}
         self._batch: asyncio.Task[None] | None = None
+        self._sought: dict[str, asyncio.Future[list[Record]]] = {}
+        self._search: asyncio.Task[None] | None = None
 
     def note(self, instance: Instance) -> None:
         """This process launched it: it is there from now on."""
@@ -204,12 +206,37 @@ class Instances:
         for launched in self._launched.values():
             if launched.instance.claim_uid == claim.uid and launched.until_s > self._now_s():
                 return launched.instance
-        # Kerf's own have both tags, so one question is enough.
-        named = [filter_of(f"tag:{NODE_CLAIM}", [claim.name]), filter_of(_STATE, _STATES)]
-        reservations = await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=named)
-        records = [record for record in _records(reservations) if self._is_ours(record)]
+        waiting = self._sought.get(claim.name)
+        if waiting is None:
+            waiting = self._sought[claim.name] = asyncio.get_running_loop().create_future()
+            if self._search is None or self._search.done():
+                self._search = asyncio.get_running_loop().create_task(self._seek())
+        records = [record for record in await asyncio.shield(waiting) if self._is_ours(record)]
         found = [each for record in records if (each := instance_of(record)) is not None and each.is_of(claim)]
         return min(found, key=lambda each: (not each.claim_uid, each.launched_s, each.provider_id), default=None)
+
+    async def _seek(self) -> None:
+        """Look for all claims that were asked about within a moment: after a restart there can be a thousand."""
+        while self._sought:
+            await asyncio.sleep(self._batch_s)
+            waiting, self._sought = self._sought, {}
+            names = sorted(waiting)
+            for start in range(0, len(names), MOST_VALUES):
+                some = names[start : start + MOST_VALUES]
+                try:
+                    records = await self._named(some)
+                except Exception as error:
+                    for name in some:
+                        _fail(waiting[name], error)
+                    continue
+                for name in some:
+                    if not waiting[name].done():
+                        waiting[name].set_result([each for each in records if read_tags(each).get(NODE_CLAIM) == name])
+
+    async def _named(self, claims: Sequence[str]) -> list[Record]:
+        # Kerf's own have both tags, that of the name and that of the uid, so one question is enough.
+        filters = [filter_of(f"tag:{NODE_CLAIM}", claims), filter_of(_STATE, _STATES)]
+        return _records(await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=filters))
 
     async def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         """Instances by their ids; those that EC2 does not show, that have ended, or are another's, are left out."""
@@ -334,6 +361,6 @@ def _records(reservations: Iterable[Record]) -> list[Record]:
     return found
 
 
-def _fail(waiting: "asyncio.Future[bool]", error: Exception) -> None:
+def _fail(waiting: "asyncio.Future[Any]", error: Exception) -> None:
     if not waiting.done():
         waiting.set_exception(error)

@@ -27,7 +27,7 @@ Pool = tuple[str, str]
 _TYPES, _ZONES, _ON_DEMAND, _SPOT = "instance types", "zones", "on-demand prices", "spot prices"
 _LINUX = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
 _REFERENCE = "us-east-1"
-"""A region of the package; prices of another are within a third of its, and those of types beside each other alike."""
+"""A region of the package. Elsewhere most types cost more, some by two thirds; their order is mostly the same."""
 _MOST_PRICE = 1_000_000
 _SLOW_S = 12 * 3600
 """Karpenter asks for types and on-demand prices twice a day; spot prices change more often than that."""
