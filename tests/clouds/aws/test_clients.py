@@ -13,6 +13,7 @@ import pytest
 
 from kerf.cloudprovider import Throttled
 from kerf.clouds.aws.api import EC2, IAM, PRICING, SSM, ApiFailed
+from kerf.clouds.aws.botosettings import masked
 from kerf.clouds.aws.buckets import Buckets, Rate
 from kerf.clouds.aws.clients import BotoApi, ConnectionFailed, NoCredentials
 from kerf.clouds.aws.replies import NotWhole
@@ -541,6 +542,29 @@ def test_no_text_has_a_part_of_a_secret(
         )
     assert str(caught.value).startswith(said)
     assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('URL: "http://me:SECRET@h:9/x?key=SECRET" failed', 'URL: "http://***@h:9/x?***" failed'),
+        ("http:me:SECRET@h:9", "***@h:9"),
+        ("me:SECRET//x@h", "***@h"),
+        ("me:SEC@RET@h and a:SECRET@b", "***@h and ***@b"),
+        ("https://h/?a=SECRET&b=http://SECRET", "https://h/?***"),
+        ("arn:aws:iam::1:role/k wants a@b, why?", "arn:aws:iam::1:role/k wants a@b, why?"),
+        ("http://h:9/a@b", "http://***@b"),
+    ],
+)
+def test_what_may_be_secret_is_masked(text: str, said: str) -> None:
+    """A name with a password before a host, and what follows the mark of a query."""
+    assert said == masked(text)
+
+
+def test_masking_costs_the_length_of_a_text() -> None:
+    """An error can quote whatever answered: four thousand letters with colons once took half a minute."""
+    for text in ("a:" * 500_000, "http://" * 100_000, "x:y@" * 200_000, "a?" * 500_000):
+        assert len(masked(text)) <= len(text) + 4
 
 
 def test_a_token_that_is_gone_while_kerf_runs_is_a_failed_call(
