@@ -20,6 +20,8 @@ from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import NOTHING, Resources
 
+_CLOCKS_S = 60.0
+"""So far the clocks of a cloud and of the API server may be apart."""
 INSUFFICIENT_CAPACITY = "insufficient capacity"
 """The reason of a sold-out offering where the cloud says no more."""
 
@@ -136,6 +138,12 @@ class Instance:
     image: str = ""
     subnet: str = ""
     zone_id: str = ""
+
+    def is_of(self, claim: NodeClaim) -> bool:
+        """Whether it was launched for the claim: by its uid; without one by its name, and not for an older claim."""
+        if self.claim_uid:
+            return self.claim_uid == claim.uid
+        return self.claim_name == claim.name and self.launched_s >= claim.created_s - _CLOCKS_S
 
     @property
     def is_interrupted(self) -> bool:

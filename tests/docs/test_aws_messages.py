@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import pytest
 
+from kerf.cli.run.clouds import _START_S
 from kerf.cloudprovider import InsufficientCapacity, InterruptionKind
 from kerf.clouds.aws import cluster, drift
 from kerf.clouds.aws.api import ApiFailed
@@ -481,6 +482,8 @@ def test_every_line_of_the_start_is_one_that_kerf_writes(
         bare.setenv(name, value)
     seen.append(row_of(line(nowhere)))
     seen += [row_of(line(serve(answer))) for answer in REFUSALS.values()]
+    # Of a server that is silent: `cli/run/test_run.py` waits for it.
+    seen.append(row_of(f"DescribeCluster: no answer within {_START_S:g} s"))
 
     assert sorted(row[0] for row in START_ROWS) == sorted(seen)
 

@@ -10,17 +10,22 @@ import yaml
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.clouds.aws.iam import POLICIES, filled, policy_document
+from kerf.clouds.aws.partitions import AWS, partition_of
 from kerf.clouds.aws.stack import node_role_name, queue_name, stack
+from kerf.errors import brief
 
+_LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _NAMES = {
-    "cluster_name": re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", re.ASCII),
-    "node_role": re.compile(r"[\w+=,.@/-]{1,128}", re.ASCII),
-    "queue": re.compile(r"[A-Za-z0-9_-]{1,80}", re.ASCII),
-    "region": re.compile(r"[a-z]{2}(-[a-z]+)+-\d", re.ASCII),
-    "account": re.compile(r"\d{12}", re.ASCII),
-    "partition": re.compile(r"aws(-[a-z]+)*", re.ASCII),
+    "cluster_name": (r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", "1 to 100 letters, digits, - and _, not - or _ first"),
+    "node_role": (r"([\w+=,.@-]+/)*[\w+=,.@-]{1,64}", "1 to 64 letters, digits and +=,.@-_, its path before it"),
+    "queue": (r"[A-Za-z0-9_-]{1,80}", "1 to 80 letters, digits, - and _"),
+    "region": (r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}", "a name such as us-east-1"),
+    "account": (r"\d{12}", "twelve digits"),
+    "partition": (r"aws(-[a-z]+)*", "aws, or a name such as aws-cn"),
+    "namespace": (rf"(?=.{{1,63}}$){_LABEL}", "1 to 63 of a-z, 0-9 and -, with no - at an end"),
+    "service_account": (rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*", "1 to 253 of a-z, 0-9, - and ., as Kubernetes takes"),
 }
-"""What AWS takes as a name of each; a quote or a brace would change the document."""
+"""What AWS and Kubernetes take as a name of each, and that in words; a quote or a brace would change the document."""
 
 
 @click.group()
@@ -29,17 +34,27 @@ def aws() -> None:
 
 
 def _checked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    name = parameter.name or ""
-    if value is not None and not _NAMES[name].fullmatch(value):
-        raise click.BadParameter(f"expected {_NAMES[name].pattern}, got {value[:80]!r}")
+    pattern, words = _NAMES[parameter.name or ""]
+    if value is not None and not re.fullmatch(pattern, value, re.ASCII):
+        raise click.BadParameter(f"expected {words}, got {brief(value)}")
     return value
+
+
+def _partition(region: str, given: str | None) -> str:
+    """That of the region, which a partition that is given may not contradict. Raises click.BadParameter."""
+    named = partition_of(region)
+    if given and named and given != named:
+        raise click.BadParameter(
+            f"expected {named}, the partition of {region}, got {given}", param_hint="'--partition'"
+        )
+    return given or named or AWS
 
 
 @aws.command()
 @click.option("--cluster-name", required=True, callback=_checked, metavar="NAME", help="Of the EKS cluster.")
 @click.option("--region", required=True, callback=_checked, help="Such as us-east-1.")
 @click.option("--account", required=True, callback=_checked, help="The twelve digits of the account.")
-@click.option("--partition", default="aws", show_default=True, callback=_checked, help="aws-cn, aws-us-gov, ...")
+@click.option("--partition", callback=_checked, help="aws-cn, aws-us-gov, ... [default: that of the region]")
 @click.option("--node-role", callback=_checked, metavar="NAME", help="Role of the nodes. [default: KerfNode-CLUSTER]")
 @click.option("--queue", callback=_checked, metavar="NAME", help="Of interruptions. [default: the cluster's name]")
 @click.option("--policy", type=click.Choice(POLICIES), help="One of them alone, as aws iam create-policy takes it.")
@@ -52,7 +67,7 @@ def iam(**flags: Any) -> int:
     """
     cluster = flags["cluster_name"]
     values = {
-        "AWS::Partition": flags["partition"],
+        "AWS::Partition": _partition(flags["region"], flags["partition"]),
         "AWS::Region": flags["region"],
         "AWS::AccountId": flags["account"],
         "ClusterName": cluster,
@@ -65,8 +80,22 @@ def iam(**flags: Any) -> int:
 
 
 @aws.command()
-@click.option("--namespace", default="kerf-system", show_default=True, metavar="NAME", help="Where Kerf will run.")
-@click.option("--service-account", default="kerf", show_default=True, metavar="NAME", help="Of Kerf's pods.")
+@click.option(
+    "--namespace",
+    default="kerf-system",
+    show_default=True,
+    callback=_checked,
+    metavar="NAME",
+    help="Where Kerf will run.",
+)
+@click.option(
+    "--service-account",
+    default="kerf",
+    show_default=True,
+    callback=_checked,
+    metavar="NAME",
+    help="Of Kerf's pods.",
+)
 @click.option(
     "--cluster-name",
     callback=_checked,

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -282,6 +283,19 @@ def test_a_cloud_that_does_not_answer_ends_the_start_with_one_line(tmp_path: Pat
     assert text.startswith("AWS us-east-1, cluster gpu: DescribeCluster: "), text
 
 
+def test_a_cloud_that_is_silent_ends_the_start_before_kubelet_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read is tried four times, for a minute each: the pod would be ended without a word."""
+    monkeypatch.setattr("kerf.cli.run.clouds._START_S", 0.5)
+    with serving() as url, socket.create_server(("127.0.0.1", 0)) as deaf:
+        silent = f"--aws-endpoint=http://127.0.0.1:{deaf.getsockname()[1]}"
+        flags = (*AWS, silent, f"--kubeconfig={kubeconfig(tmp_path, url)}", "--log-level=error")
+        code, text = refused(*flags, environment={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"})
+
+    assert (4, "AWS us-east-1, cluster gpu: DescribeCluster: no answer within 0.5 s") == (code, text)
+
+
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
@@ -299,6 +313,33 @@ def test_what_boto3_cannot_use_ends_the_start_with_one_line(
     with serving() as url:
         flags = (*AWS, f"--kubeconfig={kubeconfig(tmp_path, url)}", "--log-level=error")
         code, text = refused(*flags, environment=variables)
+
+    assert (2, True) == (code, text.startswith(said)), text
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "said"),
+    [
+        (("--region=us east",), {}, "region of AWS: expected a name such as us-east-1, got 'us east'"),
+        (
+            (),
+            {"AWS_STS_REGIONAL_ENDPOINTS": "zzz"},
+            "variables and files of AWS: expected what boto3 can use, got: STS",
+        ),
+        ((), {"AWS_SESSION_TOKEN": "t\n"}, "AWS_SESSION_TOKEN: expected printable letters of ASCII alone"),
+    ],
+)
+def test_settings_of_aws_are_checked_before_the_api_server_is_asked(
+    tmp_path: Path, flags: tuple[str, ...], variables: dict[str, str], said: str
+) -> None:
+    """It is down; who has two mistakes is told first of that which is theirs."""
+    down = kubeconfig(tmp_path, "http://127.0.0.1:9")
+    code, text = refused(
+        *AWS,
+        f"--kubeconfig={down}",
+        *flags,
+        environment={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"} | variables,
+    )
 
     assert (2, True) == (code, text.startswith(said)), text
 

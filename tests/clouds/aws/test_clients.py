@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from kerf.cloudprovider import Throttled
-from kerf.clouds.aws.api import EC2, SSM, ApiFailed
+from kerf.clouds.aws.api import EC2, IAM, PRICING, SSM, ApiFailed
+from kerf.clouds.aws.botosettings import masked
 from kerf.clouds.aws.buckets import Buckets, Rate
 from kerf.clouds.aws.clients import BotoApi, ConnectionFailed, NoCredentials
+from kerf.clouds.aws.replies import NotWhole
 from kerf.errors import CloudError, InputError, KerfError
 from tests.clouds.aws.test_buckets import Clock
 
@@ -57,6 +60,8 @@ class Endpoint:
                 self.send_response(status)
                 if text.startswith("<html"):
                     self.send_header("Content-Type", "text/html; charset=utf-8")
+                elif text.startswith("{"):
+                    self.send_header("Content-Type", "application/x-amz-json-1.1")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -115,6 +120,29 @@ def test_a_call_gives_the_reply_without_boto3s_own_part(endpoint: Endpoint) -> N
     assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, describe)
 
 
+def test_a_service_that_hangs_holds_up_no_other(endpoint: Endpoint) -> None:
+    """A network without a way to SSM: nodes are launched and ended, and spot notices read, all the same."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+    deaf = BotoApi("us-east-1", endpoint=f"http://127.0.0.1:{listening.getsockname()[1]}", threads=2)
+
+    async def call(api: BotoApi) -> Any:
+        await describe(api)
+        # The clients of the deaf endpoint, in the threads of the other: what is asked of SSM never answers.
+        api._clients["ssm"] = deaf._made("ssm", aws_access_key_id="a", aws_secret_access_key="s")
+        waiting = [asyncio.create_task(api.call(SSM, "GetParameter", Name=f"/{n}")) for n in range(30)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            found = await describe(api)
+        listening.close()
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return found
+
+    assert {"Subnets": [{"SubnetId": "subnet-1"}]} == asked(endpoint.url, call)
+    deaf.close()
+
+
 def test_all_pages_are_read_and_each_takes_a_token(endpoint: Endpoint) -> None:
     """The second page waits for its token."""
     endpoint.answers, clock = [subnets("a", next_token="t"), subnets("b")], Clock()
@@ -124,6 +152,77 @@ def test_all_pages_are_read_and_each_takes_a_token(endpoint: Endpoint) -> None:
 
     assert (["a", "b"], [2]) == ([each["SubnetId"] for each in found], clock.slept)
     assert "NextToken=t" in endpoint.asked[1]
+
+
+def _ec2(inner: str) -> Answer:
+    return 200, f"<R {_SPACE}><requestId>r</requestId>{inner}</R>"
+
+
+PAGED = {
+    "DescribeInstances": ("Reservations", "<reservationSet/>"),
+    "DescribeLaunchTemplates": ("LaunchTemplates", "<launchTemplates/>"),
+    "DescribeSubnets": ("Subnets", "<subnetSet></subnetSet>"),
+    "DescribeSecurityGroups": ("SecurityGroups", "<securityGroupInfo/>"),
+    "DescribeImages": ("Images", "<imagesSet/>"),
+    "DescribeCapacityReservations": ("CapacityReservations", "<capacityReservationSet/>"),
+    "DescribeInstanceStatus": ("InstanceStatuses", "<instanceStatusSet/>"),
+    "DescribeInstanceTypes": ("InstanceTypes", "<instanceTypeSet/>"),
+    "DescribeInstanceTypeOfferings": ("InstanceTypeOfferings", "<instanceTypeOfferingSet/>"),
+    "DescribeSpotPriceHistory": ("SpotPriceHistory", "<spotPriceHistorySet/>"),
+}
+
+
+@pytest.mark.parametrize("operation", PAGED)
+def test_a_listing_without_its_list_is_torn_and_not_empty(endpoint: Endpoint, operation: str) -> None:
+    """What ends claims by it would end all of them: EC2 writes an empty list as an empty element."""
+    key, empty = PAGED[operation]
+    endpoint.answers = [_ec2(empty)]
+    assert [] == asked(endpoint.url, lambda api: api.pages(EC2, operation, key))
+
+    endpoint.answers = [_ec2("")]
+    with pytest.raises(NotWhole, match=f"^{operation}: the reply is not whole: it lacks '{key}'$"):
+        asked(endpoint.url, lambda api: api.pages(EC2, operation, key))
+
+
+def test_a_second_page_that_is_torn_is_no_end(endpoint: Endpoint) -> None:
+    """The instances of the first page are not all."""
+    endpoint.answers = [subnets("a", next_token="t"), _ec2("")]
+    with pytest.raises(NotWhole, match="it lacks 'Subnets'"):
+        asked(endpoint.url, lambda api: api.pages(EC2, "DescribeSubnets", "Subnets"))
+
+
+def test_profiles_are_listed_in_xml_too(endpoint: Endpoint) -> None:
+    """IAM's replies have their list one level deeper."""
+    space = 'xmlns="https://iam.amazonaws.com/doc/2010-05-08/"'
+    for inner, found in (("<InstanceProfiles/>", []), ("", None)):
+        result = f"<ListInstanceProfilesResult>{inner}<IsTruncated>false</IsTruncated></ListInstanceProfilesResult>"
+        tail = "<ResponseMetadata><RequestId>r</RequestId></ResponseMetadata>"
+        endpoint.answers = [
+            (200, f"<ListInstanceProfilesResponse {space}>{result}{tail}</ListInstanceProfilesResponse>")
+        ]
+        if found is not None:
+            assert found == asked(endpoint.url, lambda api: api.pages(IAM, "ListInstanceProfiles", "InstanceProfiles"))
+            continue
+        with pytest.raises(
+            NotWhole, match=r"^ListInstanceProfiles: the reply is not whole: it lacks 'InstanceProfiles'"
+        ):
+            asked(endpoint.url, lambda api: api.pages(IAM, "ListInstanceProfiles", "InstanceProfiles"))
+
+
+def test_lists_that_json_leaves_out_are_empty(endpoint: Endpoint) -> None:
+    """A price list of nothing, and a queue without messages."""
+    endpoint.answers = [(200, '{"FormatVersion": "aws_v1"}')]
+    found = asked(endpoint.url, lambda api: api.pages(PRICING, "GetProducts", "PriceList", ServiceCode="AmazonEC2"))
+
+    assert [] == found
+
+
+def test_a_page_that_is_its_own_next_page_ends(endpoint: Endpoint) -> None:
+    """A cache in between that leaves out the token of a request would be asked for ever."""
+    endpoint.answers = [subnets("a", next_token="t")]
+    with pytest.raises(NotWhole, match=r"^DescribeSubnets: the reply is not whole: its next page is itself$"):
+        asked(endpoint.url, lambda api: api.pages(EC2, "DescribeSubnets", "Subnets"))
+    assert 2 == len(endpoint.asked)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +325,25 @@ def test_a_list_in_json_is_no_reply(endpoint: Endpoint) -> None:
         asked(endpoint.url, lambda api: api.call(SSM, "GetParameter", Name="x"))
 
 
+DATED = "<item><instanceId>i-1</instanceId><launchTime>{}</launchTime></item>"
+
+
+@pytest.mark.parametrize("date", ["yesterday", "", "99999999999999999999"])
+def test_a_date_that_is_none_is_no_reply(endpoint: Endpoint, date: str) -> None:
+    """botocore fails by it in a module of its own, with whatever error the date causes."""
+    instances = f"<instancesSet>{DATED.format(date)}</instancesSet>"
+    endpoint.answers = [_ec2(f"<reservationSet><item>{instances}</item></reservationSet>")]
+    with pytest.raises(ConnectionFailed, match="DescribeInstances: what answers there is not AWS: the reply cannot be"):
+        asked(endpoint.url, lambda api: api.pages(EC2, "DescribeInstances", "Reservations"))
+
+
+def test_a_reply_that_is_nested_without_end_is_no_reply(endpoint: Endpoint) -> None:
+    """Python's own parser gives up."""
+    endpoint.answers = [(200, '{"Parameter":' + "[" * 20_000 + "]" * 20_000 + "}")]
+    with pytest.raises(ConnectionFailed, match="GetParameter: what answers there is not AWS: the reply cannot be read"):
+        asked(endpoint.url, lambda api: api.call(SSM, "GetParameter", Name="x"))
+
+
 def test_a_page_for_a_moment_is_asked_again(endpoint: Endpoint) -> None:
     """As any other reply that was lost."""
     endpoint.answers = [(200, LOGIN), subnets("subnet-1")]
@@ -302,6 +420,73 @@ def test_what_boto3_cannot_use_is_wrong_input(
     assert str(caught.value).startswith(said)
 
 
+FILES = """
+[profile irsa]
+role_arn = arn:aws:iam::111122223333:role/kerf
+web_identity_token_file = /nowhere/own
+[profile chain]
+role_arn = arn:aws:iam::111122223333:role/other
+source_profile = irsa
+[profile circle]
+role_arn = arn:aws:iam::111122223333:role/other
+source_profile = circle
+[profile keys]
+aws_access_key_id = a
+aws_secret_access_key = s
+web_identity_token_file = /nowhere/own
+[default]
+role_arn = arn:aws:iam::111122223333:role/kerf
+web_identity_token_file = /nowhere/default
+"""
+OWN = "profile irsa: web_identity_token_file: expected a file that can be read, got '/nowhere/own': No such file or dir"
+DEFAULT = "profile default: web_identity_token_file: expected a file that can be read, got '/nowhere/default': No such"
+
+
+@pytest.mark.parametrize(
+    ("variables", "region", "said"),
+    [
+        ({"AWS_PROFILE": "irsa"}, "us-east-1", OWN),
+        ({"AWS_DEFAULT_PROFILE": "irsa"}, "us-east-1", OWN),
+        ({"AWS_PROFILE": "chain"}, "us-east-1", OWN),
+        ({}, "us-east-1", DEFAULT),
+        ({"AWS_PROFILE": "circle"}, "us-east-1", ""),
+        ({"AWS_PROFILE": "keys"}, "us-east-1", ""),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "us-east-1", ""),
+        ({"AWS_PROFILE": "keys"}, "us east", "region of AWS: expected a name such as us-east-1, got 'us east'"),
+        ({"AWS_PROFILE": "keys", "AWS_CA_BUNDLE": "/nowhere/ca"}, "us-east-1", "AWS_CA_BUNDLE: expected a file that"),
+        ({"AWS_PROFILE": "keys", "AWS_CA_BUNDLE": "<folder>"}, "us-east-1", ""),
+        (
+            {"AWS_PROFILE": "keys", "AWS_STS_REGIONAL_ENDPOINTS": "zzz"},
+            "us-east-1",
+            "variables and files of AWS: expected what boto3 can use, got: STS regional endpoints option zzz is inv",
+        ),
+        ({"AWS_PROFILE": "keys", "AWS_ENDPOINT_URL_EKS": "localhost:9"}, "us-east-1", ENDPOINT),
+        ({"AWS_PROFILE": "keys", "AWS_DEFAULTS_MODE": "zzz"}, "us-east-1", "variables and files of AWS: expected what"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], region: str, said: str
+) -> None:
+    """No address is asked, not even of an instance's metadata; what only a call can show is left to the call."""
+    (tmp_path / "config").write_text(FILES, encoding="utf-8")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_EC2_METADATA_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
+    files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_CONFIG_FILE": str(tmp_path / "config")}
+    for name, value in {**files, **variables}.items():
+        monkeypatch.setenv(name, value.replace("<folder>", str(tmp_path)))
+
+    def no_address(*_arguments: Any) -> None:
+        raise AssertionError("an address was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", no_address)
+    if not said:
+        BotoApi(region).check()
+        return
+    with pytest.raises(InputError) as caught:
+        BotoApi(region).check()
+    assert str(caught.value).startswith(said)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -357,6 +542,29 @@ def test_no_text_has_a_part_of_a_secret(
         )
     assert str(caught.value).startswith(said)
     assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('URL: "http://me:SECRET@h:9/x?key=SECRET" failed', 'URL: "http://***@h:9/x?***" failed'),
+        ("http:me:SECRET@h:9", "***@h:9"),
+        ("me:SECRET//x@h", "***@h"),
+        ("me:SEC@RET@h and a:SECRET@b", "***@h and ***@b"),
+        ("https://h/?a=SECRET&b=http://SECRET", "https://h/?***"),
+        ("arn:aws:iam::1:role/k wants a@b, why?", "arn:aws:iam::1:role/k wants a@b, why?"),
+        ("http://h:9/a@b", "http://***@b"),
+    ],
+)
+def test_what_may_be_secret_is_masked(text: str, said: str) -> None:
+    """A name with a password before a host, and what follows the mark of a query."""
+    assert said == masked(text)
+
+
+def test_masking_costs_the_length_of_a_text() -> None:
+    """An error can quote whatever answered: four thousand letters with colons once took half a minute."""
+    for text in ("a:" * 500_000, "http://" * 100_000, "x:y@" * 200_000, "a?" * 500_000):
+        assert len(masked(text)) <= len(text) + 4
 
 
 def test_a_token_that_is_gone_while_kerf_runs_is_a_failed_call(

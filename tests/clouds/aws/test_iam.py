@@ -98,6 +98,72 @@ def test_a_name_that_aws_does_not_take_is_refused(name: str) -> None:
     assert "--cluster-name" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [
+        ("us-east-1", "aws"),
+        ("cn-north-1", "aws-cn"),
+        ("us-gov-west-1", "aws-us-gov"),
+        ("eusc-de-east-1", "aws-eusc"),
+        ("us-isob-east-1", "aws-iso-b"),
+        ("xy-new-1", "aws"),
+    ],
+)
+def test_arns_are_of_the_partition_of_the_region(region: str, partition: str) -> None:
+    """A policy with another one grants nothing, and nothing says so."""
+    asked = ("aws", "iam", "--cluster-name", "prod", "--region", region, "--account", "111122223333")
+
+    assert {partition} == set(re.findall(r"arn:([a-z-]+):", kerf(*asked).stdout))
+    assert kerf(*asked).stdout == kerf(*asked, "--partition", partition).stdout
+
+
+def test_a_partition_that_is_not_the_regions_is_refused() -> None:
+    """A region of which nothing is known may be of any."""
+    asked = ("aws", "iam", "--cluster-name", "prod", "--account", "111122223333", "--partition", "aws-cn")
+    done = kerf(*asked, "--region", "us-east-1")
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--partition': expected aws, the partition of us-east-1, got aws-cn" in done.stderr
+    assert "arn:aws-cn:" in kerf(*asked, "--region", "xy-new-1").stdout
+
+
+BAD_FLAGS = {
+    "--cluster-name": ("", "a b", "-a", "a" * 101),
+    "--namespace": ("", "x y", "Kerf", "a.b", "-a", "a-", "a" * 64, "a\n"),
+    "--service-account": ("", "x y", "Kerf", "a..b", ".a", "a" * 254),
+}
+BAD_IAM_FLAGS = {
+    "--region": ("", "moon", "us-east", "US-EAST-1"),
+    "--account": ("", "1", "1" * 13, "a" * 12),
+    "--partition": ("", "gcp", "aws:cn"),
+    "--node-role": ("", "/a", "a//b", "a" * 65, "a b", "arn:aws:iam::111122223333:role/a"),
+    "--queue": ("", "a.fifo", "a" * 81),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "value"),
+    [("cloudformation", flag, value) for flag, values in BAD_FLAGS.items() for value in values]
+    + [("iam", flag, value) for flag, values in BAD_IAM_FLAGS.items() for value in values],
+)
+def test_each_flag_takes_only_what_its_owner_takes(command: str, flag: str, value: str) -> None:
+    """What AWS or Kubernetes refuses later is refused before anything is printed."""
+    done = kerf("aws", command, *(ASKED if command == "iam" else ()), flag, value)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"'{flag}': expected " in done.stderr
+
+
+def test_names_at_their_limits_are_taken() -> None:
+    """Of a namespace, a service account, and a role with a path."""
+    account = ".".join(["a" * 63] * 3 + ["b" * 61])
+    made = the_stack("--service-account", account)["Resources"]["PodIdentity"]["Properties"]
+
+    assert account == made["ServiceAccount"]
+    assert 0 == kerf("aws", "cloudformation", "--namespace", "n" * 63).returncode
+    assert "role/team/nodes/r" in kerf("aws", "iam", *ASKED, "--node-role", "team/nodes/r").stdout
+
+
 def the_stack(*flags: str) -> Any:
     """The template as it is printed."""
     return yaml.safe_load(kerf("aws", "cloudformation", "--namespace", "kube-system", *flags).stdout)

@@ -245,3 +245,38 @@ def test_any_type_that_can_run_windows_gets_its_image() -> None:
         [windows], a_type().intersect(Requirements([Requirement.of(OS, "In", ["linux", "windows"])]))
     )
     assert image_for([windows], a_type().intersect(Requirements.of_labels({OS: "linux"}))) is None
+
+
+class Published(Account):
+    """So many public images of one name, a thousand a page, the newest in the middle; none has an end if 0."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count, self.pages_read = count, 0
+
+    async def call(self, service: str, operation: str, **parameters: object) -> Object:
+        """A page."""
+        assert ("DescribeImages", 1000) == (operation, parameters["MaxResults"])
+        begin = int(str(parameters.get("NextToken", "0")))
+        self.pages_read += 1
+        numbers = range(begin, begin + 1000 if not self.count else min(begin + 1000, self.count))
+        images = [an_image(n, day=9 if n == self.count // 2 else 1) for n in numbers]
+        more = {"NextToken": str(begin + 1000)} if not self.count or begin + 1000 < self.count else {}
+        return {"Images": images, **more}
+
+
+def test_the_newest_of_many_images_is_found_page_by_page() -> None:
+    """EC2 gives all of them in one reply where no page is asked for."""
+    account = Published(4500)
+    (image,) = found(account, amiFamily="AL2023", amiSelectorTerms=[{"name": "*"}])
+
+    assert ("ami-2250", 5) == (image.id, account.pages_read)
+
+
+def test_a_term_that_selects_all_images_of_the_world_is_refused() -> None:
+    """A tenant's `*` would otherwise be a hundred megabytes, every five minutes."""
+    account = Published(0)
+    with pytest.raises(Unusable, match=r"more than 20,000 images: narrow it") as why:
+        found(account, amiFamily="AL2023", amiSelectorTerms=[{"name": "*"}])
+
+    assert ("TooManyImages", 20) == (why.value.reason, account.pages_read)

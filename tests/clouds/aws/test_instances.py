@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState
+from kerf.cloudprovider import Instance, InstanceNotFound, InstanceState, Throttled
 from kerf.clouds.aws.api import ApiFailed, Reply
 from kerf.clouds.aws.instances import Instances, instance_of
 from kerf.model.instancetypes import OfferingKey
@@ -129,6 +129,42 @@ def test_an_unknown_id_stops_no_other_termination(account: Account) -> None:
 
     assert [None, None] == results
     assert [] == account.ec2.running
+
+
+def test_many_claims_are_looked_for_by_few_calls(account: Account) -> None:
+    """As after a restart in the middle of a burst: a call for each would hold up terminations for minutes."""
+    names = [f"gpu-{number}" for number in range(450)]
+    ids = {
+        name: account.ec2.run({**OURS, "karpenter.sh/nodeclaim": name, "kerf.dev/claim-uid": f"uid-{name}"})
+        for name in names[::2]
+    }
+    found = account.done(*(account.instances.find(claim(name, f"uid-{name}")) for name in names))
+
+    assert [ids.get(name) for name in names] == [
+        each.provider_id.rpartition("/")[2] if each is not None else None for each in found
+    ]
+    assert 3 == len(account.ec2.asked("DescribeInstances"))
+
+
+def test_a_search_that_fails_fails_for_all_that_wait(account: Account) -> None:
+    """And the next one is asked anew."""
+    account.ec2.throttle = {"DescribeInstances": 1}
+    found = account.done(*(account.instances.find(claim(f"gpu-{number}")) for number in range(2)))
+
+    assert [Throttled, Throttled] == [type(each) for each in found]
+    assert account.done(account.instances.find(claim())) is None
+
+
+def test_many_instances_are_ended_in_calls_that_ec2_takes(account: Account) -> None:
+    """One that is protected is looked for among a hundred, and not among all that end at that time."""
+    ids = [account.ec2.run(OURS) for _ in range(250)]
+    account.ec2.protected.add(ids[120])
+    results = account.done(*(account.instances.delete(f"aws:///us-east-1a/{each}") for each in ids))
+    sizes = [len(each["InstanceIds"]) for each in account.ec2.asked("TerminateInstances")]
+
+    assert [100, 100, *[1] * 100, 50] == sizes
+    assert [ids[120]] == [each for each, said in zip(ids, results, strict=True) if isinstance(said, ApiFailed)]
+    assert 1 == len(account.ec2.running)
 
 
 def test_an_instance_that_may_not_be_ended_stops_no_other_termination(account: Account) -> None:

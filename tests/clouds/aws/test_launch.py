@@ -27,10 +27,10 @@ from kerf.clouds.aws.templates import LaunchTemplate, Templates
 from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.errors import CloudError, DecodeError
 from kerf.manifests.karpenter.ec2 import MOST_TAGS, PROVIDERS_TAGS
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
-from kerf.model.quantities import Resources
+from kerf.model.quantities import PODS, Resources
 from kerf.testing.builders import an_instance_type
 from tests.clouds.aws.account import ManualClock
 from tests.clouds.aws.ec2 import FakeEC2
@@ -508,3 +508,90 @@ def test_a_body_of_many_types_zones_and_templates_is_bounded() -> None:
 
     assert 300 == len(fleet.offerings)
     assert len(json.dumps(fleet.parameters)) < 60_000
+
+
+FAMILY = "karpenter.k8s.aws/instance-family"
+
+
+def dear_at_last(count: int, zones: Sequence[str]) -> list[InstanceType]:
+    """So many types on demand, each with its own number of pods, the last of a family of its own."""
+    return [
+        replace(
+            (kind := an_instance_type(
+                f"m{n}.large", cpu=4, offerings=tuple(Offering(zone, ON_DEMAND, 1000 + n) for zone in zones)
+            )),
+            capacity=kind.capacity.replaced({PODS: 10 + n}),
+            requirements=kind.requirements.intersect(
+                Requirements.of_labels({FAMILY: "c1" if n == count - 1 else f"m{n}"})
+            ),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def choice_of(key: str, values: Sequence[str], least: int) -> NodeClaim:
+    """A claim for on-demand that keeps the choice of so many values."""
+    asked = Requirement.of(key, "In", values, least), Requirement.of(CAPACITY_TYPE, "In", [ON_DEMAND])
+    return replace(claim(), requirements=Requirements(asked))
+
+
+@pytest.mark.parametrize("per_template", [1, 60])
+def test_what_min_values_need_is_within_ec2s_limits(per_template: int) -> None:
+    """Of 60 templates with a type in six zones each, and of one with all: the last type is there all the same."""
+    zones = [f"us-east-1{letter}" for letter in "abcdef"]
+    types = dear_at_last(60, zones)
+    wanted = choice_of(FAMILY, ["c1", "m0"], 2)
+    names = [kind.name for kind in types]
+    templates = [
+        LaunchTemplate(f"t-{at}", Image("ami-1"), tuple(names[at : at + per_template]))
+        for at in range(0, 60, per_template)
+    ]
+    subnets = {zone: f"subnet-{zone}" for zone in zones}
+    overrides = overrides_of(replace(wanted, requirements=Requirements()), types)
+    fleet = fleet_of(overrides, subnets, templates, {}, requirements=wanted.requirements)
+    configs = fleet.parameters["LaunchTemplateConfigs"]
+
+    assert ("m59.large", zones[0]) in fleet.offerings
+    assert (min(len(templates), 50), 300) == (len(configs), len(fleet.offerings))
+    assert len(fleet.offerings) == sum(len(each["Overrides"]) for each in configs)
+    assert ("m59.large", zones[0]) not in fleet_of(overrides, subnets, templates, {}).offerings
+
+
+def test_min_values_beyond_ec2s_limits_are_said(life: Life) -> None:
+    """51 types, each of which needs a template of its own; with 50 it goes."""
+    life.types = dear_at_last(51, ["us-east-1a"])
+    names = [kind.name for kind in life.types]
+    with pytest.raises(
+        LaunchFailed, match="instance-type: 50 of 51: EC2 takes no more than 60 types, 50 launch"
+    ) as why:
+        life.launch(choice_of(INSTANCE_TYPE, names, 51))
+    assert "InstanceTypeResolutionFailed" == why.value.reason
+    assert [] == life.ec2.asked("CreateFleet")
+
+    life.launch(choice_of(INSTANCE_TYPE, names, 50))
+    assert 50 == len(life.ec2.asked("CreateFleet")[0]["LaunchTemplateConfigs"])
+
+
+def test_stock_that_leaves_too_little_choice_is_planned_again(life: Life) -> None:
+    """As the plan would refuse it. A type that is sold out in one zone alone is a choice all the same."""
+    life.types = dear_at_last(3, ["us-east-1a", "us-east-1b"])
+    names = [kind.name for kind in life.types]
+    wanted = choice_of(INSTANCE_TYPE, names, 3)
+    keys = [OfferingKey("m1.large", f"us-east-1{zone}", ON_DEMAND) for zone in "ab"]
+    life.launcher.mark({keys[0]: "sold out"})
+    life.launch(wanted)
+
+    life.launcher.mark({keys[1]: "sold out"})
+    with pytest.raises(InsufficientCapacity) as why:
+        life.launch(replace(wanted, name="gpu-2", uid="uid-2"))
+    text = "sold out a moment ago, and without it minValues of node.kubernetes.io/instance-type: 2 of 3"
+    assert dict.fromkeys(keys, text) == why.value.reasons
+    assert 1 == len(life.ec2.asked("CreateFleet"))
+
+
+def test_what_is_sold_no_more_takes_the_rest_not_along(life: Life) -> None:
+    """The claim was planned with the choice."""
+    life.types = dear_at_last(3, ["us-east-1a"])
+    life.launch(choice_of(INSTANCE_TYPE, [*(kind.name for kind in life.types), "m9.large"], 4))
+
+    assert 1 == len(life.ec2.running)

@@ -68,9 +68,20 @@ def test_where_aws_says_nothing_there_is_no_catalogue() -> None:
 
 
 def test_where_nothing_has_a_price_there_is_none_either() -> None:
-    """A region that the package lacks, to a role that may not read prices."""
-    region = Region("eu-west-1")
+    """A region whose prices are in another currency than the package's, to a role that may not read prices."""
+    region = Region("cn-north-1")
     region.refused = {"GetProducts"}
 
-    with pytest.raises(CloudError, match=r"AWS eu-west-1 sells nothing: on-demand prices are not live"):
-        market_of(region, "eu-west-1")
+    with pytest.raises(CloudError, match=r"AWS cn-north-1 sells nothing: on-demand prices are not live"):
+        asyncio.run(live_market(region, region.clock, "cn-north-1"))
+
+
+def test_a_region_without_a_price_list_is_planned_by_estimates() -> None:
+    """And each type says so."""
+    region = Region("eu-west-1")
+    region.refused = {"GetProducts"}
+    market = asyncio.run(live_market(region, region.clock, "eu-west-1"))
+
+    said = "on-demand prices are not live (GetProducts: UnauthorizedOperation); those of us-east-1 count"
+    assert (said,) == tuple(market.notes)
+    assert {"g5.xlarge"} == {kind.name for kind in market.types}

@@ -3,6 +3,8 @@
 import pytest
 
 from kerf.clouds.aws.livetypes import row_of
+from kerf.clouds.aws.offerings import sold_in
+from kerf.clouds.aws.partitions import price_region_of
 from kerf.clouds.aws.prices import packaged
 from tests.clouds.aws.region import G6F_RECORD, Region
 
@@ -53,6 +55,68 @@ def test_a_region_that_the_package_lacks_sells_nothing_before_aws_says() -> None
 
     assert ({}, {}, True) == (dict(before.zones), dict(before.on_demand), "g5.xlarge" in before.rows)
     assert ("eu-west-1a", "eu-west-1b") == region.prices.current.zones["g5.xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("eu-west-1", "GetProducts: UnauthorizedOperation"),
+        ("us-gov-west-1", "AWS answers credentials of aws-us-gov nothing about prices"),
+    ],
+)
+def test_a_region_without_prices_is_bought_from_by_the_prices_of_another(name: str, why: str) -> None:
+    """A role without pricing:GetProducts, a network without a way to it, and GovCloud: pods would wait for ever."""
+    region = Region(name)
+    region.refused = {"GetProducts"}
+    region.refresh()
+    found = region.prices.current
+    sold = sold_in("g5.xlarge", found.zones["g5.xlarge"], found)
+
+    assert (f"on-demand prices are not live ({why}); those of us-east-1 count",) == found.notes
+    assert packaged("us-east-1").on_demand["g5.xlarge"] == found.on_demand["g5.xlarge"]
+    assert {("on-demand", True), ("spot", False)} == {(each.capacity_type, each.is_estimate) for each in sold}
+
+    region.refused = set()
+    region.refresh()
+    if name == "eu-west-1":
+        assert ({"g5.xlarge": 1_500_000}, False) == (
+            region.prices.current.on_demand,
+            region.prices.current.is_on_demand_estimate,
+        )
+
+
+def test_dollars_are_no_estimate_of_yuan() -> None:
+    """Live spot prices there are in yuan; all of them would cost more than on demand."""
+    region = Region("cn-north-1")
+    region.refused = {"GetProducts"}
+    region.refresh()
+
+    assert {} == region.prices.current.on_demand
+
+
+@pytest.mark.parametrize("price", ["inf", "-inf", "nan", "-1", "1e400", "1e30"])
+def test_what_no_machine_costs_is_no_price(price: str) -> None:
+    """A negative one would be bought first, and an endless one has no millionths."""
+    region = Region()
+    region.on_demand["g5.xlarge"] = price
+    region.spot.append(("g5.xlarge", "us-east-1b", price, 3))
+    region.refresh()
+    found, before = region.prices.current, packaged("us-east-1")
+
+    assert (before.on_demand["g5.xlarge"], before.spot) == (found.on_demand["g5.xlarge"], found.spot)
+
+
+@pytest.mark.parametrize(
+    ("region", "asked"),
+    [
+        ("us-west-2", "us-east-1"), ("sa-east-1", "us-east-1"), ("ap-east-1", "ap-south-1"),
+        ("eu-west-3", "eu-central-1"), ("cn-north-1", "cn-northwest-1"), ("eusc-de-east-1", "eusc-de-east-1"),
+        ("eu-isoe-west-1", "eu-isoe-west-1"), ("us-isob-east-1", "us-isob-east-1"), ("us-gov-east-1", ""),
+    ],
+)  # fmt: skip
+def test_prices_are_asked_of_the_own_partition(region: str, asked: str) -> None:
+    """Another one does not know the credentials, or is in another network."""
+    assert asked == price_region_of(region)
 
 
 def test_only_spot_prices_are_asked_for_at_each_turn() -> None:

@@ -100,6 +100,14 @@ def test_an_instance_without_a_state_has_not_ended(record: dict[str, Any], lacks
             asyncio.run(call)
 
 
+def test_a_reservation_without_its_instances_is_torn() -> None:
+    """EC2 lists a reservation for the instances in it."""
+    account = Account()
+    account.answers["DescribeInstances"] = {"Reservations": [{"ReservationId": "r-1"}]}
+    with pytest.raises(NotWhole, match="DescribeInstances: the reply is not whole: it lacks 'Instances'"):
+        asyncio.run(Instances(account, "demo", lambda: 0.0).all())
+
+
 def test_what_is_left_over_is_not_deleted_by_half_a_listing() -> None:
     """Launch templates, instance profiles."""
     account, clock = Account(), ManualClock()

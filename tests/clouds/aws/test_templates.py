@@ -2,13 +2,14 @@
 
 import asyncio
 import base64
+from dataclasses import replace
 
 import pytest
 
 from kerf.clouds.aws.api import ApiFailed
 from kerf.clouds.aws.dryruns import USUAL_MACHINES, DryRuns
 from kerf.clouds.aws.nodeclass.decode import decode
-from kerf.clouds.aws.nodeclass.status import GOOD, Image, Resolved, SecurityGroup, Subnet
+from kerf.clouds.aws.nodeclass.status import GOOD, Image, PlacementGroup, Resolved, SecurityGroup, Subnet
 from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.tagging import OWNED, read_tags
 from kerf.clouds.aws.templates import ClaimFacts, Templates
@@ -178,6 +179,16 @@ def test_a_template_that_ec2_hides_is_waited_for() -> None:
 
     account.hides_templates = False
     assert GOOD == asyncio.run(runs.validate(NODE_CLASS, FOUND))
+
+
+def test_another_placement_group_is_tried_again() -> None:
+    """It is in the launch: a group that was made anew under its name has another id."""
+    account, clock, templates = an_account()
+    runs = DryRuns(account, clock, templates, "demo")
+    for number in ("pg-1", "pg-1", "pg-2"):
+        assert GOOD == asyncio.run(runs.validate(NODE_CLASS, replace(FOUND, placement_group=PlacementGroup(number))))
+
+    assert 2 == len(account.named("CreateFleet"))
 
 
 def test_a_dry_run_finds_what_the_policy_forbids() -> None:

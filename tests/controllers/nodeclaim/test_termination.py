@@ -1,12 +1,17 @@
 """The end of a claim: who is evicted when, what may hold it up, and what is let go in which order."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kerf.cloudprovider import Instance
+from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.nodeclaim import DISRUPTED_TAINT
 from kerf.sim.objects import Json
+from tests.clouds.market import MARKET
 from tests.controllers.cluster import Cluster, pod, pool
 from tests.sim.world import budget
 
@@ -131,6 +136,29 @@ def test_a_claim_that_never_heard_of_its_launch_leaves_no_instance(cluster: Clus
 
     assert ([], ()) == (cluster.names("NodeClaim"), cluster.cloud.instances)
     assert ["no instance is left and no node had registered"] == cluster.said("Terminated")
+
+
+class Inherited(FakeCloud):
+    """One in which another autoscaler launched, which gives instances no uid of their claim."""
+
+    async def list_instances(self) -> Sequence[Instance]:
+        """Without it."""
+        return [replace(instance, claim_uid="") for instance in await super().list_instances()]
+
+
+def test_what_another_autoscaler_had_under_way_for_a_claim_goes_with_it(cluster: Cluster) -> None:
+    """On the day of the switch: no other program would end the instance, which is never garbage."""
+    cluster.use(Inherited(MARKET, cluster.clock, latencies=Latencies(0, 5)))
+    claim = cluster.claimed(reached=())
+    older = replace(claim, name="gpu-2", uid="uid-2")
+    for each in (claim, older):
+        cluster.done(cluster.cloud.create(each))
+    cluster.remove("NodeClaim", "gpu-1")
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
+    cluster.at(20)
+
+    assert [] == cluster.names("NodeClaim")
+    assert ["gpu-2"] == [instance.claim_name for instance in cluster.cloud.instances]
 
 
 def test_a_claim_without_instance_goes_at_once(cluster: Cluster) -> None:

@@ -1,5 +1,6 @@
 """The cloud of a replica, by `--cloud`: put together, and asked once whether it is there before anything starts."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,6 +14,17 @@ from kerf.kube.client import KubeClient
 from kerf.kube.election import Leadership
 from kerf.kube.objects import KubeObjects
 from kerf.telemetry import logger
+
+_START_S = 30.0
+"""A pod is not alive before the cloud has answered: after 50 s kubelet ends it, and nothing says why."""
+
+
+def check_cloud(options: RunOptions) -> None:
+    """Raises InputError for what the cloud cannot use of its own variables and files. Connects nowhere."""
+    if options.cloud == "aws":
+        from kerf.clouds.aws.clients import BotoApi
+
+        BotoApi(options.region or "", endpoint=options.aws_endpoint or None).check()
 
 
 @asynccontextmanager
@@ -44,9 +56,13 @@ async def _aws(clock: SystemClock, options: RunOptions, leadership: Leadership) 
     try:
         wanted = AwsOptions(options.cluster_name, region, options.interruption_queue)
         try:
-            cloud = await AwsCloud.connect(api, clock, wanted)
+            async with asyncio.timeout(_START_S):
+                cloud = await AwsCloud.connect(api, clock, wanted)
         except CloudError as error:
             raise ClusterUnreachable(f"AWS {region}, cluster {options.cluster_name}: {error}") from error
+        except TimeoutError as error:
+            said = f"DescribeCluster: no answer within {_START_S:g} s"
+            raise ClusterUnreachable(f"AWS {region}, cluster {options.cluster_name}: {said}") from error
         if not wanted.queue:
             detail = "no --interruption-queue: spot notices are not read, and nodes end without being drained"
             logger("kerf").warning("degraded", detail=detail)

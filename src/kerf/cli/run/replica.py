@@ -21,7 +21,7 @@ from typing import Any
 from kerf.cli.clock import SystemClock
 from kerf.cli.exits import DONE, ClusterUnreachable
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.run.clouds import the_cloud
+from kerf.cli.run.clouds import check_cloud, the_cloud
 from kerf.cli.run.decisions import Decisions, answer
 from kerf.cli.run.gauges import measure_gpus
 from kerf.cli.run.options import RunOptions
@@ -91,6 +91,8 @@ async def main(options: RunOptions, settings: Settings) -> int:
     A cloud that does not answer at the start is no cluster to run in either.
     """
     leadership, catalogue = Leadership(_running_s), Catalogue(options.catalog, options.region)
+    # A mistake of the user's is said as one, whether or not the API server answers.
+    check_cloud(options)
     try:
         client = await KubeClient.connect(ClusterTarget(options.kubeconfig, options.context))
         try:

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from kerf.errors import CloudError
 
 EC2, SSM, IAM, EKS, SQS, PRICING, STS = "ec2", "ssm", "iam", "eks", "sqs", "pricing", "sts"
-"""The services that the provider calls, by boto3's names."""
+SERVICES = (EC2, SSM, IAM, EKS, SQS, PRICING, STS)
+"""The services that the provider calls, and the one that gives it credentials, by boto3's names."""
 
 Reply = Mapping[str, Any]
 """A decoded reply, as boto3 returns it, without `ResponseMetadata`."""

@@ -12,15 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kerf.cloudprovider import Throttled
-from kerf.clouds.aws.api import IAM, PRICING, ApiFailed, Reply
-from kerf.clouds.aws.botosettings import as_wrong_input, check_keys, check_token_file, masked
+from kerf.clouds.aws.api import EC2, IAM, PRICING, SERVICES, ApiFailed, Reply
+from kerf.clouds.aws.botosettings import as_wrong_input, check_files, check_keys, masked
 from kerf.clouds.aws.buckets import Buckets, is_read
+from kerf.clouds.aws.partitions import price_region_of
+from kerf.clouds.aws.replies import NotWhole, reading
 from kerf.clouds.aws.threads import Threads
 from kerf.errors import CloudError, InputError, cut
 from kerf.telemetry import CLOUD_CALLS, CLOUD_SECONDS
 
-THREADS = 12
-"""Of which the queue's long poll holds one."""
+THREADS, _FEW = 12, 3
+"""Of EC2, and of each other service: one that hangs holds up no call of another. The queue's long poll holds one."""
 _CONNECT_S, _READ_S = 5, 60
 """Longer than a long poll of 20 s."""
 _FIRST_RETRY_S, _ATTEMPTS = 0.5, 4
@@ -28,6 +30,8 @@ _RETRY_AFTER_S = 5.0
 _MOST_LETTERS = 400
 _THROTTLED = ("RequestLimitExceeded", "RequestThrottled", "TooManyRequestsException", "Unavailable", "SlowDown")
 _UNAVAILABLE = 503
+_IN_XML = (EC2, IAM)
+"""Services that answer in XML (EC2 and IAM API references: `DescribeInstances` of none is `<reservationSet/>`)."""
 _PROCESS = "custom-process"
 """botocore's name of what runs `credential_process`."""
 _HINTS = {
@@ -43,10 +47,6 @@ _HINTS = {
     "OptInRequired": "the account is not subscribed to this service",
     "PendingVerification": "AWS is still verifying the account",
 }
-
-
-_PRICE_REGIONS = {"ap": "ap-south-1", "eu": "eu-central-1", "cn": "cn-northwest-1"}
-"""Regions that answer Pricing, by how a region begins; of others us-east-1 (AWS price list guide, 2026-11)."""
 
 
 class ConnectionFailed(CloudError):
@@ -73,10 +73,16 @@ class BotoApi:
     ) -> None:
         self._boto, self._config = _boto3(threads)
         self.region, self._endpoint, self._buckets = region, endpoint, buckets or Buckets()
-        self._threads = Threads(threads)
+        self._threads = {each: Threads(threads if each == EC2 else min(threads, _FEW)) for each in SERVICES}
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._guard: Callable[[], None] = lambda: None
+
+    def check(self) -> None:
+        """Raises InputError for settings with which some client cannot be made. Connects nowhere. Cost: 0.3 s."""
+        for service in SERVICES:
+            # With keys that are given none are looked for, which could mean to ask a service.
+            self._made(service, aws_access_key_id="none", aws_secret_access_key="none")
 
     def guarded_by(self, guard: Callable[[], None]) -> None:
         """Ask `guard` before each call that changes something; it raises where this replica may not."""
@@ -101,26 +107,32 @@ class BotoApi:
 
     async def pages(self, service: str, operation: str, key: str, **parameters: object) -> Sequence[Any]:
         """See Api. Each page takes a token."""
-        asked, given = ("Marker", "Marker") if service == IAM else ("NextToken", "NextToken")
+        name = "Marker" if service == IAM else "NextToken"
         found: list[Any] = []
         while True:
             reply = await self.call(service, operation, **parameters)
-            found.extend(reply.get(key) or ())
-            token = reply.get(given)
+            # In XML an empty list is an empty element, so one that is missing was torn off, and says nothing about what
+            # there is. JSON leaves an empty list out.
+            with reading(operation):
+                found.extend(reply[key] if service in _IN_XML else reply.get(key) or ())
+            token = reply.get(name)
             if not token:
                 return found
-            parameters[asked] = token
+            if token == parameters.get(name):
+                raise NotWhole(f"{operation}: the reply is not whole: its next page is itself")
+            parameters[name] = token
 
     def close(self) -> None:
         """Let the threads end; no call comes after that."""
-        self._threads.close()
+        for threads in self._threads.values():
+            threads.close()
 
     async def _once(self, service: str, operation: str, parameters: dict[str, object]) -> Reply:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         outcome = "failed"
         try:
-            reply = await self._threads.run(lambda: self._blocking(service, operation, parameters))
+            reply = await self._threads[service].run(lambda: self._blocking(service, operation, parameters))
             outcome = "done"
         except Throttled:
             outcome = "throttled"
@@ -153,18 +165,22 @@ class BotoApi:
         # A session is not thread-safe; its clients are.
         with self._lock:
             if service not in self._clients:
-                region = _PRICE_REGIONS.get(self.region[:2], "us-east-1") if service == PRICING else self.region
-                with as_wrong_input():
-                    self._clients[service] = self._boto.client(
-                        service, region_name=region, endpoint_url=self._endpoint, config=self._config
-                    )
+                self._clients[service] = self._made(service)
             return self._clients[service]
+
+    def _made(self, service: str, **keys: str) -> Any:
+        region = (price_region_of(self.region) if service == PRICING else "") or self.region
+        with as_wrong_input():
+            return self._boto.client(
+                service, region_name=region, endpoint_url=self._endpoint, config=self._config, **keys
+            )
 
 
 def _boto3(threads: int) -> tuple[Any, Any]:
     """(a session, how its clients behave). Raises InputError where boto3 is not there, or its settings are wrong."""
     try:
         import boto3
+        from botocore import session
         from botocore.config import Config
     except ImportError as error:
         raise InputError("--cloud aws needs boto3 (hint: pip install 'kerf-autoscaler[aws]')") from error
@@ -176,9 +192,12 @@ def _boto3(threads: int) -> tuple[Any, Any]:
         user_agent_extra="kerf",
     )
     check_keys()
-    check_token_file()
     with as_wrong_input():
-        return boto3.session.Session(), config
+        core = session.Session()
+        profiles = core.full_config.get("profiles", {})
+    check_files(profiles)
+    with as_wrong_input():
+        return boto3.session.Session(botocore_session=core), config
 
 
 def _translated(operation: str, error: Exception) -> Exception:
@@ -216,11 +235,11 @@ def _translated(operation: str, error: Exception) -> Exception:
 
 
 def _is_of_parser(error: Exception) -> bool:
-    """Whether botocore failed by a well-formed reply that is no reply, such as a list in JSON."""
+    """Whether botocore failed by a well-formed reply that is no reply: a list in JSON, a date that is none."""
     frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
+    while frame is not None and frame.tb_frame.f_globals.get("__name__") != "botocore.parsers":
         frame = frame.tb_next
-    return frame is not None and frame.tb_frame.f_globals.get("__name__") == "botocore.parsers"
+    return frame is not None
 
 
 def _is_of_header(error: object) -> bool:

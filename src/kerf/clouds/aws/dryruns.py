@@ -163,6 +163,7 @@ def _key(node_class: EC2NodeClass, resolved: Resolved) -> tuple[object, ...]:
         resolved.security_groups,
         resolved.images,
         resolved.instance_profile,
+        resolved.placement_group,
     )
 
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerf.clouds.aws.api import Reply
-from kerf.clouds.aws.overrides import Overrides
+from kerf.clouds.aws.minvalues import needed
+from kerf.clouds.aws.overrides import Override, Overrides
 from kerf.clouds.aws.tagging import tag_list
 from kerf.clouds.aws.templates import LaunchTemplate
 from kerf.errors import cut
+from kerf.model.constraints import ANYTHING, Requirements
 from kerf.model.instancetypes import RESERVED, SPOT, OfferingKey
 
 MOST_CONFIGS = 50
@@ -41,12 +43,16 @@ _TAGGED = ("instance", "volume", "fleet")
 
 @dataclass(frozen=True)
 class FleetRequest:
-    """A CreateFleet without its token, the offering of each type and zone in it, its subnets and template names."""
+    """A CreateFleet without its token, the offering of each type and zone in it, its subnets and template names.
+
+    `runnable` are the types of all templates, also those that EC2's limits leave out.
+    """
 
     parameters: Mapping[str, Any]
     offerings: Mapping[tuple[str, str], OfferingKey]
     subnets: tuple[str, ...]
     templates: tuple[str, ...]
+    runnable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +92,29 @@ def fleet_of(
     templates: Sequence[LaunchTemplate],
     tags: Mapping[str, str],
     context: str = "",
+    requirements: Requirements = ANYTHING,
 ) -> FleetRequest:
-    """The request for one instance. `subnets` are ids by zone; an override of another zone is left out."""
-    configs, named, used, count = [], dict[tuple[str, str], OfferingKey](), set[str](), 0
-    for template in templates[:MOST_CONFIGS]:
+    """The request for one instance. `subnets` are ids by zone; an override of another zone is left out.
+
+    What EC2 takes of templates and overrides is filled with those that the minValues of `requirements` need first, then
+    with the best.
+    """
+    template_of = {kind: number for number, each in enumerate(templates) for kind in each.instance_types}
+    sold = [each for each in overrides.chosen if each.kind.name in template_of and each.offering.zone in subnets]
+    sold = _within_limits(sold, template_of, requirements)
+    configs, named, used = [], dict[tuple[str, str], OfferingKey](), set[str]()
+    for number, template in enumerate(templates):
         listed = []
-        for each in overrides.chosen:
-            zone, subnet = each.offering.zone, subnets.get(each.offering.zone)
-            if each.kind.name not in template.instance_types or subnet is None or count >= MOST_OVERRIDES:
+        for each in sold:
+            zone = each.offering.zone
+            if template_of[each.kind.name] != number:
                 continue
-            count += 1
-            place = {"SubnetId": subnet, "AvailabilityZone": zone}
+            place = {"SubnetId": subnets[zone], "AvailabilityZone": zone}
             listed.append(
                 {"InstanceType": each.kind.name, "ImageId": template.image.id, "Priority": each.priority, **place}
             )
             named[each.kind.name, zone] = each.key
-            used.add(subnet)
+            used.add(subnets[zone])
         if listed:
             version = {"LaunchTemplateName": template.name, "Version": "$Latest"}
             configs.append({"LaunchTemplateSpecification": version, "Overrides": listed})
@@ -112,7 +125,28 @@ def fleet_of(
         "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list(tags)} for kind in _TAGGED],
         **({"Context": context} if context else {}),
     }
-    return FleetRequest(parameters, named, tuple(sorted(used)), tuple(template.name for template in templates))
+    names = tuple(template.name for template in templates)
+    return FleetRequest(parameters, named, tuple(sorted(used)), names, frozenset(template_of))
+
+
+def _within_limits(
+    sold: Sequence[Override], template_of: Mapping[str, int], requirements: Requirements
+) -> list[Override]:
+    """What EC2 takes of them, in their order."""
+    kinds = {each.kind.name: each.kind for each in sold}
+    wanted = {kind.name for kind in needed(requirements, kinds.values())}
+    firsts: dict[str, Override] = {}
+    for each in sold:
+        firsts.setdefault(each.kind.name, each)
+    # One offering of each type that minValues need, and then by rank.
+    ranked = sorted(sold, key=lambda each: not (each.kind.name in wanted and firsts[each.kind.name] is each))
+    used, taken = set[int](), set[int]()
+    for each in ranked:
+        number = template_of[each.kind.name]
+        if len(taken) < MOST_OVERRIDES and (number in used or len(used) < MOST_CONFIGS):
+            used.add(number)
+            taken.add(id(each))
+    return [each for each in sold if id(each) in taken]
 
 
 def _market(overrides: Overrides) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from kerf.clouds.aws.cache import TimedCache
 from kerf.clouds.aws.codes import is_not_found
 from kerf.clouds.aws.nodeclass.model import LATEST, AMISelectorTerm, EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import Image
+from kerf.clouds.aws.nodeclass.unusable import Unusable
 from kerf.clouds.aws.replies import reading
 from kerf.clouds.aws.selecting import MOST_VALUES, Filter, either, filter_of, tag_filters, words_of
 from kerf.model.constraints import ANYTHING, ARCH, OS, WINDOWS_BUILD, Requirement, Requirements
@@ -23,6 +24,8 @@ from kerf.ports import Clock
 _KEPT_S = 300
 _PINNED_S = 24 * 3600
 """What a pinned parameter holds never changes; an id of `latest` is asked for as often as images are."""
+_PAGE, _MOST_PAGES = 1000, 20
+"""Amazon and others have published a hundred thousand images: a name of `*` would be asked for every five minutes."""
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _OWN_LABELS = frozenset({OS, WINDOWS_BUILD})
 """Labels that a node has by its image."""
@@ -39,7 +42,9 @@ class Images:
         self._parameters: TimedCache[str, str] = TimedCache(clock, _KEPT_S)
 
     async def find(self, node_class: EC2NodeClass, kubernetes: str) -> tuple[Image, ...]:
-        """The images, newest first, then by id. Raises Unusable for an alias that has none, ApiFailed, Throttled."""
+        """The images, newest first, then by id. Raises Unusable for an alias that has none, and for more images than
+        can be looked through; ApiFailed, Throttled.
+        """
         terms = node_class.spec.ami_selector_terms
         key = (terms, kubernetes if node_class.alias else "")
         found = self._found.get(key)
@@ -99,17 +104,24 @@ class Images:
         return found
 
     async def _described(self, filters: list[Filter], owners: list[str], sorts: Sorts) -> list[Image]:
-        owned = {"Owners": owners} if owners else {}
-        listed = await self._api.pages(
-            EC2,
-            "DescribeImages",
-            "Images",
-            Filters=[*filters, filter_of("state", ["available"])],
-            IncludeDeprecated=True,
-            **owned,
-        )
-        with reading("DescribeImages"):
-            return [image for raw in listed for image in self._images(raw, sorts)]
+        parameters: dict[str, object] = {
+            "Filters": [*filters, filter_of("state", ["available"])],
+            "IncludeDeprecated": True,
+            "MaxResults": _PAGE,
+            **({"Owners": owners} if owners else {}),
+        }
+        found: tuple[Image, ...] = ()
+        for _ in range(_MOST_PAGES):
+            reply = await self._api.call(EC2, "DescribeImages", **parameters)
+            with reading("DescribeImages"):
+                page = [image for raw in reply["Images"] for image in self._images(raw, sorts)]
+            # Of a hundred thousand public images only the newest may stay in memory.
+            found = _newest((*found, *page))
+            if not reply.get("NextToken"):
+                return list(found)
+            parameters["NextToken"] = reply["NextToken"]
+        most = f"{_MOST_PAGES * _PAGE:,}"
+        raise Unusable("TooManyImages", f"a term of spec.amiSelectorTerms selects more than {most} images: narrow it")
 
     def _images(self, raw: Mapping[str, str], sorts: Sorts) -> list[Image]:
         architecture = _ARCHITECTURES.get(raw.get("Architecture") or "")

@@ -34,10 +34,12 @@ _STATES = {
     "shutting-down": InstanceState.TERMINATING,
 }
 _STATE = "instance-state-name"
-_CLOCKS_S = 60.0
-"""So far the clocks of EC2 and of the API server may be apart."""
 _BATCH_S = 0.1
 _PAGE = 1000
+_MOST_ENDED = 100
+"""Instances of one call. EC2 takes 1,000 and recommends fewer (API reference, TerminateInstances, 2026-11): each call
+that fails for one of its instances is repeated for all of them.
+"""
 _NO_SUCH = ("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed")
 
 Record = Mapping[str, Any]
@@ -109,13 +111,6 @@ def listed_of(record: Record) -> Listed | None:
     return Listed(instance, groups, profile, read_tags(record).get(NODE_CLASS_HASH, ""), group)
 
 
-def _is_of(instance: Instance, claim: NodeClaim) -> bool:
-    """Whether it was launched for the claim, and not for an older one of that name."""
-    if instance.claim_uid:
-        return instance.claim_uid == claim.uid
-    return instance.launched_s >= claim.created_s - _CLOCKS_S
-
-
 def _launched_s(value: object) -> float:
     return value.timestamp() if isinstance(value, datetime) else 0.0
 
@@ -138,6 +133,8 @@ class Instances:
         self._was_listed, self._listing = False, asyncio.Lock()
         self._ending: dict[str, asyncio.Future[bool]] = {}
         self._batch: asyncio.Task[None] | None = None
+        self._sought: dict[str, asyncio.Future[list[Record]]] = {}
+        self._search: asyncio.Task[None] | None = None
 
     def note(self, instance: Instance) -> None:
         """This process launched it: it is there from now on."""
@@ -209,12 +206,37 @@ class Instances:
         for launched in self._launched.values():
             if launched.instance.claim_uid == claim.uid and launched.until_s > self._now_s():
                 return launched.instance
-        # Kerf's own have both tags, so one question is enough.
-        named = [filter_of(f"tag:{NODE_CLAIM}", [claim.name]), filter_of(_STATE, _STATES)]
-        reservations = await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=named)
-        records = [record for record in _records(reservations) if self._is_ours(record)]
-        found = [each for record in records if (each := instance_of(record)) is not None and _is_of(each, claim)]
+        waiting = self._sought.get(claim.name)
+        if waiting is None:
+            waiting = self._sought[claim.name] = asyncio.get_running_loop().create_future()
+            if self._search is None or self._search.done():
+                self._search = asyncio.get_running_loop().create_task(self._seek())
+        records = [record for record in await asyncio.shield(waiting) if self._is_ours(record)]
+        found = [each for record in records if (each := instance_of(record)) is not None and each.is_of(claim)]
         return min(found, key=lambda each: (not each.claim_uid, each.launched_s, each.provider_id), default=None)
+
+    async def _seek(self) -> None:
+        """Look for all claims that were asked about within a moment: after a restart there can be a thousand."""
+        while self._sought:
+            await asyncio.sleep(self._batch_s)
+            waiting, self._sought = self._sought, {}
+            names = sorted(waiting)
+            for start in range(0, len(names), MOST_VALUES):
+                some = names[start : start + MOST_VALUES]
+                try:
+                    records = await self._named(some)
+                except Exception as error:
+                    for name in some:
+                        _fail(waiting[name], error)
+                    continue
+                for name in some:
+                    if not waiting[name].done():
+                        waiting[name].set_result([each for each in records if read_tags(each).get(NODE_CLAIM) == name])
+
+    async def _named(self, claims: Sequence[str]) -> list[Record]:
+        # Kerf's own have both tags, that of the name and that of the uid, so one question is enough.
+        filters = [filter_of(f"tag:{NODE_CLAIM}", claims), filter_of(_STATE, _STATES)]
+        return _records(await self._api.pages(EC2, "DescribeInstances", "Reservations", Filters=filters))
 
     async def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         """Instances by their ids; those that EC2 does not show, that have ended, or are another's, are left out."""
@@ -275,7 +297,13 @@ class Instances:
 
     async def _terminate(self, ids: Sequence[str]) -> Mapping[str, ApiFailed]:
         """Terminate; what EC2 said of each that it refused. Raises ApiFailed where it refuses us; Throttled."""
-        refusal = await self._refusal(ids) if ids else None
+        refused: dict[str, ApiFailed] = {}
+        for start in range(0, len(ids), _MOST_ENDED):
+            refused |= await self._terminate_some(ids[start : start + _MOST_ENDED])
+        return refused
+
+    async def _terminate_some(self, ids: Sequence[str]) -> Mapping[str, ApiFailed]:
+        refusal = await self._refusal(ids)
         if refusal is None:
             return {}
         # One id that is unknown, or may not be ended, fails the whole call, and the message may not say which.
@@ -327,12 +355,12 @@ class Instances:
 def _records(reservations: Iterable[Record]) -> list[Record]:
     """Each with its id, type and state: one without a state would look as if it had ended. Raises NotWhole."""
     with reading("DescribeInstances"):
-        found = [record for reservation in reservations for record in reservation.get("Instances") or ()]
+        found = [record for reservation in reservations for record in reservation["Instances"]]
         for record in found:
             _ = record["InstanceId"], record["InstanceType"], record["State"]["Name"]
     return found
 
 
-def _fail(waiting: "asyncio.Future[bool]", error: Exception) -> None:
+def _fail(waiting: "asyncio.Future[Any]", error: Exception) -> None:
     if not waiting.done():
         waiting.set_exception(error)

@@ -16,12 +16,22 @@ from dataclasses import dataclass, field, replace
 from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.codes import NO_TEMPLATE
-from kerf.clouds.aws.fleet import NO_SPOT_ROLE, FleetOutcome, FleetRequest, Launched, fleet_of, outcome_of
+from kerf.clouds.aws.fleet import (
+    MOST_CONFIGS,
+    MOST_OVERRIDES,
+    NO_SPOT_ROLE,
+    FleetOutcome,
+    FleetRequest,
+    Launched,
+    fleet_of,
+    outcome_of,
+)
 from kerf.clouds.aws.instances import Instances, provider_id
+from kerf.clouds.aws.minvalues import short_of
 from kerf.clouds.aws.nodeclass.hashing import digest
 from kerf.clouds.aws.nodeclass.model import EC2NodeClass
 from kerf.clouds.aws.nodeclass.status import Resolved
-from kerf.clouds.aws.overrides import PRICE_FACTOR, Overrides, overrides_of
+from kerf.clouds.aws.overrides import MOST_TYPES, PRICE_FACTOR, Overrides, overrides_of
 from kerf.clouds.aws.refusals import launch_failed
 from kerf.clouds.aws.reservations import Reservations
 from kerf.clouds.aws.subnets import Subnets
@@ -164,9 +174,11 @@ class Launcher:
         if not any(each.offering.zone in subnets for each in left.chosen):
             full = dict.fromkeys((each.key for each in left.chosen), "no subnet has a free address")
             raise InsufficientCapacity({**full, **sold_out})
-        fleet = fleet_of(left, subnets, templates, tags, order.node_class.spec.context)
+        fleet = fleet_of(left, subnets, templates, tags, order.node_class.spec.context, claim.requirements)
         if not fleet.offerings:
             raise LaunchFailed(f"no image of NodeClass {order.node_class.name} runs on what {claim.name} allows")
+        resting_too = dict.fromkeys(resting, "sold out a moment ago")
+        _check_choice(claim, wanted, fleet, {**resting_too, **sold_out}, subnets)
         return fleet
 
     async def _asked(self, claim: NodeClaim, attempt: _Attempt, fleet: FleetRequest) -> FleetOutcome | Instance:
@@ -251,6 +263,37 @@ class Launcher:
             self.reservations.launched(key.reservation)
         attempt.instance = launched.id
         return completed(instance, order)
+
+
+def _check_choice(
+    claim: NodeClaim,
+    wanted: Overrides,
+    fleet: FleetRequest,
+    sold_out: Mapping[OfferingKey, str],
+    subnets: Mapping[str, str],
+) -> None:
+    """The request leaves EC2 the choice that minValues of the claim ask for, as far as there is one.
+
+    Raises InsufficientCapacity where stock or addresses took it away, for then a plan knows better; LaunchFailed where
+    EC2's limits do. What is not sold any more was planned with: the rest is launched.
+    """
+    kinds = {each.kind.name: each.kind for each in wanted.chosen}
+    sent = {name for name, _ in fleet.offerings}
+    short = short_of(claim.requirements, (kinds[name] for name in kinds if name in sent))
+    if not short:
+        return
+    gone, is_cut = dict[OfferingKey, str](), len(kinds) >= MOST_TYPES
+    for each in wanted.chosen:
+        full = "" if each.offering.zone in subnets else "no subnet has a free address"
+        why = sold_out.get(each.key, full)
+        if why and each.kind.name not in sent:
+            gone[each.key] = f"{why}, and without it {short}"
+        is_cut |= not why and each.kind.name in fleet.runnable and each.kind.name not in sent
+    if gone:
+        raise InsufficientCapacity(gone)
+    if is_cut:
+        limits = f"{MOST_TYPES} types, {MOST_CONFIGS} launch templates and {MOST_OVERRIDES} overrides"
+        raise LaunchFailed(f"{short}: EC2 takes no more than {limits} in one launch", "InstanceTypeResolutionFailed")
 
 
 def completed(instance: Instance, order: Order) -> Instance:

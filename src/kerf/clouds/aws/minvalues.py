@@ -30,7 +30,13 @@ class MinValues:
     @property
     def is_enough(self) -> bool:
         """Whether no label lacks values."""
-        return all(len(self._held[key]) >= (each.min_values or 0) for key, each in self._asked.items())
+        return not self.lack
+
+    @property
+    def lack(self) -> str:
+        """The labels that lack values, in words; empty for none."""
+        found = ((key, len(self._held[key]), each.min_values or 0) for key, each in sorted(self._asked.items()))
+        return ", ".join(f"minValues of {key}: {held} of {asked}" for key, held, asked in found if held < asked)
 
 
 def has_enough(requirements: Requirements, kinds: Iterable[InstanceType]) -> bool:
@@ -49,3 +55,11 @@ def needed(requirements: Requirements, kinds: Iterable[InstanceType]) -> list[In
             break
         found += [kind] if counted.adds(kind) else []
     return found
+
+
+def short_of(requirements: Requirements, kinds: Iterable[InstanceType]) -> str:
+    """What the types lack, in words, e.g. `minValues of KEY: 5 of 6`; empty for nothing."""
+    counted = MinValues(requirements)
+    for kind in kinds:
+        counted.adds(kind)
+    return counted.lack

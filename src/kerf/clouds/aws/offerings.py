@@ -26,7 +26,8 @@ def sold_in(name: str, zones: Sequence[str], prices: PriceList, group: str = "")
     price = prices.on_demand.get(name)
     if price is None:
         return ()
-    on_demand = (Offering(zone, ON_DEMAND, price, placement_group=group) for zone in zones)
+    guessed = prices.is_on_demand_estimate
+    on_demand = (Offering(zone, ON_DEMAND, price, is_estimate=guessed, placement_group=group) for zone in zones)
     return (*on_demand, *_spot(name, zones, prices, group))
 
 

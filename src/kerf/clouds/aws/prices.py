@@ -15,6 +15,7 @@ from kerf.catalog.aws_types import AwsRow
 from kerf.cloudprovider import News
 from kerf.clouds.aws.api import EC2, PRICING, Api, ApiFailed
 from kerf.clouds.aws.livetypes import row_of
+from kerf.clouds.aws.partitions import partition_of, price_region_of
 from kerf.clouds.aws.replies import NotWhole, reading
 from kerf.errors import CloudError
 from kerf.model.instancetypes import MICRO, ON_DEMAND, SPOT
@@ -25,14 +26,17 @@ Pool = tuple[str, str]
 """Type and zone."""
 _TYPES, _ZONES, _ON_DEMAND, _SPOT = "instance types", "zones", "on-demand prices", "spot prices"
 _LINUX = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
+_REFERENCE = "us-east-1"
+"""A region of the package. Elsewhere most types cost more, some by two thirds; their order is mostly the same."""
+_MOST_PRICE = 1_000_000
 _SLOW_S = 12 * 3600
 """Karpenter asks for types and on-demand prices twice a day; spot prices change more often than that."""
 
 
 @dataclass(frozen=True)
 class PriceList:
-    """Rows by type, zones by type, prices in millionths. `is_spot_estimate`: no
-    market has quoted the spot prices.
+    """Rows by type, zones by type, prices in millionths. `is_spot_estimate`: no market has quoted the spot prices;
+    `is_on_demand_estimate`: the on-demand prices are those of another region.
 
     `notes` say what is not live, and why.
     """
@@ -42,6 +46,7 @@ class PriceList:
     on_demand: Mapping[str, int] = field(default_factory=dict)
     spot: Mapping[Pool, int] = field(default_factory=dict)
     is_spot_estimate: bool = True
+    is_on_demand_estimate: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -95,7 +100,7 @@ class Prices:
         if now_s >= self._slow_due_s:
             found = await self._asked(_TYPES, self._types, found)
             found = await self._asked(_ZONES, self._zones, found)
-            found = await self._asked(_ON_DEMAND, self._on_demand, found)
+            found = self._estimated(await self._asked(_ON_DEMAND, self._on_demand, found))
             is_whole = not any(self._problems[what] for what in (_TYPES, _ZONES, _ON_DEMAND))
             self._slow_due_s = now_s + _SLOW_S if is_whole else now_s
         found = self._noted(await self._asked(_SPOT, self._spot, found))
@@ -115,14 +120,30 @@ class Prices:
         self._problems[what] = ""
         return found
 
+    def _estimated(self, found: PriceList) -> PriceList:
+        """Where nothing says a price, those of a region that the package has: types compare with each other alike."""
+        if found.on_demand or not self._has_estimates:
+            return found
+        return replace(found, on_demand=packaged(_REFERENCE).on_demand, is_on_demand_estimate=True)
+
+    @property
+    def _has_estimates(self) -> bool:
+        """Other currencies would be compared with live spot prices."""
+        return not self._is_packaged and partition_of(self._region) != "aws-cn"
+
     def _instead(self, what: str) -> str:
         """Where they come from while AWS does not say."""
         if what == _TYPES or self._is_packaged:
             return "those of the packaged catalogue, or what AWS said last"
+        if what == _ON_DEMAND and self._has_estimates:
+            return f"those of {_REFERENCE} in the packaged catalogue, as estimates, or what AWS said last"
         return f"nothing: the packaged catalogue has no region {self._region}"
 
     def _noted(self, found: PriceList) -> PriceList:
-        said = [f"{what} are not live ({why})" for what, why in self._problems.items() if why]
+        said = []
+        for what, why in self._problems.items():
+            instead = f"; those of {_REFERENCE} count" if what == _ON_DEMAND and found.is_on_demand_estimate else ""
+            said += [f"{what} are not live ({why}){instead}"] if why else []
         return replace(found, notes=tuple(said))
 
     async def _types(self, before: PriceList) -> PriceList:
@@ -146,6 +167,8 @@ class Prices:
         return replace(before, zones={name: tuple(sorted(zones[name])) for name in sorted(zones)})
 
     async def _on_demand(self, before: PriceList) -> PriceList:
+        if not price_region_of(self._region):
+            raise CloudError(f"AWS answers credentials of {partition_of(self._region)} nothing about prices")
         found: dict[str, int] = {}
         for family, tenancy in (("Compute Instance", "Shared"), ("Compute Instance (bare metal)", "Dedicated")):
             wanted = {**_LISTED, "regionCode": self._region, "productFamily": family, "tenancy": tenancy}
@@ -154,7 +177,8 @@ class Prices:
             found |= _prices(texts)
         if not found:
             raise CloudError(f"the price list has nothing for {self._region}")
-        return replace(before, on_demand={**before.on_demand, **found})
+        known = {} if before.is_on_demand_estimate else before.on_demand
+        return replace(before, on_demand={**known, **found}, is_on_demand_estimate=False)
 
     async def _spot(self, before: PriceList) -> PriceList:
         now = datetime.fromtimestamp(self._clock.now_s(), UTC)
@@ -211,4 +235,8 @@ def _row_of(record: Mapping[str, Any]) -> AwsRow | None:
 
 
 def _micro(text: str) -> int:
-    return round(float(text) * MICRO)
+    """Millionths. Raises ValueError for what is no price, also one that no machine has."""
+    price = float(text)
+    if not 0 <= price < _MOST_PRICE:
+        raise ValueError("no price")
+    return round(price * MICRO)

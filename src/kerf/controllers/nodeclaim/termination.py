@@ -2,7 +2,7 @@
 
 The order is Karpenter's: taint, evict ordinary pods, then daemons, then critical ones; then the instance until the
 cloud no longer knows it; then the node, then the claim. A claim whose launch never answered may have an instance all
-the same: it is looked for by its token, so that nothing leaks.
+the same: it is looked for by its token, and one that another autoscaler launched by the claim's name, so nothing leaks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -94,7 +94,7 @@ class Termination:
         provider_id = claim.provider_id
         if not provider_id:
             instances = await self._ports.cloud.list_instances()
-            provider_id = next((i.provider_id for i in instances if i.claim_uid == claim.uid), "")
+            provider_id = next((each.provider_id for each in instances if each.is_of(claim)), "")
         if not provider_id:
             return True
         try:

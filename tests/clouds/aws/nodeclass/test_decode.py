@@ -212,3 +212,14 @@ def test_a_server_holds_an_id_with_tags_beside_a_right_term() -> None:
     assert ("subnet-1", "subnet-2") == tuple(
         term.id for term in decode(an_object(subnetSelectorTerms=terms)).spec.subnet_selector_terms
     )
+
+
+def test_a_field_of_a_newer_kubelet_that_is_nested_without_end_is_refused() -> None:
+    """It is passed on unread, as text; Python gives up on it, and the condition says so."""
+    value: dict[str, Any] = {}
+    for _ in range(5000):
+        value = {"a": value}
+    with pytest.raises(DecodeError) as raised:
+        decode(an_object(kubelet={"newer": value}))
+
+    assert ("spec.kubelet.newer", "a value that is not nested so deep") == (raised.value.path, raised.value.expected)

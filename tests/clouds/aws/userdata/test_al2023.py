@@ -159,6 +159,15 @@ def test_what_cannot_be_read_is_refused(custom: str) -> None:
     assert "UserDataInvalid" == raised.value.reason
 
 
+def test_a_text_of_merge_keys_costs_no_more_than_another() -> None:
+    """Constructed, each line would cost nine times the one before it: the loop would stand, and the lease be lost."""
+    lines = ["a0: &a0 {k: 1}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 60)]
+    config, _ = parts(render(AL2023, a_node(custom="\n".join(lines))))
+
+    assert "application/node.eks.aws" == config.get_content_type()
+
+
 def test_without_the_cidr_of_the_services_nothing_is_launched() -> None:
     """nodeadm needs it, so the node would not join."""
     with pytest.raises(Unusable, match="eks:DescribeCluster"):

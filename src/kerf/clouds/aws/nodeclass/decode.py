@@ -192,8 +192,13 @@ def _kubelet(raw: Object) -> KubeletConfiguration:
         image_gc_low_threshold_percent=raw.get("imageGCLowThresholdPercent"),
         cpu_cfs_quota=raw.get("cpuCFSQuota"),
         others=tuple(
-            (name, json.dumps(raw[name], sort_keys=True))
-            for name in sorted(raw.keys() - _KUBELET_FIELDS)
-            if raw[name] is not None
+            (name, _text_of(name, raw[name])) for name in sorted(raw.keys() - _KUBELET_FIELDS) if raw[name] is not None
         ),
     )
+
+
+def _text_of(name: str, value: object) -> str:
+    try:
+        return json.dumps(value, sort_keys=True)
+    except RecursionError:
+        raise DecodeError(f"spec.kubelet.{name}", "a value that is not nested so deep", value) from None

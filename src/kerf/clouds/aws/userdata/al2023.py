@@ -45,7 +45,8 @@ def _custom_parts(text: str) -> tuple[Part, ...]:
     if first.startswith("#cloud-config"):
         return (Part.of(_CLOUD_CONFIG, text),)
     try:
-        is_mapping = isinstance(yaml.safe_load(text), dict)
+        # Only looked at: to construct it would follow its merge keys, whose cost doubles with every line.
+        is_mapping = isinstance(yaml.compose(text, Loader=yaml.SafeLoader), yaml.MappingNode)
     except yaml.YAMLError:
         is_mapping = False
     except RecursionError:
