@@ -1,7 +1,7 @@
 """How the schedulers are made to follow a plan: a cordon, then pins or a reservation; and how that is undone."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.pins import Pins
+from kerf.controllers.runtime import Controller
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
@@ -30,9 +31,9 @@ CARDS = {
 
 
 def on_its_way(
-    cluster: Cluster, follow: str, *, rounds: Json | None = None, ends_pins: bool = False, **planned: list[int]
+    cluster: Cluster, follow: str, rounds: Json | None = None, also: Sequence[Controller] = (), /, **planned: list[int]
 ) -> NodeClaim:
-    """A claim for two cards whose plan is followed that way, and the lifecycle running; also what `ends_pins`."""
+    """A claim for two cards whose plan is followed that way, and the lifecycle running, with other controllers."""
     notes = {
         "kerf.dev/follow": follow,
         "kerf.dev/planned-pods": json.dumps({f"default/{name}": where for name, where in planned.items()}),
@@ -41,8 +42,7 @@ def on_its_way(
     }
     cluster.put(pool(labels=HAMI))
     claim = cluster.claimed(reached=("Launched",), labels=HAMI, annotations=notes)
-    pins = [Pins(cluster.state, cluster.ports, cluster.settings)] if ends_pins else []
-    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings), *pins)
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings), *also)
     return claim
 
 
@@ -226,7 +226,7 @@ def test_a_pod_that_no_longer_waits_is_not_led(cluster: Cluster, changed: Json) 
 def reserved(cluster: Cluster, *pods: Json, rounds: Json | None = None, **planned: list[int]) -> NodeClaim:
     """The claim's node, whose cards have just registered."""
     cluster.put(*pods)
-    claim = on_its_way(cluster, "reserve", rounds=rounds, **planned)
+    claim = on_its_way(cluster, "reserve", rounds, **planned)
     joins(cluster, claim)
     registers(cluster)
     return claim
@@ -456,7 +456,8 @@ def test_a_pin_that_does_not_help_is_taken_away_after_two_minutes(cluster: Clust
 def test_a_pin_stays_as_long_as_its_node_is_reserved(cluster: Cluster) -> None:
     """HAMi binds a few pods a second: of a thousand some wait for minutes, and must not go to any node meanwhile."""
     cluster.put(a_slice("p"), a_slice("q"))
-    claim = on_its_way(cluster, "pin", ends_pins=True, p=[0], q=[1])
+    pins = Pins(cluster.state, cluster.ports, cluster.settings)
+    claim = on_its_way(cluster, "pin", None, (pins,), p=[0], q=[1])
     joins(cluster, claim)
     registers(cluster)
     cluster.at(100)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.dominance import undominated
+from kerf.engine.buy.filling import Filler
 from kerf.engine.place.shapes import group
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU

@@ -92,7 +92,7 @@ def policy_options(command: _Command) -> _Command:
     type=click.Choice(tuple(BUDGETS)),
     default=SHORT,
     show_default=True,
-    help="About how long to look for cheaper nodes; counted in work, so the plan is the same on every machine.",
+    help="About how long to look for cheaper nodes; counted in work: the plan is the same on every machine.",
 )
 @click.option("--follow", type=click.Choice(FOLLOWING), default="auto", show_default=True, help="How plans are kept.")
 @policy_options

@@ -26,12 +26,12 @@ def fills_of_a_card(group: TypeGroup, card: DeviceState, worth: Floats) -> Numbe
     The first way is the empty card. Only shapes with one slice are in it. `worth` by shape says which are kept where
     there are too many. Cost: bounded, by `_MOST_FILLS` times shapes.
     """
-    nobody = len(worth)
+    none = len(worth)
     shapes = np.flatnonzero(group.slices.sum(axis=1) == 1)
     size = group.slices[shapes].argmax(axis=1)
     limits = _Limits(group, card)
-    held = [np.full((1, 1), nobody, dtype=np.int32)]
-    many, last = 1, np.full((1, 0), nobody, dtype=np.int32)
+    held = [np.full((1, 1), none, dtype=np.int32)]
+    many, last = 1, np.full((1, 0), none, dtype=np.int32)
     state = limits.empty()
     for _ in range(_MOST_PODS):
         first = last[:, -1] if last.shape[1] else np.full(1, -1, dtype=np.int32)
@@ -50,7 +50,7 @@ def fills_of_a_card(group: TypeGroup, card: DeviceState, worth: Floats) -> Numbe
             break
         state, last = limits.with_one_more(state[rows], size[columns]), new
     width = max(each.shape[1] for each in held)
-    found = np.full((many, width), nobody, dtype=np.int32)
+    found = np.full((many, width), none, dtype=np.int32)
     at = 0
     for each in held:
         found[at : at + len(each), : each.shape[1]] = each

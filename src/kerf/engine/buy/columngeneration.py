@@ -164,10 +164,10 @@ class _Generation:
         each = np.divide(prices, held, out=np.full(held.shape, np.inf), where=held > 0)
         cheapest = each.argmin(axis=0)
         least = each[cheapest, np.arange(held.shape[1])]
-        dearest = float(prices.max())
+        highest = float(prices.max())
         self._never = len(least)
         for shape, cost in enumerate(least.tolist()):
-            self._program.add_column(min(cost, dearest) * self._scale * _NEVER, [shape], [1.0])
+            self._program.add_column(min(cost, highest) * self._scale * _NEVER, [shape], [1.0])
         for shape in np.flatnonzero(np.isfinite(least)).tolist():
             counts = np.zeros(len(least), dtype=np.int64)
             counts[shape] = held[cheapest[shape], shape]

@@ -1,6 +1,6 @@
 """A linear program that grows while it is solved: columns are added, and some are bought for good.
 
-Solved by HiGHS on one thread by the simplex method, so that the same program has the same answer everywhere.
+Solved by HiGHS on one thread by the simplex method: the same program has the same answer everywhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ class LinearProgram:
         """Add what waits and solve; False where the solver fails or exceeds its steps.
 
         Where columns were added the last answer is still feasible, where bounds were changed (`after_bounds`) its
-        prices are: that tells which simplex method has less to do.
+        prices are; so another simplex method has less to do.
         """
         new, self._waiting = self._waiting, _Columns()
         count = len(new.costs)

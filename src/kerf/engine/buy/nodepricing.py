@@ -2,7 +2,7 @@
 
 A node is put together card by card: the best ways to fill one card, then two, four and so on, each time from pairs of
 those before. Of all that use about as much of the node only the best is kept, and nothing that could not be part of a
-node worth buying: prices of cpu, memory and a card, at which no card holds more than it costs, tell how much each part
+node worth buying: prices of cpu, memory and a card, at which no card holds more than it costs, say how much each part
 wastes, and waste adds up. Pods without cards are put together in the same way and join last.
 
 This is the pricing problem of column generation (Gilmore and Gomory 1961), solved by label setting with labels thinned
@@ -18,7 +18,7 @@ from kerf.engine.buy.relaxation import Floats, Relaxation
 from kerf.engine.supply.holding import Amounts, Bools
 
 _GRID = 24
-"""Parts of a node's cpu and memory that are told apart."""
+"""Parts of a node's cpu and memory that differ."""
 _MOST_PARTS = 220
 """So many parts of a node are paired with each other."""
 _FITS = 1 + 1e-9
@@ -334,7 +334,7 @@ def _padded(asked: Floats) -> Floats:
 
 
 def _cells(taken: Floats, cards: int) -> Amounts:
-    """By part the number of its cell of the grid; what is one of several cards takes little, and is told apart more."""
+    """By part the number of its cell of the grid; one of several cards takes little, and has smaller cells."""
     scale = _GRID * float(np.sqrt(cards))
     first, second = (np.minimum((each * scale).astype(np.int64), _GRID - 1) for each in taken[:2])
     cells: Amounts = first * _GRID + second

@@ -67,7 +67,7 @@ def split(filler: Filler, relaxation: Relaxation, most_rounds: int = MOST_ROUNDS
     key = most_rounds, tuple(shapes), tuple(map(id, relaxation.types))
     known = filler.holding.splits
     if known is None or known[0] != key:
-        # The types are kept by the holding, so no other can get the identity of one.
+        # The types are kept by the holding, and no other can get the identity of one.
         known = filler.holding.splits = key, best_splits(relaxation, most_rounds)
     found: tuple[Splits, Splits | None] = known[1]
     return found
