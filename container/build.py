@@ -7,7 +7,8 @@ cache; a release takes `python:3.13-slim` instead (`container/README.md`). build
 `--isolation chroot`. Both come from Debian's packages and are installed where they are missing.
 
 Prints the image's digest and the folder of its file tree, one a line, last. `--again` builds once more, from nothing,
-and fails where the digest is another. About two minutes on two cores, half of it for the base. Standard library only.
+and fails where the digest is another. About two minutes on two cores, half of it for the base. Exit code 75 says that
+a tool or the base cannot be had from Debian here. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ("buildah", "mmdebstrap")
 IN_BASE = ("python3", "python3-venv", "ca-certificates")
 NAME, BASE = "localhost/kerf", "localhost/kerf-base"
+NOT_TO_BE_HAD = 75
+"""The exit code where Debian's packages cannot be reached (sysexits.h: EX_TEMPFAIL)."""
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _CERTIFICATES_THERE = "/etc/pip-ca.crt"
 
@@ -35,14 +38,14 @@ def cache() -> Path:
 
 
 def install_tools() -> None:
-    """The programs that build, from Debian's packages. Raises SystemExit where they cannot be installed."""
+    """The programs that build, from Debian's packages. Exits where they cannot be installed."""
     missing = [name for name in TOOLS if shutil.which(name) is None]
     if not missing:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise SystemExit(f"{' and '.join(missing)} not found: install them from Debian's packages, as root")
-    _run("apt-get", "update", "-qq")
-    _run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
+        _give_up(f"{' and '.join(missing)} not found: install them from Debian's packages, as root")
+    _fetched("apt-get", "update", "-qq")
+    _fetched("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
 
 
 def base() -> Path:
@@ -53,7 +56,8 @@ def base() -> Path:
         with tempfile.TemporaryDirectory(dir=archive.parent) as staging:
             made = Path(staging) / archive.name
             chosen = f"--include={','.join(IN_BASE)}"
-            _run("mmdebstrap", "--quiet", "--variant=minbase", chosen, _codename(), str(made), SOURCE_DATE_EPOCH="0")
+            variant = ("--quiet", "--variant=minbase", chosen)
+            _fetched("mmdebstrap", *variant, _codename(), str(made), SOURCE_DATE_EPOCH="0")
             made.rename(archive)
     return archive
 
@@ -97,6 +101,19 @@ def _buildah(*arguments: str | Path) -> str:
     root = cache() / "storage"
     place = ("--storage-driver", "vfs", "--root", str(root), "--runroot", str(root / "run"))
     return _run("buildah", *place, *map(str, arguments))
+
+
+def _fetched(*command: str, **environment: str) -> None:
+    """What needs Debian's packages; exits where these cannot be reached."""
+    try:
+        _run(*command, **environment)
+    except SystemExit as problem:
+        _give_up(str(problem))
+
+
+def _give_up(why: str) -> None:
+    print(why, file=sys.stderr)
+    raise SystemExit(NOT_TO_BE_HAD)
 
 
 def _run(*command: str, **environment: str) -> str:

