@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -148,9 +149,10 @@ def same_of_a_list(pod: Any) -> None:
 
     def decoded(documents: Documents) -> Any:
         try:
-            return decode(documents)
+            found = decode(documents)
         except InputError as error:
             return str(error)
+        return replace(found, left_out=()), [str(each) for each in found.left_out]
 
     def linted(documents: Documents) -> Any:
         found = lint(documents, {}, lambda _: Market(()), is_live=True)

@@ -29,8 +29,12 @@ def review(cache: ExtenderCache, asked: Json) -> Json:
     metadata = {"name": "new", **(raw.get("metadata") or {}), "namespace": namespace}
     try:
         pod = pod_of({**raw, "metadata": metadata})
+        # A spec of a wrong form has no containers. HAMi reads one that has, also where the API server refuses it.
+        wrong: object = pod.invalid if not pod.spec.containers else None
     except DecodeError as error:
-        answer["warnings"] = [f"HAMi left the pod as it is, because it cannot be read: {error}"]
+        wrong = error
+    if wrong is not None:
+        answer["warnings"] = [f"HAMi left the pod as it is, because it cannot be read: {wrong}"]
     else:
         answer |= _admission(cache, raw["spec"], pod)
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
