@@ -1,9 +1,10 @@
-"""Pods and types of the openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023), and the bound of what they cost.
+"""Pods and types of the openb trace (alibaba/clusterdata, cluster-trace-gpu-v2023): bounds and plans.
 
 `KERF_OPENB` is a folder with `openb_pod_list_<variant>.csv` (columns: name, cpu_milli, memory_mib, num_gpu, gpu_milli)
 and `catalogue_aws_16.csv` (name, gpu_name, gpus, gpu_mem_mib, cpu_milli, mem_mib, pods, price). They are not part of
-the project: without them the row fails and says so. All pods that ask for a GPU are pending at once; a thousandth of a
-GPU is a tenth of a percent of the memory of any card, in whole percent.
+the project: without them the row fails and says so. All pods that ask for a GPU are pending at once, in the variants
+`cpu...` those without one as well; a thousandth of a GPU is a tenth of a percent of the memory of any card, in whole
+percent. In the variants `gpuspec...` pods name models of cards (`gpu_spec`), here those of `_MODELS`.
 """
 
 import csv
@@ -27,6 +28,7 @@ from kerf.engine.explain.plan import plan
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.offered import supply
 from kerf.engine.world import World
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
 from kerf.model.plan import PIN
@@ -37,6 +39,15 @@ from kerf.testing.builders import a_market, a_pool, a_snapshot, an_instance_type
 
 FOLDER = "KERF_OPENB"
 _POOL = a_pool(labels={"gpu": "on"})
+_MODEL = "karpenter.k8s.aws/instance-gpu-name"
+_MODELS = {
+    **dict.fromkeys(("T4", "P100"), "t4"),
+    **dict.fromkeys(("V100M16", "A10"), "a10g"),
+    "V100M32": "l40s",
+    **dict.fromkeys(("G1", "G2"), "l4"),
+    "G3": "a100",
+}
+"""The model on AWS for each of the trace."""
 Row = dict[str, str]
 
 
@@ -59,6 +70,7 @@ def market(found: list[Row]) -> Market:
                 memory=f"{row['mem_mib']}Mi",
                 pods=int(row["pods"]),
                 devices=cards(int(row["gpus"]), int(row["gpu_mem_mib"]), row["gpu_name"].upper()),
+                labels={_MODEL: row["gpu_name"]},
                 price=row["price"],
             )
             for row in found
@@ -66,25 +78,36 @@ def market(found: list[Row]) -> Market:
     )
 
 
+def asking(variant: str) -> list[Row]:
+    """The rows of a variant that are pods of its row here."""
+    found = rows(f"openb_pod_list_{variant}.csv")
+    return found if variant.startswith("cpu") else [row for row in found if int(row["num_gpu"])]
+
+
 def pending(found: list[Row], copies: int = 1) -> list[Pod]:
-    """The pods that ask for GPUs, each so many times."""
-    asking = [row for row in found if int(row["num_gpu"])]
+    """The pods, each so many times."""
     return [
         Pod("default", f"{row['name']}-{copy}", _spec(*_asked(row)), uid=f"{row['name']}-{copy}")
-        for row in asking
+        for row in found
         for copy in range(copies)
     ]
 
 
-def _asked(row: Row) -> tuple[str, str, str, int]:
-    return row["cpu_milli"], row["memory_mib"], row["num_gpu"], int(row["gpu_milli"]) // 10
+def _asked(row: Row) -> tuple[str, str, str, int, frozenset[str]]:
+    named = (row.get("gpu_spec") or "").split("|")
+    models = frozenset(_MODELS[each] for each in named if each)
+    return row["cpu_milli"], row["memory_mib"], row["num_gpu"], int(row["gpu_milli"]) // 10, models
 
 
 @cache
-def _spec(cpu_milli: str, memory_mib: str, gpus: str, percent: int) -> PodSpec:
-    amounts = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "nvidia.com/gpu": gpus}
-    asked = Resources.parse({**amounts, "nvidia.com/gpumem-percentage": percent})
-    return PodSpec((Container("main", asked, asked),), scheduler_name="hami-scheduler")
+def _spec(cpu_milli: str, memory_mib: str, gpus: str, percent: int, models: frozenset[str]) -> PodSpec:
+    amounts = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}
+    if gpus == "0":
+        asked = Resources.parse(amounts)
+        return PodSpec((Container("main", asked, asked),))
+    asked = Resources.parse({**amounts, "nvidia.com/gpu": gpus, "nvidia.com/gpumem-percentage": percent})
+    named = (Requirements([Requirement.of(_MODEL, "In", sorted(models))]),) if models else ()
+    return PodSpec((Container("main", asked, asked),), affinity=named, scheduler_name="hami-scheduler")
 
 
 def snapshot(pods: list[Pod]) -> ClusterSnapshot:
@@ -95,11 +118,10 @@ def snapshot(pods: list[Pod]) -> ClusterSnapshot:
 def pod_rows(found: list[Row], copies: int = 1) -> Iterator[PodRow]:
     """The same pods for the checks of bound and plan."""
     for row in found:
-        cpu, memory_mib, gpus, percent = _asked(row)
-        if gpus != "0":
-            amounts = {"cpu": int(cpu), "memory": int(memory_mib) << 20, "pods": 1}
-            for copy in range(copies):
-                yield PodRow(f"default/{row['name']}-{copy}", amounts, int(gpus), percent)
+        cpu, memory_mib, gpus, percent, models = _asked(row)
+        amounts = {"cpu": int(cpu), "memory": int(memory_mib) << 20, "pods": 1}
+        for copy in range(copies):
+            yield PodRow(f"default/{row['name']}-{copy}", amounts, int(gpus), percent, models=models)
 
 
 def type_rows(found: list[Row]) -> list[TypeRow]:
@@ -119,7 +141,7 @@ def type_rows(found: list[Row]) -> list[TypeRow]:
 
 def bound(variant: str = "default") -> Iterator[tuple[str, float]]:
     """The bound of a variant, the best of three in CPU seconds, and what an independent check proves of it."""
-    types, found = rows("catalogue_aws_16.csv"), rows(f"openb_pod_list_{variant}.csv")
+    types, found = rows("catalogue_aws_16.csv"), asking(variant)
     market_, pods = market(types), pending(found)
     made = plan(snapshot(pods), market_, Options(FIRST_FIT))
     assert made.cost.bound is not None
@@ -143,7 +165,7 @@ def planned(variant: str = "default", copies: int = 1) -> Iterator[tuple[str, fl
 
     Decided with its bound, without words; also in loops of `_loop_s`, since machines differ.
     """
-    types, found = rows("catalogue_aws_16.csv"), rows(f"openb_pod_list_{variant}.csv")
+    types, found = rows("catalogue_aws_16.csv"), asking(variant)
     market_, pods = market(types), pending(found, copies)
     name = f"openb_{variant}" + (f"_x{copies}" if copies > 1 else "")
     seconds, loops = [], []
@@ -176,13 +198,14 @@ def _loop_s() -> float:
 
 
 SETS = ("bound", "plan")
+_PLANNED = ("default", "default:14", "cpu100", "gpushare40", "gpuspec10", "multigpu20")
 
 
 def main(what: str, *variants: str) -> None:
     """Print the figures of a set, one object a line. A variant may have copies: `default:14`."""
     if what not in SETS:
         raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
-    for variant in variants or ("default",):
+    for variant in variants or (("default",) if what == "bound" else _PLANNED):
         name, _, copies = variant.partition(":")
         figures = planned(name, int(copies or 1)) if what == "plan" else bound(name)
         for figure, value in figures:

@@ -20,13 +20,17 @@ _PLACES, _SLOTS = "places of shape ", "card slots"
 
 @dataclass(frozen=True)
 class PodRow:
-    """One pod: what it asks of a node in all, and of how many cards what part of each (memory and cores in percent)."""
+    """One pod: what it asks of a node in all, and of how many cards what part of each (memory and cores in percent).
+
+    `models` are those of the cards that it may have, any where there are none; a bound takes no notice of them.
+    """
 
     key: str
     amounts: Mapping[str, int]
     cards: int = 0
     percent: int = _WHOLE
     cores: int = 0
+    models: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

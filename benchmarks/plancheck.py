@@ -57,6 +57,8 @@ def _check(launch: _Json, pods: list[PodRow], kind: TypeRow) -> None:
     if len(launch.get("devices", ())) > kind.cards:
         raise WrongPlanError(f"{name}: expected {kind.cards} cards, got {len(launch['devices'])}")
     for pod in pods:
+        if pod.models and kind.model not in pod.models:
+            raise WrongPlanError(f"{name}: expected a card of {sorted(pod.models)} for {pod.key}, got {kind.model}")
         least = kind.card_mib * pod.percent // _WHOLE
         if len(slices[pod.key]) != pod.cards or any(each < least for each in slices[pod.key]):
             raise WrongPlanError(

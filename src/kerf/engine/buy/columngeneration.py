@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kerf.engine.buy.cardfills import Numbers, fills_of_a_card
-from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.filling import Filler, Recipe
 from kerf.engine.buy.linearprogram import LinearProgram
 from kerf.engine.buy.nodepricing import NodePricing, WholeNodes
 from kerf.engine.buy.relaxation import Floats, Relaxation
@@ -25,6 +25,8 @@ from kerf.engine.supply.offered import OfferedType
 
 MOST_ROUNDS = 26
 """Rounds of prices that are enough for a plan now; more make it cheaper, by less and less."""
+_SHAPES, _MOST_SHAPES = 125, 300
+"""Rounds are meant for so many shapes, and grow with them up to so many."""
 _SMOOTHING = 0.8
 """How much of the prices that a round looks with are the best prices so far."""
 _SLACK = 0.05
@@ -40,6 +42,8 @@ _SURELY = 0.7
 _OTHERWISE = (0.5, 0.6, 0.8, 0.9)
 _MOST_AT_ONCE = 8
 _MOST_DIVES = 60
+_MOST_COLUMNS = 30
+"""For each shape; beyond that half of them are dropped."""
 _NEVER = 10.0
 """What a pod without a node costs, in the price of the best node for it alone."""
 
@@ -90,25 +94,40 @@ def _usual(filler: Filler) -> Bools:
 
 
 def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fills: "_Fills") -> Iterator[_Unit]:
-    """The type for each set of labels that pods ask of it, with the pods that ask for none."""
+    """The type for each set of pods that may be together there by what they ask of labels; who asks nothing is in all.
+
+    Pods are in one set as long as its nodes are sold as those of the first are.
+    """
     offered = relaxation.types[number]
     row = filler.holding.row(offered)
     first = filler.first_terms(row)
-    asking: dict[int, list[int]] = {first: []}
-    for shape in np.flatnonzero(usual & relaxation.takes[:, number]).tolist():
-        terms = filler.agreed(row, first, shape, filler.recipe(shape, offered))
-        if terms is not None:
-            asking.setdefault(terms, []).append(shape)
+    shapes = [
+        (shape, filler.recipe(shape, offered)) for shape in np.flatnonzero(usual & relaxation.takes[:, number]).tolist()
+    ]
+    agreed = {shape: filler.agreed(row, first, shape, recipe) for shape, recipe in shapes}
+    free = [shape for shape, _ in shapes if agreed[shape] == first]
+    left = [(shape, recipe) for shape, recipe in shapes if agreed[shape] not in (None, first)]
     ways, turns = fills.of(number), turns_of(relaxation, number)
-    free = asking.pop(first)
-    for terms, shapes in ((first, []), *sorted(asking.items())) if free or asking else ():
-        offering = offered.offering_for(filler.terms(terms))
-        if offering is None or not (free or shapes):
-            continue
-        allowed = np.zeros(len(usual), dtype=np.bool_)
-        allowed[[*free, *shapes]] = True
-        pricing = NodePricing(relaxation, number, allowed, float(offering.price_micro), ways)
-        yield _Unit(offered, pricing, np.where(allowed, filler.held(())[row], 0), turns)
+    while free or left:
+        terms, together, apart = first, list[int](), list[tuple[int, Recipe]]()
+        offering = offered.offering_for(filler.terms(agreed[left[0][0]] or first if left else first))
+        for shape, recipe in left:
+            more = filler.agreed(row, terms, shape, recipe)
+            if more is not None and offered.offering_for(filler.terms(more)) == offering:
+                terms = more
+                together.append(shape)
+            else:
+                apart.append((shape, recipe))
+        if offering is not None:
+            allowed = np.zeros(len(usual), dtype=np.bool_)
+            allowed[[*free, *together]] = True
+            pricing = NodePricing(relaxation, number, allowed, float(offering.price_micro), ways)
+            yield _Unit(offered, pricing, np.where(allowed, filler.held(())[row], 0), turns)
+        if not together:
+            return
+        left = apart
+        if not left:
+            return
 
 
 def turns_of(relaxation: Relaxation, number: int) -> Amounts:
@@ -151,6 +170,7 @@ class _Generation:
         self._demand = relaxation.demand.astype(np.float64)
         self._scale = 1e-6
         self._center = worth
+        self._most_columns = _MOST_COLUMNS * len(worth)
         self._known: set[tuple[int, bytes]] = set()
         self._columns: list[tuple[int, Amounts]] = []
         self._program = LinearProgram()
@@ -191,7 +211,11 @@ class _Generation:
         """Columns, round by round; whether the last program was solved."""
         worth, active = self._center, list(range(len(self._units)))
         best, smoothing = 0.0, _SMOOTHING
-        for number in range(self._most_rounds):
+        # Each shape needs its columns: with more of them it takes more rounds until all have some.
+        most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
+        for number in range(most):
+            if number and len(self._columns) > self._most_columns:
+                self._tidy()
             prices = smoothing * self._center + (1 - smoothing) * worth
             fullest, is_new, quality = 0.0, False, dict[int, float]()
             for at in active:
@@ -215,6 +239,19 @@ class _Generation:
                 return False
             worth = np.maximum(self._program.prices(), 0.0) / self._scale
         return bool(self._columns)
+
+    def _tidy(self) -> None:
+        """Drop the columns that cost most more than they are worth, and are not bought: half of all."""
+        over = self._program.reduced_costs()[self._never :]
+        price = np.array([self._units[at].pricing.price for at, _ in self._columns]) * self._scale
+        order = np.argsort(-over / price, kind="stable")[: len(over) // 2]
+        gone = order[self._program.amounts()[self._never :][order] <= 0]
+        self._program.drop(np.sort(gone) + self._never)
+        dropped = set(gone.tolist())
+        for number in gone.tolist():
+            at, counts = self._columns[number]
+            self._known.discard((at, counts.tobytes()))
+        self._columns = [each for number, each in enumerate(self._columns) if number not in dropped]
 
     def _add(self, at: int, found: WholeNodes) -> bool:
         """Nodes that may be worth their price; whether some are new."""

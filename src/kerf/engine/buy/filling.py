@@ -123,7 +123,7 @@ class Filler:
         self._groups = Interchangeable(self.holding) if keeps_choice else None
         self._chosen: dict[tuple[int, bytes], Load | None] = {}
         self._kinds: dict[int, int] = {}
-        self._recipes: dict[tuple[str, int], dict[int, _Recipe]] = {}
+        self._recipes: dict[tuple[str, int], dict[int, Recipe]] = {}
         self._wants: dict[object, int] = {}
         self._terms: list[Requirements] = []
         self._term_numbers: dict[int, int] = {}
@@ -273,7 +273,7 @@ class Filler:
         found: list[int] = numbers[np.argsort(self._held[row][numbers], kind="stable")].tolist()
         return found
 
-    def recipe(self, number: int, offered: OfferedType) -> "_Recipe":
+    def recipe(self, number: int, offered: OfferedType) -> "Recipe":
         """How pods of a shape that was asked for go onto nodes of the type's family."""
         known = self.recipes(offered)
         if number not in known:
@@ -282,10 +282,10 @@ class Filler:
             asks = self.holding.asks_devices(kind, shape, offered)
             is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives_new[0])
             want = self._wants.setdefault(shape.spec.alternatives_new, len(self._wants))
-            known[number] = _Recipe(kind, amounts, asks, is_plain, want, shape.crowding)
+            known[number] = Recipe(kind, amounts, asks, is_plain, want, shape.crowding)
         return known[number]
 
-    def recipes(self, offered: OfferedType) -> dict[int, "_Recipe"]:
+    def recipes(self, offered: OfferedType) -> dict[int, "Recipe"]:
         """Those that are known of the type's family, by number."""
         return self._recipes.setdefault((offered.target.family.name, id(offered.target.families)), {})
 
@@ -309,7 +309,7 @@ class Filler:
         """The number of what an empty node of the type asks."""
         return self._numbered(self.holding.types[row].room.requirements)
 
-    def agreed(self, row: int, terms: int, number: int, recipe: "_Recipe") -> int | None:
+    def agreed(self, row: int, terms: int, number: int, recipe: "Recipe") -> int | None:
         """The terms of a node with one pod of the shape more; None where they have none in common, or none is sold.
 
         Shapes that ask for the same labels share the answer.
@@ -332,7 +332,7 @@ class Filler:
         return number
 
 
-class _Recipe(NamedTuple):
+class Recipe(NamedTuple):
     """`amounts` are what a sum over the node decides for one pod; a plain pod needs nothing else but its company.
 
     `want` numbers the labels that it asks for.
@@ -401,7 +401,7 @@ class _Fill:
         slices = {number: tuple(self._slices[number]) for number, _ in held}
         return Load(self._offered, len(self._counts), held, slices, room, offering, order)
 
-    def _add(self, number: int, recipe: _Recipe, many: int) -> None:
+    def _add(self, number: int, recipe: Recipe, many: int) -> None:
         """As many pods of the shape as labels, ports and cards allow, of so many that have the amounts."""
         shape, holding = self._filler.shapes[number], self._filler.holding
         terms, ports = self._filler.agreed(self._row, self._terms, number, recipe), shape.spec.host_ports
@@ -425,7 +425,7 @@ class _Fill:
         """Whether the cards, as they are now, have refused every kind that is to be bought for."""
         return all(self._closed.get(kind) == self._state for kind in self._filler.kinds)
 
-    def _take(self, number: int, recipe: _Recipe, slices: list[tuple[Slice, ...]]) -> None:
+    def _take(self, number: int, recipe: Recipe, slices: list[tuple[Slice, ...]]) -> None:
         self._counts[number], self._slices[number] = len(slices), tuple(slices)
         if recipe.crowding is not UNCROWDED:
             self._crowd.add(recipe.crowding, len(slices))

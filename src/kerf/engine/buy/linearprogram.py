@@ -102,6 +102,11 @@ class LinearProgram:
         """Keep a column at zero."""
         self._solver.changeColBounds(column, 0.0, 0.0)
 
+    def drop(self, columns: Amounts) -> None:
+        """Remove columns of which the last answer has none; those after them move up."""
+        self._solver.deleteCols(len(columns), columns.astype(np.int32))
+        self._known -= len(columns)
+
     def keep_at_least(self, columns: Amounts, least: Floats) -> None:
         """Keep columns at no less than so much."""
         most = np.full(len(columns), self._infinity)
@@ -115,6 +120,10 @@ class LinearProgram:
     def prices(self) -> Floats:
         """By row, what a unit more of its bound would cost."""
         return np.array(self._solver.getSolution().row_dual)
+
+    def reduced_costs(self) -> Floats:
+        """By column, how much more it costs than it is worth at the last prices."""
+        return np.array(self._solver.getSolution().col_dual)
 
     def amounts(self) -> Floats:
         """By column, how much of it the last answer has."""

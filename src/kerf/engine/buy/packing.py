@@ -42,7 +42,7 @@ _MOST_A_POD = 1 << 62
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
-_CLOSE = 1.02
+_CLOSE = 1.03
 """Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival."""
 
 _MOST_COMPARED = 5_000
