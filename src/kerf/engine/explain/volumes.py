@@ -48,8 +48,8 @@ def volume_text(cause: Cause) -> str:
         case TooManyVolumes(driver, limit, attached, more):
             return f"{driver} attaches {limit} volumes at most: {attached} attached, {more} more needed"
         case RuntimeClassConflict(name, asked, held):
-            own, others = (" and ".join(map(str, each)) for each in (asked, held))
-            return f"the nodeSelector of the pod asks {own}, that of its RuntimeClass {name} asks {others}"
+            of_pod, of_class = (" and ".join(map(str, each)) for each in (asked, held))
+            return f"the nodeSelector of the pod asks {of_pod}, that of its RuntimeClass {name} asks {of_class}"
         case RuntimeClassMissing(name):
             return f'RuntimeClass "{name}" not found'
     return ""
