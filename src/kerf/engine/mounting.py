@@ -9,7 +9,7 @@ from kerf.model.causes import Cause
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod
-from kerf.model.runtimeclasses import RuntimeClassMissing
+from kerf.model.runtimeclasses import RuntimeClassConflict, RuntimeClassMissing
 from kerf.model.volumecauses import ClaimOverQuota
 
 _NONE: Mapping[str, ClaimOverQuota] = MappingProxyType({})
@@ -38,7 +38,13 @@ def mounted(
             refused.setdefault((_stage(found), found), []).append(pod)
         else:
             planned.append(found)
-    return tuple(Refusal(tuple(each), stage, cause) for (stage, cause), each in refused.items()), planned
+    return tuple(_refusal(each, stage, cause) for (stage, cause), each in refused.items()), planned
+
+
+def _refusal(pods: Iterable[Pod], stage: Stage, cause: Cause) -> Refusal:
+    """With the change that the cause names, where there is one."""
+    change = {"spec": {"nodeSelector": cause.agreed}} if isinstance(cause, RuntimeClassConflict) else None
+    return Refusal(tuple(pods), stage, cause, change=change)
 
 
 def _without_claim(pod: Pod, missing: Mapping[str, ClaimOverQuota]) -> tuple[Stage, Cause] | None:
@@ -54,4 +60,4 @@ def _without_claim(pod: Pod, missing: Mapping[str, ClaimOverQuota]) -> tuple[Sta
 
 
 def _stage(cause: Cause) -> Stage:
-    return Stage.INVALID if isinstance(cause, RuntimeClassMissing) else Stage.VOLUMES
+    return Stage.INVALID if isinstance(cause, RuntimeClassConflict | RuntimeClassMissing) else Stage.VOLUMES

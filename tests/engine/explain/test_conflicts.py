@@ -3,7 +3,7 @@
 import pytest
 
 from kerf.model.instancetypes import ON_DEMAND
-from kerf.model.plan import Unplaced
+from kerf.model.plan import Stage, Unplaced
 from kerf.testing.builders import a_market, an_instance_type, cards
 from tests.engine.explain.test_explanations import ARCH, a_pool_manifest, a_workload, plan_of, requirement
 from tests.patches import Object, patched
@@ -170,3 +170,93 @@ def test_a_hint_whose_nodes_do_not_come_at_once_says_how_fast_they_come() -> Non
     ) == found.hint
     (left,) = plan_of(patched(objects, *found.patches), MARKET).unplaced
     assert left.reason.startswith("paced: ")
+
+
+RUNTIME_CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "kata"},
+    "handler": "kata",
+    "scheduling": {"nodeSelector": {ZONE: EAST_A}},
+}
+
+
+def asking(selector: Object, **more: object) -> Object:
+    """A workload of one core whose pods select nodes by these labels."""
+    found = a_workload(limits={"cpu": "1"})
+    found["spec"]["template"]["spec"].update({"nodeSelector": selector, **more})
+    return found
+
+
+def test_a_value_that_a_pool_excludes_is_allowed() -> None:
+    """The one value: the others stay excluded."""
+    pool = a_pool_manifest("m6g.xlarge", requirements=[requirement(ZONE, "NotIn", EAST_B, "us-east-1z")])
+    objects = [pool, asking({ZONE: EAST_B})]
+
+    found = refused(*objects)
+
+    assert f"allow {ZONE} us-east-1b in NodePool blue" == found.hint
+    assert helps(objects, found)
+
+
+@pytest.mark.parametrize(
+    "others", [[], [requirement(GPUS, "Gt", "0")], [{"key": GPUS, "operator": "Exists", "minValues": 1}]]
+)
+def test_what_else_a_pool_states_of_the_label_stays(others: list[Object]) -> None:
+    """Bounds and minValues: of the value that is excluded nothing is left."""
+    market = a_market(*(an_instance_type(f"p{n}.xlarge", price=str(n), labels={GPUS: str(n)}) for n in (1, 2)))
+    pool = a_pool_manifest("p1.xlarge", "p2.xlarge", requirements=[requirement(GPUS, "NotIn", "1"), *others])
+    objects = [pool, asking({GPUS: "1"})]
+
+    (found,) = plan_of(objects, market).unplaced
+    (patch,) = found.patches
+
+    assert f"allow {GPUS} 1 in NodePool blue" == found.hint
+    stated = patch.change["spec"]["template"]["spec"]["requirements"]  # type: ignore[index]
+    assert others == [each for each in stated if each["key"] == GPUS]
+    assert not plan_of(patched(objects, patch), market).unplaced
+
+
+def test_an_architecture_that_no_type_of_the_pool_has_is_that_of_another_type() -> None:
+    """The pool names types, and says nothing of the architecture."""
+    objects = [a_pool_manifest("p9.xlarge"), asking({ARCH: "arm64"})]
+
+    found = refused(*objects)
+
+    assert "allow instance type m6g.xlarge (0.154 USD/h) in NodePool blue" == found.hint
+    assert helps(objects, found)
+
+
+@pytest.mark.parametrize(
+    "count, hint",
+    [
+        ("2", "allow instance type p9.2xlarge (10.00 USD/h) in NodePool blue"),
+        ("3", "allow instance type g5g.4xlarge (1.20 USD/h) in NodePool blue, if the images run there"),
+    ],
+)
+def test_another_type_has_the_architecture_of_those_that_are_named_where_one_has_it(count: str, hint: str) -> None:
+    """An image is built for one architecture, and the pod does not say for which."""
+    market = a_market(
+        an_instance_type("p9.xlarge", price="9", labels={GPUS: "1"}),
+        an_instance_type("p9.2xlarge", price="10", labels={GPUS: "2"}),
+        an_instance_type("g5g.2xlarge", price="0.6", labels={ARCH: "arm64", GPUS: "2"}),
+        an_instance_type("g5g.4xlarge", price="1.2", labels={ARCH: "arm64", GPUS: "3"}),
+    )
+    objects = [a_pool_manifest("p9.xlarge"), asking({GPUS: count})]
+
+    (found,) = plan_of(objects, market).unplaced
+
+    assert hint == found.hint
+    assert not plan_of(patched(objects, *found.patches), market).unplaced
+
+
+def test_a_pod_that_selects_other_nodes_than_its_runtime_class_is_refused_as_by_the_server() -> None:
+    """The plug-in RuntimeClass refuses it; with the value of the class it has a place."""
+    objects = [a_pool_manifest("m6g.xlarge"), RUNTIME_CLASS, asking({ZONE: EAST_B}, runtimeClassName="kata")]
+
+    found = refused(*objects)
+
+    asks = f"{ZONE} In [us-east-1b], that of its RuntimeClass kata asks {ZONE} In [us-east-1a]"
+    assert (Stage.INVALID, f"the nodeSelector of the pod asks {asks}") == (found.stage, found.reason)
+    assert f'let the pod ask {ZONE} "us-east-1a", as its RuntimeClass kata does' == found.hint
+    assert helps(objects, found)

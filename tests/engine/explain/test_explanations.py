@@ -87,7 +87,8 @@ def a_workload(kind: str = "Deployment", replicas: int = 1, *, limits: Object | 
 def plan_of(objects: list[Object], market: Market) -> Plan:
     """The plan for these manifests."""
     decoded = decode(parse("\n---\n".join(map(json.dumps, objects))))
-    return plan(a_snapshot(pools=decoded.node_pools, pods=expand(decoded)), market)
+    classes = {each.name: each for each in decoded.runtime_classes}
+    return plan(a_snapshot(pools=decoded.node_pools, pods=expand(decoded), runtime_classes=classes), market)
 
 
 HAMI_POOL = a_pool_manifest("g5.xlarge", labels={"gpu": "on"})

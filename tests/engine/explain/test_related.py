@@ -89,6 +89,16 @@ def test_fewer_domains_help_where_the_zones_are_too_few() -> None:
     assert f"lower minDomains of the topology spread over {ZONE} to 1" == found.hint
 
 
+def test_of_two_constraints_on_one_key_the_hint_says_which() -> None:
+    """In words alone: kubectl merges them by their key, so a patch could not."""
+    only_a, wish = Requirements.of_labels({ZONE: A}), spread(is_required=False)
+    both = (*wish, *spread(min_domains=3))
+    found = refused(*webs(3, spread=both, node_selector=only_a), pool=a_pool_in(A, B, C))
+
+    assert f"lower minDomains of the DoNotSchedule topology spread over {ZONE} to 1" == found.hint
+    assert found.patch is None
+
+
 def test_nodes_whose_taints_keep_the_pods_off_need_not_count() -> None:
     """A control plane in a zone of its own is a domain, unless the constraint honors taints."""
     market = a_market(an_instance_type("m5.xlarge", price="0.192", zones=(A, B)))

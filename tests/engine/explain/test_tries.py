@@ -6,7 +6,7 @@ from kerf.engine.decide import decide
 from kerf.engine.explain.hints.tries import LEAST_DECIDED, Tries
 from kerf.engine.explain.plan import explain
 from kerf.engine.world import World
-from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.plan import Plan
 from kerf.model.pods import Owner, Pod, PodSpec
 from kerf.model.snapshot import ClusterNode
@@ -164,9 +164,59 @@ def test_nodes_and_shapes_are_part_of_what_a_decision_costs() -> None:
     assert work(1, 0) < work(50, 0) < work(50, 1)
 
 
+def test_work_beside_decisions_uses_them_up() -> None:
+    """To look at all that a pool would offer costs as much as a decision for a few pods."""
+    tries = Tries(decided=4 * LEAST_DECIDED)
+
+    assert tries.take_decision(1)
+    tries.pay(3 * LEAST_DECIDED)
+    assert not tries.take_decision(1)
+
+
 def test_tries_end_once_they_have_asked_so_many_types() -> None:
     """The first is made whatever it costs; then they end for good."""
     tries = Tries(10, asked=100)
 
     assert [True, False, False] == [tries.take(types) for types in (101, 1, 0)]
     assert tries.are_over
+
+
+def test_tries_go_first_to_the_pods_that_are_asked_about() -> None:
+    """By `kerf explain`, whichever pods come first in the plan."""
+    tries = Tries(decided=3 * LEAST_DECIDED, are_short=True)
+    found = tried(apart(8, step=1), tries, asked=("default/p5",))
+
+    assert ["default/p5"] == [each.pod for each in found.unplaced if "found no change" in each.hint]
+
+
+class _Costs(Tries):
+    """Tries that keep what each decision cost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.costs: list[int] = []
+
+    def cost(self, work: int, expected: int) -> None:
+        self.costs.append(work)
+        super().cost(work, expected)
+
+
+def test_a_pool_is_opened_to_the_types_that_pods_may_get() -> None:
+    """A catalogue has a thousand: what none of the pods would get costs a decision nothing."""
+    together = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements([Requirement.of("app", "Exists", ())])),))
+    spec = PodSpec((a_container(cpu=4),), pod_affinity=together)
+    pods = [a_pod(f"p{n}", spec=spec, labels={"app": "a"}, owner=Owner("StatefulSet", "a")) for n in range(4)]
+    named = Requirements([Requirement.of(INSTANCE_TYPE, "In", ("small",))])
+    sizes = {"small": 8, "medium": 20, "large": 40}
+
+    def explained_with(more: int) -> tuple[Plan, int]:
+        types = [an_instance_type(name, cpu=cpu, price=str(cpu)) for name, cpu in sizes.items()]
+        others = [an_instance_type(f"other-{n}", cpu=20, price=str(100 + n)) for n in range(more)]
+        world = World(a_snapshot(pools=[a_pool("p", requirements=named)], pods=pods), a_market(*types, *others))
+        tries = _Costs()
+        return explain(decide(world, OPTIONS), tries), sum(tries.costs)
+
+    (few, least), (many, most) = explained_with(0), explained_with(200)
+
+    assert {f"allow {INSTANCE_TYPE} medium in NodePool p"} == {each.hint for each in (*few.unplaced, *many.unplaced)}
+    assert most < 2 * least

@@ -14,7 +14,7 @@ from kerf.model.nodes import Node
 from kerf.model.plan import Plan, Stage
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU
-from kerf.model.runtimeclasses import RuntimeClass, RuntimeClassMissing
+from kerf.model.runtimeclasses import RuntimeClass, RuntimeClassConflict, RuntimeClassMissing
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import (
     ClaimInUse,
@@ -492,6 +492,19 @@ def test_an_overhead_that_the_pod_states_stays(given: dict[str, Any]) -> None:
 
     assert isinstance(followed, Pod)
     assert 3000 == followed.spec.requests[CPU]
+
+
+@pytest.mark.parametrize("given, is_refused", [({"A": "x"}, True), ({"A": "y", "B": "x"}, False)])
+def test_a_new_pod_that_selects_other_nodes_than_its_class_is_refused(given: dict[str, str], is_refused: bool) -> None:
+    """As by the server. A label that both select by one value is none in conflict."""
+    classes = {"gvisor": RuntimeClass("gvisor", node_selector=Requirements.of_labels({"A": "y"}))}
+    new, running = (
+        a_pod(cpu=1, runtime_class="gvisor", node_selector=Requirements.of_labels(given), uid=uid) for uid in ("", "u")
+    )
+    volumes = Volumes(a_snapshot(pods=[new], runtime_classes=classes))
+
+    assert is_refused == isinstance(volumes.followed(new), RuntimeClassConflict)
+    assert running is volumes.followed(running)
 
 
 def test_a_runtime_class_that_is_missing_is_a_reason_of_that_pod() -> None:

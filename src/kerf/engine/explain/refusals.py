@@ -69,6 +69,7 @@ class Telling:
         self._of_everyone: dict[str, Advice] = {}
         self._related: dict[Hashable, Advice] = {}
         self._with_pools: list[tuple[NodePool, Decision]] = []
+        self._of_few_types: list[tuple[NodePool, NodePool]] = []
         self._nearby = None if decision is None else Nearby(decision)
         self._by_kind: dict[Hashable, tuple[Advice, Again | None]] = {}
 
@@ -175,7 +176,7 @@ class Telling:
         """What to ask for these pods and all of their workload that the same kind of cause refuses."""
         if self._decision is None or pods[0].kept_for is not None:
             return None
-        return Question(pods, self._decision, self._tries, known=self._with_pools)
+        return Question(pods, self._decision, self._tries, known=self._with_pools, few=self._of_few_types)
 
     def _beside_others(self, refusal: Refusal) -> Advice:
         """For pods that others keep from their place; once for those that share a hint."""
@@ -272,7 +273,7 @@ class Telling:
         beside = Telling(self._tries, self._cron_jobs, found.made, self._depth + 1)._advised(left)
         if beside.patch is None or not _is_one_pool(beside):
             return advice, 0
-        last = replace(question, decision=found.made, first=question.decision, known=[]).with_both(
+        last = replace(question, decision=found.made, first=question.decision, known=[], few=[]).with_both(
             beside.pool, beside.spec
         )
         if last is None or last.served <= found.served:

@@ -8,7 +8,7 @@ from kerf.model.constraints import HOSTNAME
 from kerf.model.pods import Pod
 from kerf.model.quantities import quantity_text
 from kerf.model.resourcequotas import resource_of
-from kerf.model.runtimeclasses import RuntimeClassMissing
+from kerf.model.runtimeclasses import RuntimeClassConflict, RuntimeClassMissing
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import (
     ClaimInUse,
@@ -47,6 +47,9 @@ def volume_text(cause: Cause) -> str:
             return "no volume for its claims can be there: none is free, or it is made for another node"
         case TooManyVolumes(driver, limit, attached, more):
             return f"{driver} attaches {limit} volumes at most: {attached} attached, {more} more needed"
+        case RuntimeClassConflict(name, asked, held):
+            of_pod, of_class = (" and ".join(map(str, each)) for each in (asked, held))
+            return f"the nodeSelector of the pod asks {of_pod}, that of its RuntimeClass {name} asks {of_class}"
         case RuntimeClassMissing(name):
             return f'RuntimeClass "{name}" not found'
     return ""
@@ -99,6 +102,9 @@ def volume_hint(cause: Cause) -> str:
             return f"it comes when pod {pod} is gone"
         case TooManyChoices():
             return "fewer terms of node affinity, or fewer allowedTopologies of the StorageClass"
+        case RuntimeClassConflict(name):
+            agreed = " and ".join(f'{key} "{value}"' for key, value in cause.agreed.items())
+            return f"let the pod ask {agreed}, as its RuntimeClass {name} does"
         case RuntimeClassMissing():
             return "create the RuntimeClass, or take runtimeClassName off the pod"
     return ""

@@ -88,6 +88,9 @@ class Volumes:
             return spec
         found = snapshot.runtime_classes.get(spec.runtime_class)
         if found is not None:
+            conflict = found.conflict(spec)
+            if conflict is not None:
+                return conflict
             held = self._of_classes.get(id(spec))
             if held is None:
                 held = self._of_classes[id(spec)] = spec, found.admitted(spec)

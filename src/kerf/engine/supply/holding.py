@@ -222,7 +222,7 @@ class Holding:
     def _count(self, shape: Shape, kind: int, rows: Amounts) -> Amounts:
         """The counts of these rows."""
         most = 1 if shape.spec.host_ports else len(shape)
-        counts = np.minimum(most, self._divided(shape.requests)[rows])
+        counts = np.minimum(most, self.divided(shape.requests)[rows])
         counts *= self.admits(shape, kind, rows[counts > 0])[rows]
         for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[rows]).tolist():
             by_devices = self._count_devices(shape, kind, int(rows[at]))
@@ -231,8 +231,8 @@ class Holding:
         found: Amounts = np.maximum(counts, 0)
         return found
 
-    def _divided(self, requests: Resources) -> Amounts:
-        """By row, how often an empty node has these amounts."""
+    def divided(self, requests: Resources) -> Amounts:
+        """By row, how often an empty node has these amounts, where sums over the node decide."""
         known = self._quotients.get(requests, np.zeros(0, dtype=np.int64))
         if len(known) < len(self.types):
             counts = np.full(len(self.types), _MOST, dtype=np.int64)

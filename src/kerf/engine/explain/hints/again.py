@@ -68,7 +68,7 @@ class Question:
     """Refused pods of one workload, and the decision that refused them; each answer is one of `tries`.
 
     `first` is the decision before any change, where `decision` has one already. `known` are the last decisions with
-    another pool; questions on one decision share them.
+    another pool, and `few` are pools with those types alone that pods may get; questions on one decision share both.
     """
 
     pods: tuple[Pod, ...]
@@ -76,6 +76,7 @@ class Question:
     tries: Tries
     first: Decision | None = None
     known: list[tuple[NodePool, Decision]] = field(default_factory=list)
+    few: list[tuple[NodePool, NodePool]] = field(default_factory=list)
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -153,7 +154,7 @@ class Question:
         """The decision with what a hint changes of a pool and of pods; claims stay each pod's own."""
         if pool is not None and spec is None:
             return self.with_pool(pool)
-        question = self if pool is None else replace(self, decision=self._with(pool), known=[])
+        question = self if pool is None else replace(self, decision=self._with(pool), known=[], few=[])
         if spec is None:
             return question._decided(question.decision.world)
         return question.with_spec(partial(_as_manifest, spec))

@@ -7,6 +7,7 @@ from typing import Any
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision, Refusal
 from kerf.engine.explain.hints.situation import Change
+from kerf.model.constraints import Requirements
 from kerf.model.pods import Container, Pod, PodSpec
 
 _MOST_DECIDED_AGAIN = 2_000
@@ -38,14 +39,20 @@ def decided_again(pods: Iterable[Pod], change: Change, decision: Decision) -> tu
 
 
 def corrected(spec: PodSpec, change: Change) -> PodSpec:
-    """The spec as the merge patch of its pod makes it: amounts of containers by name, and the scheduler's name."""
+    """The spec as the merge patch of its pod makes it: amounts of containers by name, the scheduler's name, labels of
+    the node selector."""
     wanted: Any = change.get("spec", {})
     return replace(
         spec,
         containers=_corrected(spec.containers, wanted.get("containers", ())),
         init_containers=_corrected(spec.init_containers, wanted.get("initContainers", ())),
         scheduler_name=wanted.get("schedulerName", spec.scheduler_name),
+        node_selector=_selecting(spec.node_selector, wanted.get("nodeSelector", {})),
     )
+
+
+def _selecting(held: Requirements, wanted: Mapping[str, str]) -> Requirements:
+    return held.without(wanted).intersect(Requirements.of_labels(wanted)) if wanted else held
 
 
 def _corrected(containers: tuple[Container, ...], wanted: Iterable[Mapping[str, Any]]) -> tuple[Container, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from kerf.engine.explain.hints.asking import ask_less
 from kerf.engine.explain.hints.labels import take_value, tolerate
 from kerf.engine.explain.hints.situation import Advice, Situation, takers, widened_by
+from kerf.engine.explain.hints.types import allow_type_with
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.causes import TargetKind
@@ -18,7 +19,8 @@ _OF_MACHINES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "kar
 
 
 def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advice]:
-    """Less of a resource, a value that is sold, a pool that allows the pod's value, the taints of a node tolerated."""
+    """Less of a resource, a value that is sold, a pool that allows the pod's value or a type that has it, the taints of
+    a node tolerated."""
     cause, pool = misfit.cause, situation.snapshot.pool(misfit.target.node_pool)
     if shape.pod.kept_for is not None:
         return
@@ -34,6 +36,10 @@ def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advi
             if wider is not None:
                 values = ", ".join(sorted(asked.values))
                 yield replace(wider, hint=f"allow {asked.key} {values} in NodePool {pool.name}")
+            if asked.key not in pool.template_requirements():
+                other = allow_type_with(asked, pool, shape, situation)
+                if other is not None:
+                    yield other
         case causes.UntoleratedTaint() if misfit.target.kind == TargetKind.NODE:
             yield from _tolerated(misfit, shape, situation)
 

@@ -11,13 +11,13 @@ from kerf.engine.explain.hints.situation import (
     takers,
     with_requirement,
 )
-from kerf.engine.explain.hints.types import allowing
+from kerf.engine.explain.hints.types import ANY_TAINT, allowing, architectures
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
 from kerf.model import causes
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE
-from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements, Toleration
+from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Container, PodSpec
 from kerf.model.quantities import Resources
@@ -25,7 +25,6 @@ from kerf.model.quantities import Resources
 _MOST = 4
 """Sets of requirements that are looked at; one is a look at all that the pool would offer without them."""
 _GPU_RESOURCES = "nvidia.com/"
-_ANY_TAINT = (Toleration("", "Exists"),)
 
 
 def clashes(pool: NodePool, cause: causes.Cause) -> list[tuple[Requirement, ...]]:
@@ -79,7 +78,7 @@ def lower_min_values(pool: NodePool, cause: causes.MinValuesUnmet) -> Advice:
 
 
 def _anywhere(spec: PodSpec) -> PodSpec:
-    return replace(spec, node_selector=Requirements(), affinity=(), tolerations=_ANY_TAINT)
+    return replace(spec, node_selector=Requirements(), affinity=(), tolerations=ANY_TAINT)
 
 
 def _without_cards(spec: PodSpec) -> PodSpec:
@@ -134,8 +133,5 @@ def _other_types(
     if ARCH in pool.requirements:
         return found
     # A pod's image is built for one architecture: that of the types that are named, or the usual one.
-    known = (
-        kind for name in sorted(named.values) if (kind := situation.market.find(name, pool.node_class)) is not None
-    )
-    usual = {value for kind in known for value in kind.requirements[ARCH].values} or {"amd64"}
+    usual = architectures(pool, situation) or {"amd64"}
     return [each for each in found if each.kind.requirements[ARCH].values & usual]

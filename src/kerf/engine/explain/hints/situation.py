@@ -214,12 +214,18 @@ def with_requirement(pool: NodePool, stated: Requirement) -> NodePool:
 
 
 def widened_by(pool: NodePool, asked: Requirement) -> Advice | None:
-    """The pool that allows the values of a label that are asked, without a hint; None where it names no such values."""
+    """The pool that allows the values of a label that are asked, without a hint; None where it names none itself."""
     held = pool.requirements.get(asked.key)
-    if held is None or held.complement or asked.complement or not asked.values:
+    if held is None or asked.complement or not asked.values or (held.complement and not held.values & asked.values):
         return None
-    allowed = Requirement(asked.key, False, held.values | asked.values, min_values=held.min_values)
-    widened = with_requirement(pool, allowed)
+    if not held.complement:
+        allowed = Requirement(asked.key, False, held.values | asked.values, min_values=held.min_values)
+        widened = with_requirement(pool, allowed)
+    else:
+        allowed = replace(held, values=held.values - asked.values)
+        is_nothing = allowed == Requirement(asked.key, complement=True)
+        others = pool.requirements.without((asked.key,))
+        widened = replace(pool, requirements=others) if is_nothing else with_requirement(pool, allowed)
     return changing_pool("", widened, {"template": {"spec": {"requirements": requirements_of(widened)}}})
 
 

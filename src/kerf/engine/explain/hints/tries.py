@@ -84,7 +84,11 @@ class Tries:
 
     def cost(self, work: int, expected: int) -> None:
         """A decision that was taken for `expected` cost so much."""
-        self._decided -= max(0, work - max(expected, LEAST_DECIDED))
+        self.pay(max(0, work - max(expected, LEAST_DECIDED)))
+
+    def pay(self, work: int) -> None:
+        """What goes into decisions beside them cost so much."""
+        self._decided -= work
 
     def take_look(self, pods: int) -> bool:
         """Whether so many pods may be looked at once more. The first look is allowed, however many there are."""

@@ -13,10 +13,13 @@ from kerf.engine.explain.hints.situation import (
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import TypeUnknown
-from kerf.model.constraints import ARCH, INSTANCE_TYPE
+from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Toleration
 from kerf.model.instancetypes import price_text
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Patch
+
+ANY_TAINT = (Toleration("", "Exists"),)
+"""Tolerations of a pod that no taint keeps off."""
 
 
 def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
@@ -28,14 +31,39 @@ def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Adv
         )
     opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
     # A pod's image is built for one architecture: stay with that of the types that are allowed now.
-    allowed = [
-        kind for name in sorted(named.values) if (kind := situation.market.find(name, pool.node_class)) is not None
-    ]
-    architectures = {value for kind in allowed for value in kind.requirements[ARCH].values}
-    large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & architectures]
+    known = architectures(pool, situation)
+    large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & known]
     if not large:
         return Advice("no instance type that is sold here holds the pod; ask for less")
     return allowing(pool, min(large, key=lambda c: c.order), situation)
+
+
+def allow_type_with(asked: Requirement, pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
+    """The cheapest type with the label that a pod asks, where the pool names types that have another value of it.
+
+    It takes the pod, but for taints. None where the pool names no types, or none is sold that does.
+    """
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or named.complement or asked.key == INSTANCE_TYPE:
+        return None
+    opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
+    tolerant = Shape((replace(shape.pod, spec=replace(shape.spec, tolerations=ANY_TAINT)),))
+    found = sorted(takers(tolerant, opened, situation), key=lambda each: each.order)
+    known = architectures(pool, situation)
+    same = [each for each in found if each.kind.requirements[ARCH].values & known]
+    if not found:
+        return None
+    advice = allowing(pool, (same or found)[0], situation)
+    # A pod that asks for an architecture has an image for it.
+    return advice if same or asked.key == ARCH else replace(advice, hint=f"{advice.hint}, if the images run there")
+
+
+def architectures(pool: NodePool, situation: Situation) -> set[str]:
+    """Those of the types that the pool names and that are sold; none where it names no types."""
+    named = pool.requirements.get(INSTANCE_TYPE)
+    names = () if named is None or named.complement else sorted(named.values)
+    known = (kind for name in names if (kind := situation.market.find(name, pool.node_class)) is not None)
+    return {value for kind in known for value in kind.requirements[ARCH].values}
 
 
 def allowing(pool: NodePool, best: OfferedType, situation: Situation) -> Advice:

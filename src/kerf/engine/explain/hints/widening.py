@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from kerf.engine.buy.cells import site_of
 from kerf.engine.decision import Decision
 from kerf.engine.explain.hints.again import Again, Question
 from kerf.engine.explain.hints.situation import Advice, changing_pool, requirements_of, with_requirement
+from kerf.engine.place.shapes import group
 from kerf.model.constraints import (
     ALIASES,
     ARCH,
@@ -24,6 +27,9 @@ from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources, quantity_text
 
 _MOST_POOLS, _MOST_VALUES = 4, 3
+_FEW_TYPES, _MOST_OF_SIZE = 32, 3
+_TYPES_A_LOOK = 10
+"""Types that a pool offers anew cost as much as one look at a pod (`Decision.work`)."""
 Idea = tuple[Advice, Again]
 """A change that was tried, and the decision with it."""
 
@@ -48,7 +54,7 @@ def _wider(pool: NodePool, key: str, question: Question) -> Iterator[Idea]:
     if held is None or held.complement or not held.values:
         return
     others = pool.requirements.without((key,)).intersect(_architecture(pool, question))
-    opened = question.with_pool(replace(pool, requirements=others))
+    opened = question.with_pool(_of_fewer_types(replace(pool, requirements=others), question))
     if opened is None or not opened.served:
         return
     found = sorted(_bought_with(opened.made, pool, key) - held.values)
@@ -61,6 +67,41 @@ def _wider(pool: NodePool, key: str, question: Question) -> Iterator[Idea]:
             hint = f"allow {key} {', '.join(values)} in NodePool {pool.name}"
             change = {"template": {"spec": {"requirements": requirements_of(widened)}}}
             yield changing_pool(hint, widened, change), tried
+
+
+def _of_fewer_types(pool: NodePool, question: Question) -> NodePool:
+    """The pool with those types alone that pods which wait are likely to get, where it offers many.
+
+    For each shape the cheapest that hold one pod of it, two, four and so on up to all that wait, since nodes hold
+    others beside. It depends on the pods that wait and not on those in question, so equal pools stay equal. A decision
+    costs by types, and most of a catalogue is of no use to any of the pods. Cost: shapes times types.
+    """
+    known = next((few for opened, few in question.few if opened == pool), None)
+    if known is None:
+        known = _few_types(pool, question)
+        question.few.append((pool, known))
+    return known
+
+
+def _few_types(pool: NodePool, question: Question) -> NodePool:
+    world = question.decision.world.with_pools((pool,))
+    offered = world.supply.by_pool.get(pool.name, ())
+    if len(offered) <= _FEW_TYPES:
+        return pool
+    question.tries.pay(len(offered) // _TYPES_A_LOOK)
+    pending, holding = question.snapshot.pending, world.holding
+    rows = holding.rows(sorted(offered, key=lambda each: each.order))
+    useful = set[int]()
+    for shape in group(pending):
+        fits = holding.alone(shape, holding.kind(shape))[rows] > 0
+        counts = np.where(fits, holding.divided(shape.requests)[rows], 0)
+        wanted = 1
+        while len(found := np.flatnonzero(counts >= wanted)) and wanted <= len(pending):
+            useful.update(found[:_MOST_OF_SIZE].tolist())
+            wanted *= 2
+    names = {holding.types[row].kind.name for row in rows[sorted(useful)].tolist()}
+    named = Requirements([Requirement.of(INSTANCE_TYPE, "In", sorted(names))])
+    return replace(pool, requirements=pool.requirements.intersect(named))
 
 
 def _architecture(pool: NodePool, question: Question) -> Requirements:
