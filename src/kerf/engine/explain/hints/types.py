@@ -41,7 +41,7 @@ def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Adv
 def allow_type_with(asked: Requirement, pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
     """The cheapest type with the label that a pod asks, where the pool names types that have another value of it.
 
-    It takes the pod, but for taints. None where the pool names no types, or none is sold that does.
+    Taints aside, it takes the pod. None where the pool names no types, or none is sold that does.
     """
     named = pool.requirements.get(INSTANCE_TYPE)
     if named is None or named.complement or asked.key == INSTANCE_TYPE:

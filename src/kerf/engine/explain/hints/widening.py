@@ -29,7 +29,7 @@ from kerf.model.quantities import Resources, quantity_text
 _MOST_POOLS, _MOST_VALUES = 4, 3
 _FEW_TYPES, _MOST_OF_SIZE = 32, 3
 _TYPES_A_LOOK = 10
-"""Types that a pool offers anew cost as much as one look at a pod (`Decision.work`)."""
+"""Types that a pool offers besides cost as much as one look at a pod (`Decision.work`)."""
 Idea = tuple[Advice, Again]
 """A change that was tried, and the decision with it."""
 
