@@ -143,9 +143,13 @@ class AwsCloud(CloudProvider):
         self._first_asked_s.pop(name, None)
 
     async def create(self, claim: NodeClaim) -> Instance:
-        """Launch. Raises InsufficientCapacity, NodeClassNotReady, LaunchFailed, Throttled, CloudError."""
+        """Launch. Raises InsufficientCapacity, NodeClassNotReady, LaunchFailed, Withdrawn, Throttled, CloudError."""
         node_class, resolved = self._kinds.usable(claim.node_class.name)
         return await self._launcher.launch(Order(claim, node_class, resolved, self._types(node_class, resolved)))
+
+    def launches_while(self, is_wanted: Callable[[NodeClaim], bool]) -> None:
+        """Launches stand in line for their tokens, minutes where there are many."""
+        self._launcher.is_wanted = is_wanted
 
     async def delete(self, provider_id: str) -> None:
         """Terminate an instance of this cluster; a repeated call is accepted. Raises InstanceNotFound."""
