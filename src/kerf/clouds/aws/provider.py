@@ -83,7 +83,7 @@ class AwsCloud(CloudProvider):
         self._instances = Instances(api, options.cluster, clock.now_s)
         space, reserved = self._discovery.subnet_space, self._discovery.reserved
         self._launcher = Launcher(api, self._instances, space, reserved, self._templates, facts, clock.now_s, sleep)
-        self._queue = InterruptionQueue(api, self._instances, options.queue) if options.queue else None
+        self._queue = InterruptionQueue(api, self._instances, options.queue, clock.now_s) if options.queue else None
         self._checks = StatusChecks(api, self._instances)
         self._first_asked_s: dict[str, float] = {}
         self._offers: dict[str, tuple[tuple[object, ...], tuple[InstanceType, ...]]] = {}
