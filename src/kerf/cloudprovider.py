@@ -71,6 +71,10 @@ class LaunchFailed(CloudError):
         super().__init__(text)
 
 
+class Withdrawn(CloudError):
+    """The claim is being deleted, and its launch was not asked for yet. Kerf ends the claim."""
+
+
 class InstanceNotFound(CloudError):
     """There is no such instance: for `delete` that means it is done."""
 
@@ -269,6 +273,13 @@ class CloudProvider(Protocol):
             if instance.provider_id == provider_id:
                 return instance
         raise InstanceNotFound(f"no instance {provider_id}")
+
+    def launches_while(self, is_wanted: Callable[[NodeClaim], bool]) -> None:
+        """What to ask just before a launch that had to wait for its turn: `create` raises Withdrawn where it is False.
+
+        A launch that was asked for is finished. A cloud without such a line has nothing to do.
+        """
+        del is_wanted
 
     async def create_all(self, claims: Sequence[NodeClaim]) -> Sequence[Instance]:
         """Launch all of the claims or none, in their order, each as `create` does.

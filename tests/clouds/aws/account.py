@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kerf.clouds.aws.api import ApiFailed, Reply
+from kerf.clouds.aws.api import Api, ApiFailed, Reply
 from kerf.errors import CloudError
 
 Object = dict[str, Any]
@@ -31,7 +31,7 @@ def tags(**given: str) -> list[Object]:
     return [{"Key": key.replace("__", "/"), "Value": value} for key, value in given.items()]
 
 
-class Account:
+class Account(Api):
     """What one region holds. `calls` are all requests so far: (operation, parameters).
 
     `forbidden` are operations that a policy refuses; `kept` are names of templates and profiles that it lets nobody

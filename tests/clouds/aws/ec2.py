@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kerf.cloudprovider import Throttled
-from kerf.clouds.aws.api import ApiFailed, Reply
+from kerf.clouds.aws.api import Api, ApiFailed, Reply
 from kerf.clouds.aws.clients import ConnectionFailed
 
 Refuses = Callable[[Mapping[str, Any]], str]
@@ -31,7 +31,7 @@ class Machine:
 
 
 @dataclass
-class FakeEC2:
+class FakeEC2(Api):
     """One account and region. What a test sets: `refuses`, `lag_s`, `lose_replies`, `throttle`, `answers`, `protected`.
 
     One protected instance fails a whole call of TerminateInstances, as EC2 says of those in one zone.

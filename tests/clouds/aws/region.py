@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kerf.clouds.aws.api import ApiFailed, Reply
+from kerf.clouds.aws.api import Api, ApiFailed, Reply
 from kerf.clouds.aws.prices import Prices
 from tests.clouds.aws.account import ManualClock
 
@@ -39,7 +39,7 @@ G6F_RECORD = {
 """As EC2 describes it (DescribeInstanceTypes by moto 5.2.5's copy, 2026-11)."""
 
 
-class Region:
+class Region(Api):
     """The answers of a region; an operation in `refused` is refused by policy, `torn` begins the price list."""
 
     def __init__(self, name: str = "us-east-1") -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kerf.clouds.aws.buckets import READS, WRITES, Bucket, Buckets, Rate, is_read
 
 
@@ -80,6 +82,27 @@ def test_two_hundred_launches_are_through_in_forty_seconds() -> None:
     bucket = Bucket(WRITES, clock.now_s)
 
     assert 40 == max(bucket.take() for _ in range(200))
+
+
+def test_a_caller_that_need_not_wait_any_more_leaves_the_line() -> None:
+    """It looks every five seconds and at the end; its token is there for others."""
+    clock = Clock()
+    buckets = Buckets({"CreateFleet": Rate(1, 0.1)}, clock.now_s, clock.sleep)
+    asked: list[float] = []
+
+    def check() -> None:
+        asked.append(clock.now)
+        if clock.now >= 110:
+            raise KeyError
+
+    async def calls() -> None:
+        await buckets.take("CreateFleet")
+        with pytest.raises(KeyError):
+            await buckets.take("CreateFleet", check)
+        await buckets.take("CreateFleet")
+
+    asyncio.run(calls())
+    assert ([105, 110], [5, 5]) == (asked, clock.slept)
 
 
 def test_a_notice_does_not_wait_behind_the_messages_of_other_instances() -> None:

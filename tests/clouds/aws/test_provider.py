@@ -1,5 +1,6 @@
 """AWS as a provider, by boto3 on the wire: moto behind the fault proxy, which enforces the policies of Kerf's role."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -241,6 +242,18 @@ def test_a_spot_notice_is_news_once_and_deleted_when_it_was_acted_on(eks: Eks) -
     events.rebalance(number)
     eks.done(loops["interruption-queue"].turn())
     assert 1 == _messages(eks)
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"])
+def test_a_spot_notice_of_an_impossible_time_has_two_minutes(eks: Eks, time: str) -> None:
+    """From its receipt on: a drain goes by the deadline."""
+    number = launched(eks).provider_id.rpartition("/")[2]
+    kind, detail = "EC2 Spot Instance Interruption Warning", {"instance-id": number, "instance-action": "terminate"}
+    eks.cloud.proxy.events.raw(json.dumps({"detail-type": kind, "time": time, "detail": detail}))
+    turn = next(loop.turn for loop in eks.provider.loops if loop.name == "interruption-queue")
+
+    (held,) = eks.done(turn()).interruptions.values()
+    assert (InterruptionKind.SPOT, eks.clock.now_s() + 120) == (held.kind, held.deadline_s)
 
 
 def test_a_spot_notice_for_an_instance_that_ec2_does_not_show_yet_is_news(eks: Eks) -> None:

@@ -128,7 +128,7 @@ def test_the_start_and_the_queue_say_what_a_reply_lacks() -> None:
     account.answers = {"DescribeCluster": {"cluster": cluster}, "GetQueueUrl": {}}
     with pytest.raises(NotWhole, match="DescribeCluster: the reply is not whole: a part of it has another form"):
         asyncio.run(describe(account, "demo", "us-east-1"))
-    queue = InterruptionQueue(account, Instances(account, "demo", lambda: 0.0), "queue")
+    queue = InterruptionQueue(account, Instances(account, "demo", lambda: 0.0), "queue", lambda: 0.0)
     with pytest.raises(NotWhole, match="GetQueueUrl: the reply is not whole: it lacks 'QueueUrl'"):
         asyncio.run(queue.turn())
 

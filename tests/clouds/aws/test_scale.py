@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from kerf.cloudprovider import Instance
+from kerf.cloudprovider import Instance, Withdrawn
 from kerf.clouds.aws.buckets import Buckets
 from kerf.clouds.aws.clients import BotoApi
+from kerf.clouds.aws.provider import AwsCloud
+from kerf.model.nodeclaim import NodeClaim
 from kerf.testing.faultproxy.server import SteppedClock
 from tests.awscloud import REGION
 from tests.clouds.aws.eks import CLUSTER, Eks
@@ -58,11 +60,7 @@ def test_two_hundred_claims_at_once_are_launched_within_a_minute(
     eks: Eks, turns: Turns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One instance and one call a claim, one launch template for all, and nothing throttled."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "kerf")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    buckets = Buckets(now_s=eks.cloud.clock, sleep=turns.sleep)
-    eks.api = BotoApi(REGION, endpoint=eks.cloud.proxy.url, buckets=buckets)
-    provider = eks.life()
+    provider = _within_buckets(eks, turns, monkeypatch)
     claims = [eks.claim(number, zones=("us-east-1a",)) for number in range(CLAIMS)]
     began_s, first = eks.clock.now_s(), len(eks.cloud.proxy.calls)
 
@@ -76,6 +74,39 @@ def test_two_hundred_claims_at_once_are_launched_within_a_minute(
     living = Counter(row.tags["kerf.dev/claim-uid"] for row in eks.cloud.proxy.instances.living())
     assert dict.fromkeys((claim.uid for claim in claims), 1) == living
     assert MOST_S >= eks.clock.now_s() - began_s
+
+
+def test_claims_that_go_while_they_stand_in_line_are_not_launched(
+    eks: Eks, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred, all deleted after ten seconds: forty went at once and four a second, and of the rest none."""
+    provider = _within_buckets(eks, turns, monkeypatch)
+    claims = [eks.claim(number, zones=("us-east-1a",)) for number in range(CLAIMS)]
+    began_s = eks.clock.now_s()
+    provider.launches_while(lambda claim: eks.clock.now_s() < began_s + 10)
+
+    async def launched(claim: NodeClaim) -> Instance | None:
+        try:
+            return await provider.create(claim)
+        except Withdrawn:
+            return None
+
+    found: list[Instance | None] = eks.done(turns.done([launched(claim) for claim in claims]))
+    eks.api.close()
+
+    assert 15 >= eks.clock.now_s() - began_s
+    made = {instance.claim_uid for instance in found if instance is not None}
+    assert 40 <= len(made) <= 80
+    assert made == {row.tags["kerf.dev/claim-uid"] for row in eks.cloud.proxy.instances.living()}
+
+
+def _within_buckets(eks: Eks, turns: Turns, monkeypatch: pytest.MonkeyPatch) -> AwsCloud:
+    """A provider whose own buckets go by the cloud's clock."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "kerf")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    buckets = Buckets(now_s=eks.cloud.clock, sleep=turns.sleep)
+    eks.api = BotoApi(REGION, endpoint=eks.cloud.proxy.url, buckets=buckets)
+    return eks.life()
 
 
 @pytest.mark.parametrize(("count", "pages"), [(INSTANCES, 1), (INSTANCES + 1, 2)])

@@ -1,12 +1,14 @@
 """Each stage of a claim: what it does, what its condition says, and when it is given up."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kerf.cloudprovider import Instance, LaunchFailed, NodeClassNotReady
+from kerf.cloudprovider import Instance, LaunchFailed, NodeClassNotReady, Withdrawn
 from kerf.clouds.fake import FakeCloud, Latencies
+from kerf.clouds.launching import reached
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceState
@@ -248,6 +250,37 @@ def test_a_claim_deleted_during_its_launch_leaves_no_instance(slow_cluster: Clus
 
     assert ([], ()) == (slow_cluster.names("NodeClaim"), slow_cluster.cloud.instances)
     assert [45] == [bill.hours(float("inf")) * 3600 for bill in slow_cluster.cloud.bills]
+
+
+class InLine(FakeCloud):
+    """A cloud in which a launch waits for its turn before anything is asked for."""
+
+    is_wanted: Callable[[NodeClaim], bool]
+
+    def launches_while(self, is_wanted: Callable[[NodeClaim], bool]) -> None:
+        """See CloudProvider."""
+        self.is_wanted = is_wanted
+
+    async def create(self, claim: NodeClaim) -> Instance:
+        """See CloudProvider."""
+        await reached(self._clock, self._clock.now_s() + 30)
+        if not self.is_wanted(claim):
+            raise Withdrawn(claim.name)
+        return await super().create(claim)
+
+
+def test_a_claim_deleted_before_its_launch_is_not_launched(cluster: Cluster) -> None:
+    """Of two that wait for their turn the one that stays is launched, and the other goes."""
+    cluster.use(InLine(MARKET, cluster.clock, latencies=Latencies(0, 5)))
+    start(cluster)
+    stays, goes = wanted(cluster), cluster.claimed("gpu-2", reached=())
+    cluster.at(20)
+    cluster.remove("NodeClaim", goes.name)
+    cluster.at(100)
+
+    assert [stays.name] == cluster.names("NodeClaim")
+    assert [stays.uid] == [instance.claim_uid for instance in cluster.cloud.instances]
+    assert 1 == len(cluster.cloud.bills)
 
 
 # Registered.

@@ -4,7 +4,7 @@ Names and parameters are those of the API itself (`DescribeSubnets`, `Filters`),
 the name that it has here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kerf.errors import CloudError
@@ -28,11 +28,19 @@ class ApiFailed(CloudError):
 
 
 class Api(Protocol):
-    """The AWS APIs of one region. Both methods raise ApiFailed, or Throttled, which says nothing about the objects."""
+    """The AWS APIs of one region. All methods raise ApiFailed, or Throttled, which says nothing about the objects."""
 
     async def call(self, service: str, operation: str, **parameters: object) -> Reply:
         """One call, e.g. `call(EC2, "CreateLaunchTemplate", LaunchTemplateName="x", ...)`."""
         ...
+
+    async def call_unless(self, check: Callable[[], None], service: str, operation: str, **parameters: object) -> Reply:
+        """As `call`, unless `check` raises: it is asked while the call waits for its turn, and at last just before it.
+
+        Once the call is made, it is finished.
+        """
+        check()
+        return await self.call(service, operation, **parameters)
 
     async def pages(self, service: str, operation: str, key: str, **parameters: object) -> Sequence[Any]:
         """The elements under `key` of all pages of a listing, in the order of the API."""

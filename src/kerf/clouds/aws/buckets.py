@@ -32,6 +32,8 @@ RATES: Mapping[str, Rate] = {
 """Operations that have another bucket. EC2 documents none for CreateFleet, so it is a write unless a setting says. SQS
 takes nearly any number of calls of a standard queue (SQS developer guide, "Amazon SQS message quotas", read 2026-11):
 each instance of the account that starts puts two messages there, and a spot notice must not wait behind them."""
+_LOOK_S = 5.0
+"""So often one that waits is asked whether it still has to."""
 _READING = ("Describe", "Get", "List", "Receive")
 
 
@@ -59,6 +61,11 @@ class Bucket:
         self._tokens -= 1
         return max(0.0, -self._tokens / self.rate.per_s)
 
+    def give_back(self) -> None:
+        """A token that was taken is not spent."""
+        self._refill()
+        self._tokens += 1
+
     def empty(self) -> None:
         """AWS says that there is no token left: others of the account took them."""
         self._refill()
@@ -82,11 +89,26 @@ class Buckets:
         self._rates, self._now_s, self.sleep = {**RATES, **(rates or {})}, now_s, sleep
         self._buckets: dict[str, Bucket] = {}
 
-    async def take(self, operation: str) -> None:
-        """Return once the operation may be called."""
-        wait_s = self._of(operation).take()
-        if wait_s > 0:
-            await self.sleep(wait_s)
+    async def take(self, operation: str, check: Callable[[], None] | None = None) -> None:
+        """Return once the operation may be called.
+
+        `check` is asked every five seconds until then, and at last just before: where it raises, the caller leaves the
+        line and its token is there for others.
+        """
+        bucket = self._of(operation)
+        left_s = bucket.take()
+        try:
+            while left_s > 0:
+                turn_s = left_s if check is None else min(left_s, _LOOK_S)
+                await self.sleep(turn_s)
+                left_s -= turn_s
+                if check is not None and left_s > 0:
+                    check()
+            if check is not None:
+                check()
+        except BaseException:
+            bucket.give_back()
+            raise
 
     def empty(self, operation: str) -> None:
         """AWS throttled the operation."""

@@ -90,9 +90,18 @@ class BotoApi:
 
     async def call(self, service: str, operation: str, **parameters: object) -> Reply:
         """See Api. Raises ConnectionFailed and NoCredentials too. Reads are tried four times."""
+        return await self._called(None, service, operation, parameters)
+
+    async def call_unless(self, check: Callable[[], None], service: str, operation: str, **parameters: object) -> Reply:
+        """See Api; as `call`."""
+        return await self._called(check, service, operation, parameters)
+
+    async def _called(
+        self, check: Callable[[], None] | None, service: str, operation: str, parameters: dict[str, object]
+    ) -> Reply:
         attempts = _ATTEMPTS if is_read(operation) else 1
         for attempt in range(1, attempts + 1):
-            await self._buckets.take(operation)
+            await self._buckets.take(operation, check)
             if not is_read(operation):
                 self._guard()
             try:

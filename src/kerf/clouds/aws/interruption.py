@@ -7,8 +7,8 @@ is logged and deleted, or it would come again for ever.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kerf.cloudprovider import Interruption, InterruptionKind, News
@@ -24,6 +24,7 @@ _WAIT_S, _HIDDEN_S, _MOST = 20, 20, 10
 """A long poll and the number of messages, both the most that SQS takes; and how long others do not see a message."""
 _NOTICE_S = 120.0
 """From the notice to the end (EC2 user guide, "Spot Instance interruption notices", 2026-11)."""
+_DAY_S = 86_400.0
 _SPOT = "EC2 Spot Instance Interruption Warning"
 _KINDS = {
     _SPOT: InterruptionKind.SPOT,
@@ -107,8 +108,8 @@ def _scheduled(detail: Mapping[str, Any]) -> Iterable[Announced]:
 class InterruptionQueue:
     """The queue of a cluster, by its name. One turn at a time."""
 
-    def __init__(self, api: Api, instances: Instances, name: str) -> None:
-        self._api, self._instances, self._name = api, instances, name
+    def __init__(self, api: Api, instances: Instances, name: str, now_s: Callable[[], float]) -> None:
+        self._api, self._instances, self._name, self._now_s = api, instances, name, now_s
         self._url = ""
         self._done: list[str] = []
 
@@ -128,7 +129,7 @@ class InterruptionQueue:
             VisibilityTimeout=_HIDDEN_S,
         )
         messages: Sequence[Mapping[str, Any]] = reply.get("Messages") or ()
-        announced = [each for message in messages for each in _announced(message)]
+        announced = [each for message in messages for each in _announced(message, self._now_s())]
         news = await news_of(self._instances, announced)
         self._done = [message["ReceiptHandle"] for message in messages if "ReceiptHandle" in message]
         return news
@@ -143,13 +144,25 @@ class InterruptionQueue:
             self._done.pop()
 
 
-def _announced(message: Mapping[str, Any]) -> tuple[Announced, ...]:
+def _announced(message: Mapping[str, Any], now_s: float) -> tuple[Announced, ...]:
     found = understood(message.get("Body", ""))
     INTERRUPTION_MESSAGES.labels(found.kind if found is not None else "unknown").inc()
     if found is None:
         logger("interruption").warning("a message is not understood", body=cut(message.get("Body", ""), _MOST_LETTERS))
         return ()
-    return found.announced
+    return tuple((number, _within_notice(number, each, now_s)) for number, each in found.announced)
+
+
+def _within_notice(number: str, each: Interruption, now_s: float) -> Interruption:
+    """A deadline that has passed or is far away is brought to the two minutes of a notice, from its receipt on.
+
+    The instance is still there, and a drain goes by its deadline: by that of the year 9999 it would never end.
+    """
+    deadline_s = each.deadline_s
+    if deadline_s is None or now_s < deadline_s < now_s + _DAY_S:
+        return each
+    logger("interruption").warning("a notice has an impossible time", instance=number, deadline_s=int(deadline_s))
+    return replace(each, deadline_s=now_s + _NOTICE_S)
 
 
 async def news_of(instances: Instances, announced: Iterable[Announced]) -> News:

@@ -13,7 +13,7 @@ would launch by the token that the old one passed over.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled
+from kerf.cloudprovider import Instance, InstanceState, InsufficientCapacity, LaunchFailed, Throttled, Withdrawn
 from kerf.clouds.aws.api import EC2, Api, ApiFailed
 from kerf.clouds.aws.codes import NO_TEMPLATE
 from kerf.clouds.aws.fleet import (
@@ -98,6 +98,8 @@ class Launcher:
     now_s: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     price_factor: float = PRICE_FACTOR
+    is_wanted: Callable[[NodeClaim], bool] = lambda claim: True
+    """Asked just before a launch is."""
     _attempts: dict[str, _Attempt] = field(default_factory=dict)
     _unavailable: dict[OfferingKey, float] = field(default_factory=dict)
 
@@ -107,7 +109,7 @@ class Launcher:
         self._unavailable.update(dict.fromkeys(offerings, until_s))
 
     async def launch(self, order: Order) -> Instance:
-        """The instance of the claim. Raises InsufficientCapacity, LaunchFailed, Throttled, CloudError."""
+        """The instance of the claim. Raises InsufficientCapacity, LaunchFailed, Withdrawn, Throttled, CloudError."""
         claim = order.claim
         attempt = self._attempt(claim)
         found = await self._existing(claim, attempt)
@@ -184,12 +186,17 @@ class Launcher:
     async def _asked(self, claim: NodeClaim, attempt: _Attempt, fleet: FleetRequest) -> FleetOutcome | Instance:
         """What EC2 answers, or the instance of an earlier request with this token."""
         chosen: str | None = None
+
+        def check() -> None:
+            if not self.is_wanted(claim):
+                raise Withdrawn(f"{claim.name} is being deleted: nothing was launched for it")
+
         # A burst would otherwise go to one subnet: EC2 counts an address seconds after it was asked for.
         for subnet in fleet.subnets:
             self.subnets.launched(subnet, 1)
         try:
             token = attempt.token(claim.uid)
-            reply = await self.api.call(EC2, "CreateFleet", **fleet.parameters, ClientToken=token)
+            reply = await self.api.call_unless(check, EC2, "CreateFleet", **fleet.parameters, ClientToken=token)
             outcome = outcome_of(reply, fleet)
             chosen = outcome.launched.subnet if outcome.launched is not None else None
         except ApiFailed as error:

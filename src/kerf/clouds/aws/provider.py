@@ -83,7 +83,7 @@ class AwsCloud(CloudProvider):
         self._instances = Instances(api, options.cluster, clock.now_s)
         space, reserved = self._discovery.subnet_space, self._discovery.reserved
         self._launcher = Launcher(api, self._instances, space, reserved, self._templates, facts, clock.now_s, sleep)
-        self._queue = InterruptionQueue(api, self._instances, options.queue) if options.queue else None
+        self._queue = InterruptionQueue(api, self._instances, options.queue, clock.now_s) if options.queue else None
         self._checks = StatusChecks(api, self._instances)
         self._first_asked_s: dict[str, float] = {}
         self._offers: dict[str, tuple[tuple[object, ...], tuple[InstanceType, ...]]] = {}
@@ -143,9 +143,13 @@ class AwsCloud(CloudProvider):
         self._first_asked_s.pop(name, None)
 
     async def create(self, claim: NodeClaim) -> Instance:
-        """Launch. Raises InsufficientCapacity, NodeClassNotReady, LaunchFailed, Throttled, CloudError."""
+        """Launch. Raises InsufficientCapacity, NodeClassNotReady, LaunchFailed, Withdrawn, Throttled, CloudError."""
         node_class, resolved = self._kinds.usable(claim.node_class.name)
         return await self._launcher.launch(Order(claim, node_class, resolved, self._types(node_class, resolved)))
+
+    def launches_while(self, is_wanted: Callable[[NodeClaim], bool]) -> None:
+        """Launches stand in line for their tokens, minutes where there are many."""
+        self._launcher.is_wanted = is_wanted
 
     async def delete(self, provider_id: str) -> None:
         """Terminate an instance of this cluster; a repeated call is accepted. Raises InstanceNotFound."""

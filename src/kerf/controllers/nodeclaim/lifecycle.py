@@ -13,6 +13,7 @@ from kerf.cloudprovider import (
     InsufficientCapacity,
     LaunchFailed,
     NodeClassNotReady,
+    Withdrawn,
     reasons_text,
 )
 from kerf.config import Settings
@@ -79,6 +80,7 @@ class Lifecycle:
         self._termination = Termination(state, ports, settings)
         self._less = LessThanPredicted(state, ports, book, self._following, settings)
         self._worded_s: dict[str, float] = {}
+        self._cloud.launches_while(self._is_wanted)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that change, and those whose node or a pod on it does."""
@@ -150,7 +152,15 @@ class Lifecycle:
         except LaunchFailed as error:
             await self._say_why_not(claim, error.reason, str(error))
             raise
+        except Withdrawn:
+            # What has touched the claim meanwhile makes us look again.
+            return DONE
         return await self._launched(claim.name, instance)
+
+    def _is_wanted(self, claim: NodeClaim) -> bool:
+        """Whether a claim is still to be launched, as the watch has it now."""
+        held = self._state.claim(claim.name)
+        return held is not None and held.uid == claim.uid and not held.is_deleting
 
     async def _say_why_not(self, claim: NodeClaim, reason: str, text: str) -> None:
         """The last failure, each once, and seldom: our own write wakes us before the back-off.

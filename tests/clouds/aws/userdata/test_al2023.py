@@ -149,6 +149,8 @@ def test_a_script_may_have_lines_like_our_boundary() -> None:
         "MIME-Version: 1.0\n\nplain",
         'Content-Type: multipart/mixed; boundary="A"\n\nno boundary comes',
         "a: " + "[" * 5000,
+        "[" * 65 + "]" * 65,
+        "- " * 5000,
     ],
 )
 def test_what_cannot_be_read_is_refused(custom: str) -> None:
@@ -157,6 +159,13 @@ def test_what_cannot_be_read_is_refused(custom: str) -> None:
         render(AL2023, a_node(custom=custom))
 
     assert "UserDataInvalid" == raised.value.reason
+
+
+def test_brackets_within_brackets_are_read_up_to_a_depth() -> None:
+    """Sixty-four: eight thousand would hold up the loop for a second at each look before they are refused."""
+    deep = f"a: {'[' * 64}{']' * 64}"
+
+    assert deep == parts(render(AL2023, a_node(custom=deep)))[0].get_payload()
 
 
 def test_a_text_of_merge_keys_costs_no_more_than_another() -> None:

@@ -4,6 +4,7 @@ nodeadm merges the NodeConfigs of all parts in their order, so ours comes last a
 """
 
 import json
+import re
 from typing import Any
 
 import yaml
@@ -16,6 +17,9 @@ from kerf.clouds.aws.userdata.mime import SHELL, Part, archive, is_mime, parts_o
 
 NODE_CONFIG = "application/node.eks.aws"
 _CLOUD_CONFIG = 'text/cloud-config; charset="us-ascii"'
+_MOST_OPEN = 64
+"""Brackets that are open at once. To compose them takes the square of their number: 8,000 a second."""
+_BRACKETS = re.compile(r"[\[{\]}]")
 _BLANK = "\ufeff \t\r\n"
 
 Object = dict[str, Any]
@@ -44,14 +48,29 @@ def _custom_parts(text: str) -> tuple[Part, ...]:
         return (Part.of(SHELL, text),)
     if first.startswith("#cloud-config"):
         return (Part.of(_CLOUD_CONFIG, text),)
+    if _most_open(text) > _MOST_OPEN:
+        raise _too_deep()
     try:
         # Only looked at: to construct it would follow its merge keys, whose cost doubles with every line.
         is_mapping = isinstance(yaml.compose(text, Loader=yaml.SafeLoader), yaml.MappingNode)
     except yaml.YAMLError:
         is_mapping = False
     except RecursionError:
-        raise Unusable(INVALID_USER_DATA, "spec.userData: expected YAML that is not nested so deep") from None
+        raise _too_deep() from None
     return (Part.of(NODE_CONFIG if is_mapping else SHELL, text),)
+
+
+def _most_open(text: str) -> int:
+    """How many brackets are open at once at most, those in quotes and comments counted too."""
+    depth = most = 0
+    for found in _BRACKETS.finditer(text):
+        depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
+        most = max(most, depth)
+    return most
+
+
+def _too_deep() -> Unusable:
+    return Unusable(INVALID_USER_DATA, "spec.userData: expected YAML that is not nested so deep")
 
 
 def _node_config(facts: NodeFacts) -> Object:
