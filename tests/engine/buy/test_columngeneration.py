@@ -23,7 +23,7 @@ from kerf.engine.place.shapes import group
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.constraints import ZONE
-from kerf.model.instancetypes import InstanceType
+from kerf.model.instancetypes import ON_DEMAND, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_pool, an_instance_type, cards
@@ -323,3 +323,21 @@ def test_the_pods_of_a_shape_that_are_left_over_are_not_bought_for_twice() -> No
     assert found is not None
     held = sum(np.array(load.counts) * times for load, times in found.purchase.loads)
     assert [30, 20] == (held + np.array(found.purchase.left)).tolist()
+
+
+def test_who_asks_for_no_zone_pays_for_none() -> None:
+    """Beside pods that must be in the dear zone the others have nodes of their own in the cheap one."""
+    cheap, dear = (
+        Offering(f"us-east-1{letter}", ON_DEMAND, price) for letter, price in (("a", 400_000), ("b", 900_000))
+    )
+    kind = an_instance_type("z", cpu=8, memory="32Gi", zones=("us-east-1a", "us-east-1b"), offerings=(cheap, dear))
+    pods = [
+        *some(8, "far", cpu=3, selector={ZONE: "us-east-1b"}),
+        *some(70, "free", cpu=1),
+        *some(70, "small", cpu="500m"),
+    ]
+
+    purchase, _ = priced_for(pods, a_pool(), [kind])
+
+    assert not any(purchase.left)
+    assert total(purchase) <= 4 * 900_000 + 14 * 400_000

@@ -22,6 +22,7 @@ from kerf.engine.buy.relaxation import Floats, Relaxation
 from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
+from kerf.model.instancetypes import Offering
 
 MOST_ROUNDS = 26
 """Rounds of prices that are enough for a plan now; more make it cheaper, by less and less."""
@@ -76,7 +77,7 @@ def columns_of(
     """Nodes for all pods of the relaxation, each with how often it is bought, the ones bought most first.
 
     `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
-    best prices known, in units of the currency. Together they may hold more than there are; pods that no type takes,
+    best prices known, in micro-units. Together they may hold more than there are; pods that no type takes,
     that keep others off or need ports are left out. None at all where the solver fails. Cost: `most_rounds` rounds of
     one linear program of shapes, and for each type of pairs of parts of nodes, and hardly of pods.
     """
@@ -107,10 +108,12 @@ def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fi
     agreed = {shape: filler.agreed(row, first, shape, recipe) for shape, recipe in shapes}
     free = [shape for shape, _ in shapes if agreed[shape] == first]
     left = [(shape, recipe) for shape, recipe in shapes if agreed[shape] not in (None, first)]
-    ways, turns = fills.of(number), turns_of(relaxation, number)
-    while free or left:
+    ways, turns, held = fills.of(number), turns_of(relaxation, number), filler.held(())[row]
+    cheapest = offered.offering_for(filler.terms(first))
+    sets: list[tuple[Offering | None, list[int]]] = [(cheapest, [])] if free else []
+    while left:
         terms, together, apart = first, list[int](), list[tuple[int, Recipe]]()
-        offering = offered.offering_for(filler.terms(agreed[left[0][0]] or first if left else first))
+        offering = offered.offering_for(filler.terms(agreed[left[0][0]] or first))
         for shape, recipe in left:
             more = filler.agreed(row, terms, shape, recipe)
             if more is not None and offered.offering_for(filler.terms(more)) == offering:
@@ -118,16 +121,19 @@ def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fi
                 together.append(shape)
             else:
                 apart.append((shape, recipe))
+        # Who asks nothing is with the first that are sold at the best price, and need no set without them.
+        sets = (
+            [(offering, together)]
+            if offering == cheapest and sets == [(cheapest, [])]
+            else [*sets, (offering, together)]
+        )
+        left = apart if together else []
+    for offering, together in sets:
         if offering is not None:
             allowed = np.zeros(len(usual), dtype=np.bool_)
             allowed[[*free, *together]] = True
             pricing = NodePricing(relaxation, number, allowed, float(offering.price_micro), ways)
-            yield _Unit(offered, pricing, np.where(allowed, filler.held(())[row], 0), turns)
-        if not together:
-            return
-        left = apart
-        if not left:
-            return
+            yield _Unit(offered, pricing, np.where(allowed, held, 0), turns)
 
 
 def turns_of(relaxation: Relaxation, number: int) -> Amounts:
