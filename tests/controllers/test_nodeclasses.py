@@ -20,16 +20,12 @@ READY = [{"type": "Ready", "status": "True"}]
 
 @dataclass
 class Kinds:
-    """The kind of the test: every NodeClass is ready, with `found` in its status.
-
-    `says_more`: its condition says something else at each look.
-    """
+    """The kind of the test: every NodeClass is ready, with `found` in its status."""
 
     group: str = "karpenter.k8s.aws"
     kind: str = KIND
     finalizer: str = FINALIZER
     found: str = "subnet-1"
-    says_more: bool = False
     resolved: list[bool] = field(default_factory=list)
     pools: list[list[tuple[str, dict[str, str]]]] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
@@ -41,9 +37,7 @@ class Kinds:
         """See NodeClasses."""
         self.resolved.append(only_reads)
         self.pools.append([(each.name, dict(each.labels)) for each in pools])
-        text = {"message": f"request {len(self.resolved)}"} if self.says_more else {}
-        conditions = [{**each, **text} for each in READY]
-        return NodeClassState({"subnets": [{"id": self.found}], "conditions": conditions}, {"hash": "1"}, 60)
+        return NodeClassState({"subnets": [{"id": self.found}], "conditions": READY}, {"hash": "1"}, 60)
 
     async def release(self, node_class: Mapping[str, Any]) -> None:
         """See NodeClasses."""
@@ -151,18 +145,6 @@ def test_what_changes_in_the_cloud_is_found_within_a_minute(cluster: Cluster, ki
     cluster.at(61)
 
     assert (["subnet-2"], 4) == ([each["id"] for each in _held(cluster)["status"]["subnets"]], store.writes)
-
-
-def test_words_that_differ_at_each_look_are_written_once_a_minute(cluster: Cluster, kinds: Kinds, store: Store) -> None:
-    """Our own status does not wake the loop; a change of the spec does, at once."""
-    kinds.says_more = True
-    _start(cluster)
-    cluster.at(130)
-    assert 3 == len(kinds.resolved)
-
-    cluster.at(140, lambda: cluster.api.patch(KIND, "", "default", {"spec": {"role": "others"}}))
-    cluster.at(141)
-    assert 4 == len(kinds.resolved)
 
 
 def test_a_pool_is_checked_with_its_node_class_as_soon_as_it_changes(

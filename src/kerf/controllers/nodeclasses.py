@@ -29,10 +29,7 @@ class NodeClassLoop:
         self._kinds, self._store = ports.cloud.node_classes, ports.node_classes
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """NodeClasses whose spec changes or that go, those whose pools change, and those whose claims go.
-
-        A status does not count: it is our own, and one with other words at each look would wake us for ever.
-        """
+        """NodeClasses that change, those whose pools do, and those whose claims go."""
         kinds = self._kinds
         if kinds is None:
             return ()
@@ -40,8 +37,7 @@ class NodeClassLoop:
             return tuple(each.name for each in self._state.node_classes() if _is_of(kinds, each.reference))
         value = event.value
         if isinstance(value, NodeClass):
-            is_same = not isinstance(event, Deleted) and _is_same(value, previous)
-            return (value.name,) if _is_of(kinds, value.reference) and not is_same else ()
+            return (value.name,) if _is_of(kinds, value.reference) else ()
         if isinstance(value, NodePool):
             before = previous if isinstance(previous, NodePool) else None
             if before is not None and not isinstance(event, Deleted) and is_read_alike(before, value):
@@ -97,11 +93,6 @@ class NodeClassLoop:
         rest = tuple(each for each in _finalizers(held) if each != kinds.finalizer)
         await store.mark(held, finalizers=rest)
         return DONE
-
-
-def _is_same(value: NodeClass, previous: Watched | None) -> bool:
-    """Whether a NodeClass differs at most in its status and metadata from what it was."""
-    return isinstance(previous, NodeClass) and value.generation == previous.generation
 
 
 def _finalizers(held: Mapping[str, Any]) -> tuple[str, ...]:

@@ -52,7 +52,6 @@ class NodeClass:
     """A provider's NodeClass object: whether it says it is ready, its conditions, and what its selectors found.
 
     `selected` has the lists of its status in name order, each element in a few words: `subnet-1 (us-east-1a)`.
-    `generation` counts the changes of its spec, and its deletion.
     """
 
     group: str
@@ -62,7 +61,6 @@ class NodeClass:
     reason: str = ""
     conditions: tuple[Condition, ...] = ()
     selected: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    generation: int = 1
 
     @property
     def reference(self) -> NodeClassRef:
