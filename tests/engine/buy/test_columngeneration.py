@@ -326,18 +326,15 @@ def test_the_pods_of_a_shape_that_are_left_over_are_not_bought_for_twice() -> No
 
 
 def test_who_asks_for_no_zone_pays_for_none() -> None:
-    """Beside pods that must be in the dear zone the others have nodes of their own in the cheap one."""
+    """A type that is dear in the zone of others is still the cheapest for pods that may be in its cheap one."""
     cheap, dear = (
-        Offering(f"us-east-1{letter}", ON_DEMAND, price) for letter, price in (("a", 400_000), ("b", 900_000))
+        Offering(f"us-east-1{letter}", ON_DEMAND, price) for letter, price in (("a", 400_000), ("b", 4_000_000))
     )
-    kind = an_instance_type("z", cpu=8, memory="32Gi", zones=("us-east-1a", "us-east-1b"), offerings=(cheap, dear))
-    pods = [
-        *some(8, "far", cpu=3, selector={ZONE: "us-east-1b"}),
-        *some(70, "free", cpu=1),
-        *some(70, "small", cpu="500m"),
-    ]
+    both = an_instance_type("both", cpu=8, memory="32Gi", zones=("us-east-1a", "us-east-1b"), offerings=(cheap, dear))
+    other = an_instance_type("other", cpu=8, memory="32Gi", price="0.60")
+    far = some(8, "far", cpu=3, selector={ZONE: "us-east-1b"})
 
-    purchase, _ = priced_for(pods, a_pool(), [kind])
+    purchase, _ = priced_for([*far, *some(70, "free", cpu=1), *some(70, "small", cpu="500m")], a_pool(), [both, other])
 
     assert not any(purchase.left)
-    assert total(purchase) <= 4 * 900_000 + 14 * 400_000
+    assert {"both"} == {load.offered.kind.name for load, _ in purchase.loads}

@@ -1,9 +1,10 @@
 """The search for the cheapest nodes that hold groups of equal pods.
 
-Pods have few shapes, so that the search is over nodes full of pods and how often each is bought. It is greedy: the
-load that serves the most value for its price is bought as often as it repeats, where the value of a pod is what it
-costs alone on its best type. Several such searches run (all types together, each type alone, fullest nodes first where
-limits bind, Karpenter's own, so that we are never worse, and every order where pods are few) and the best is kept:
+Pods have few shapes, so that the search is over nodes full of pods and how often each is bought. For many pods of
+several shapes prices choose the nodes (`priced`); what comes that near to the least that the pods cost needs no rival.
+Else it is greedy: the load that serves the most value for its price is bought as often as it repeats, where the value
+of a pod is what it costs alone on its best type. Several such searches run (all types together, each type alone,
+fullest nodes first where limits bind, Karpenter's own, and every order where pods are few) and the best is kept:
 fewest pods left, then cheapest, then fewest nodes.
 
 Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs. Among pools
