@@ -25,7 +25,7 @@ from kerf.engine.mounting import mounted
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
-from kerf.engine.place.shapes import Readings, Shape, group
+from kerf.engine.place.shapes import Readings, Shape, group, group_asking
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import Places, find_places, join_again, place_idle, unbought
 from kerf.engine.purchasing import purchase
@@ -213,7 +213,8 @@ def bounded(decision: Decision) -> Decision:
     Where nodes there are take some of the pods, others could take their places: then the bound is of those that no such
     node takes even as it is before the plan.
     """
-    world, pods = decision.world, [pod for node in decision.bought for pod in node.pods]
+    world = decision.world
+    pods = [pod for node in decision.bought for pod in node.pods]
     shapes = _sole(pods)
     if decision.placements:
         shapes = _unserved(decision, shapes)
@@ -240,7 +241,7 @@ def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     found = []
     for shape in shapes:
         mark = trial.mark()
-        if not trial.place(Shape(shape.pods[:1]))[0]:
+        if not trial.place(Shape(shape.pods[:1], shape.asked))[0]:
             found.append(shape)
         trial.undo_to(mark)
     return tuple(found)
@@ -257,4 +258,4 @@ def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
             known[id(spec)] = bare if spec.preferred or spec.has_relations else spec
         return known[id(spec)]
 
-    return group(replace(pod, spec=of(pod.spec)) for pod in pods)
+    return group_asking(pods, of)

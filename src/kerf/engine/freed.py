@@ -37,6 +37,8 @@ def freed(trial: Trial, places: Places, shapes: Sequence[Shape], world: World) -
     place in relation to other pods; and pods that ask for no card keep their places in any case. Cost: nodes,
     placements, and a look at each such pod.
     """
+    if not places.found:
+        return None
     pods = {pod.key: pod for shape in shapes for pod in shape.pods}
     by_node: dict[str, list[tuple[Pod, bool]]] = {}
     for key, placement in places.found.items():

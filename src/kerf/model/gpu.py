@@ -196,3 +196,8 @@ class Slice:
     cores: int
     placement: Placement | None = None
     resource: str = ""
+
+    def of(self, pod: str) -> "Slice":
+        """The same part as another pod's; plans ask for each pod."""
+        cores, placement, resource = self.cores, self.placement, self.resource
+        return Slice(pod, self.container, self.device, self.device_id, self.memory_mib, cores, placement, resource)

@@ -21,7 +21,6 @@ KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 """Gates of pods that Kueue has not let in yet."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """Label of a workload that Kueue suspends until its queue has quota for it."""
-_REF = "workloadRef"
 OWN, COSCHEDULING, VOLCANO, KUEUE = "kerf.dev", "scheduling.x-k8s.io", "scheduling.volcano.sh", "kueue.x-k8s.io"
 NATIVE = "scheduling.k8s.io"
 """Kubernetes' own groups: `spec.workloadRef` of a pod names a Workload and a group of it."""
@@ -150,14 +149,17 @@ class NativeWorkload(PodGroup):
 
 def group_of(pod: Pod) -> GroupKey | None:
     """The group that a pod says it belongs to; None where it says none. Kerf's own label goes before the others."""
-    named = (
-        (pod.labels, POD_GROUP, OWN),
-        (pod.labels, COSCHEDULING_LABEL, COSCHEDULING),
-        (pod.annotations, VOLCANO_ANNOTATION, VOLCANO),
-        (pod.labels, KUEUE_LABEL, KUEUE),
-        ({_REF: pod.spec.workload_ref}, _REF, NATIVE),
-    )
-    return next((GroupKey(pod.namespace, held[key], api) for held, key, api in named if held.get(key)), None)
+    labels = pod.labels
+    # Every decision asks it of every pod, and most name no group.
+    if name := labels.get(POD_GROUP):
+        return GroupKey(pod.namespace, name, OWN)
+    if name := labels.get(COSCHEDULING_LABEL):
+        return GroupKey(pod.namespace, name, COSCHEDULING)
+    if name := pod.annotations.get(VOLCANO_ANNOTATION):
+        return GroupKey(pod.namespace, name, VOLCANO)
+    if name := labels.get(KUEUE_LABEL):
+        return GroupKey(pod.namespace, name, KUEUE)
+    return GroupKey(pod.namespace, name, NATIVE) if (name := pod.spec.workload_ref) else None
 
 
 def stated_min(pod: Pod, api: str) -> int | MinimumUnreadable:

@@ -176,7 +176,7 @@ class PodSpec:
         """The spread constraints that keep a pod off a node, without the wishes."""
         return tuple(constraint for constraint in self.spread if constraint.is_required)
 
-    @property
+    @cached_property
     def has_relations(self) -> bool:
         """Whether it says anything at all of where other pods are, wishes included."""
         return bool(self.spread) or self.pod_affinity != NO_AFFINITY or self.pod_anti_affinity != NO_AFFINITY
@@ -276,9 +276,9 @@ class Pod:
     queue_priority: int = 0
     reserved_for: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """`namespace/name`."""
+        """`namespace/name`. Maps by it share the one string."""
         return f"{self.namespace}/{self.name}"
 
     @cached_property

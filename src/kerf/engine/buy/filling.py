@@ -5,6 +5,7 @@ pods with devices one by one by the family's own chooser. Results depend on how 
 to what one node can hold, so that they are remembered.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -442,12 +443,18 @@ def _first(load: Load, most: int) -> Amounts:
     return counts
 
 
-def named(load: Load, members: Sequence[tuple[int, Pod]]) -> tuple[PlacedPod, ...]:
-    """The pods of a load with their slices, in queue order; `members` are (number of the shape, pod)."""
+def named(load: Load, members: Sequence[tuple[int, Pod]], turns: Sequence[int] = ()) -> tuple[PlacedPod, ...]:
+    """The pods of a load with their slices, in queue order; `members` are (number of the shape, pod).
+
+    `turns` are theirs, in the order of the members; without them all come at once.
+    """
     cursors = {number: iter(slices) for number, slices in load.slices.items()}
-    placed = [(queue_order(pod), _named(pod.key, next(cursors[number]))) for number, pod in members]
-    return tuple(item for _, item in sorted(placed, key=lambda pair: pair[0]))
+    numbered = zip(members, turns, strict=True) if turns else zip(members, itertools.repeat(0), strict=False)
+    placed = [(pod, _named(pod.key, next(cursors[number]), turn)) for (number, pod), turn in numbered]
+    # The pods of a shape are in queue order already.
+    ordered = placed if len(load.held) == 1 else sorted(placed, key=lambda pair: queue_order(pair[0]))
+    return tuple([item for _, item in ordered])
 
 
-def _named(key: str, slices: tuple[Slice, ...]) -> PlacedPod:
-    return PlacedPod(key, tuple(replace(part, pod=key) for part in slices) if slices else ())
+def _named(key: str, slices: tuple[Slice, ...], turn: int) -> PlacedPod:
+    return PlacedPod(key, tuple([part.of(key) for part in slices]), turn)

@@ -5,7 +5,7 @@ scheduler likes, so that `replay` is promised only where all pods are of one kin
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from kerf.engine.buy.filling import Load
@@ -16,7 +16,7 @@ from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.groups import group_of
 from kerf.model.large import Large
-from kerf.model.plan import PIN, REPLAY, RESERVE, Launch
+from kerf.model.plan import PIN, REPLAY, RESERVE
 from kerf.model.pods import Pod, PodSpec
 from kerf.sharing.hami.pinning import without_pin
 
@@ -49,21 +49,18 @@ class Coming(Large):
 NONE_COMING = Coming()
 
 
-def with_follow(
-    launches: Sequence[Launch],
-    bought: Sequence[Bought],
-    shapes: Sequence[Shape],
-    follow: str,
-    coming: Coming = NONE_COMING,
-) -> tuple[Launch, ...]:
-    """The launches, each marked; `follow` other than `auto` is taken as it is (`off` means replay).
+def followed(
+    bought: Sequence[Bought], shapes: Sequence[Shape], follow: str, coming: Coming = NONE_COMING
+) -> tuple[str, ...]:
+    """How the plan of each node is followed; `follow` other than `auto` is taken as it is (`off` means replay).
 
     Pods that are free would take the places of those that are bound to nodes on their way, and those that wait for
-    such nodes may be led nowhere and take the place of these, if they are of another kind.
+    such nodes may be led nowhere and take the place of these, if they are of another kind. Linear in the pods.
     """
     if follow != "auto":
-        return tuple(replace(launch, follow=REPLAY if follow == "off" else follow) for launch in launches)
-    slices = [i for i, b in enumerate(bought) if _has_own_scheduler(b, shapes)]
+        return (REPLAY if follow == "off" else follow,) * len(bought)
+    own = _HasOwnScheduler(shapes)
+    slices = [i for i, b in enumerate(bought) if own.of(b.load)]
     sliced = frozenset(slices)
     others = [i for i in range(len(bought)) if i not in sliced]
     marks = dict.fromkeys(slices, PIN) if PIN in coming.modes or _crossing(slices, bought) else {}
@@ -81,16 +78,7 @@ def with_follow(
     marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
-    followed = (_marked(launch, marks.get(i, REPLAY)) for i, launch in enumerate(launches))
-    known: dict[int, tuple[int, ...]] = {}
-    return tuple(
-        _in_turns(launch, node, known) if launch.follow == PIN else launch
-        for launch, node in zip(followed, bought, strict=True)
-    )
-
-
-def _marked(launch: Launch, follow: str) -> Launch:
-    return launch if launch.follow == follow else replace(launch, follow=follow)
+    return tuple(marks.get(i, REPLAY) for i in range(len(bought)))
 
 
 def _is_preferred(node: Bought, shapes: Sequence[Shape]) -> bool:
@@ -107,36 +95,50 @@ def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
     return known[id(spec)]
 
 
-def _in_turns(launch: Launch, node: Bought, known: dict[int, tuple[int, ...]]) -> Launch:
-    """The launch of pinned pods with the turns in which they must come.
+class Turns:
+    """In which turns the pods of pinned nodes must come; equal for all nodes that are bought of one load."""
 
-    `known` are by the identity of a load the turns of its pods in the order in which they were placed: they are equal
-    on all nodes that were bought of it.
-    """
-    pods = iter(node.pods)
-    by_shape = {number: iter(list(islice(pods, count))) for number, count in node.load.held}
-    placed = [pod for number, count in node.load.order for pod in islice(by_shape[number], count)]
-    if id(node.load) not in known:
-        known[id(node.load)] = _turns(launch, node.load, placed)
-    turn_of = dict(zip((pod.key for pod in placed), known[id(node.load)], strict=True))
-    return replace(launch, pods=tuple(replace(each, turn=turn_of.get(each.pod, 0)) for each in launch.pods))
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Load, tuple[int, ...]]] = {}
+
+    def of(self, node: Bought) -> tuple[int, ...]:
+        """The turn of each pod of the node, in their order; cost: `place.turns` once a load."""
+        load = node.load
+        if id(load) not in self._known:
+            # The load is kept, so that its identity stays its own.
+            self._known[id(load)] = load, _turns(load, node.pods)
+        return self._known[id(load)][1]
 
 
-def _turns(launch: Launch, load: Load, placed: Sequence[Pod]) -> tuple[int, ...]:
-    """The turn of each of the pods, which are in the order in which they were placed."""
-    cards = {each.pod: frozenset(part.device for part in each.slices) for each in launch.pods}
+def _turns(load: Load, pods: Sequence[Pod]) -> tuple[int, ...]:
+    left = iter(pods)
+    by_shape = {number: iter(list(islice(left, count))) for number, count in load.held}
+    slices = {number: iter(each) for number, each in load.slices.items()}
+    numbered = [(number, pod) for number, count in load.order for pod in islice(by_shape[number], count)]
+    cards = {pod.key: frozenset(part.device for part in next(slices[number])) for number, pod in numbered}
     target = load.offered.target
-    waiting = [pod for pod in placed if cards[pod.key]]
+    waiting = [pod for _, pod in numbered if cards[pod.key]]
     found = turns(target.family, load.offered.room.devices, None, cards, waiting)
-    turn_of = {pod.key: turn for turn, pods in enumerate(found) for pod in pods}
-    return tuple(turn_of.get(pod.key, 0) for pod in placed)
+    turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
+    return tuple(turn_of.get(pod.key, 0) for pod in pods)
 
 
-def _has_own_scheduler(node: Bought, shapes: Sequence[Shape]) -> bool:
-    """Whether the family's own scheduler gives out the node's cards: a reserved node binds no pod to a card."""
-    target = node.load.offered.target
-    members = [shapes[number] for number, _ in node.load.held]
-    return bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)
+class _HasOwnScheduler:
+    """Whether the family's own scheduler gives out a node's cards: a reserved node binds no pod to a card."""
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self._shapes = shapes
+        self._known: dict[int, bool] = {}
+
+    def of(self, load: Load) -> bool:
+        """For the nodes of a load, which outlives this; cost: its shapes, once."""
+        found = self._known.get(id(load))
+        if found is None:
+            target = load.offered.target
+            members = (self._shapes[number] for number, _ in load.held)
+            found = bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)
+            self._known[id(load)] = found
+        return found
 
 
 def _is_shown_whole_first(node: Bought) -> bool:

@@ -10,7 +10,7 @@ from itertools import islice
 from kerf.engine.buy.alternatives import Others, positive
 from kerf.engine.buy.filling import Filler, Load, Purchase, named
 from kerf.engine.buy.flexibility import asks, lacking
-from kerf.engine.buy.following import Bought, Coming, with_follow
+from kerf.engine.buy.following import Bought, Coming, Turns, followed
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Shape
@@ -20,7 +20,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import Offering
-from kerf.model.plan import Launch
+from kerf.model.plan import PIN, Launch
 from kerf.model.quantities import Resources
 
 
@@ -75,7 +75,8 @@ def launches_of(
     """
     (world, ledger), supply = available, available[0].supply
     others = Others(purchase.filler or Filler(shapes, world.holding), supply, ledger)
-    templates, left = _Templates(shapes, supply), iter(nodes)
+    marks = followed(nodes, shapes, options.follow, coming)
+    templates, turns, left = _Templates(shapes, supply), Turns(), iter(zip(nodes, marks, strict=True))
     launches: list[Launch] = []
     for load, times in purchase.loads:
         alternatives: tuple[str, ...] = ()
@@ -86,10 +87,11 @@ def launches_of(
             alternatives, extra = others.of(load, times)
         template = templates.of(load, alternatives, load.charge + extra)
         numbers = [number for number, count in load.held for _ in range(count)]
-        for node in islice(left, times):
-            pods = named(load, list(zip(numbers, node.pods, strict=True)))
-            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=pods))
-    return with_follow(launches, nodes, shapes, options.follow, coming)
+        for node, follow in islice(left, times):
+            members = list(zip(numbers, node.pods, strict=True))
+            pods = named(load, members, turns.of(node) if follow == PIN else ())
+            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=pods, follow=follow))
+    return tuple(launches)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     windows = Windows(snapshot)
     found = judged(pods, windows, Shares(trial, supply), snapshot.taken_at_s)
     own: dict[str, list[Pod]] = {}
-    for pod in (*snapshot.windowed, *found.pods):
+    for pod in (*snapshot.windowed, *found.pods) if windows.windows else ():
         for window in windows.of(pod):
             own.setdefault(window.name, []).append(pod)
     found.opportunistic = _idle(found.pods, snapshot)

@@ -6,7 +6,7 @@ annotations a sharing family may read, the labels that some selector reads, and 
 selector counts.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -106,8 +106,6 @@ def queue_order(pod: Pod) -> tuple[int, int, float, str, tuple[tuple[int, str | 
 
 
 def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    if not annotations:
-        return ()
     return tuple(sorted((k, v) for k, v in annotations.items() if not k.startswith(_OWN_OF_A_POD)))
 
 
@@ -161,12 +159,13 @@ class Kinds:
         held = self._by_identity.get(id(spec))
         if held is None:
             held = self._by_identity[id(spec)] = spec, self._number(spec), spec.has_relations
-        labels = read_labels(pod.labels, self._read.labels)
+        read = self._read
+        labels = read_labels(pod.labels, read.labels) if read.labels else ()
         # Its own constraints and those that may mean it count pods by namespace.
-        is_placed = bool(labels) or self._read.is_broad or held[2]
+        is_placed = bool(labels) or read.is_broad or held[2]
         return (
             held[1],
-            _annotations_key(pod.annotations),
+            _annotations_key(pod.annotations) if pod.annotations else (),
             bool(pod.uid),
             pod.initialised,
             pod.invalid,
@@ -211,6 +210,19 @@ def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ..
     for pod in pods:
         members.setdefault(kinds.of(pod), []).append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
+    return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
+
+
+def group_asking(pods: Iterable[Pod], asked: Callable[[PodSpec], PodSpec]) -> tuple[Shape, ...]:
+    """Shapes of pods that ask what `asked` makes of their specs, each in the order of `pods`. Linear in the pods.
+
+    `asked` must return one object for one object, for specs are told apart by identity first.
+    """
+    kinds = Kinds()
+    members: dict[Hashable, list[Pod]] = {}
+    for pod in pods:
+        members.setdefault(kinds.of(pod, asked(pod.spec)), []).append(pod)
+    shapes = (Shape(tuple(equal), asked(equal[0].spec)) for equal in members.values())
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
 
 

@@ -49,7 +49,9 @@ def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float
     """
     found, waiting = Judged(), []
     for pod in pods:
-        if is_held(pod) or windows.charges(pod):
+        if not windows.windows and not is_held(pod):
+            found.pods.append(pod)
+        elif is_held(pod) or windows.charges(pod):
             waiting.append(windows.opened(pod))
         else:
             found.pods.append(windows.ranked(pod))
