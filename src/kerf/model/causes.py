@@ -581,6 +581,14 @@ class SearchFailed(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class TooManyKinds(Cause):
+    """So many kinds of pods wait that prices cannot choose their nodes; they can choose for `most`."""
+
+    kinds: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class NeverFilled(Cause):
     """No node is planned for `pod` and `others` like it: filling one stopped at an error of this type."""
 

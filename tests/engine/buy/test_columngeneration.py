@@ -10,7 +10,7 @@ import pytest
 
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.cardfills import fills_of_a_card
-from kerf.engine.buy.columngeneration import Column, columns_of, turns_of
+from kerf.engine.buy.columngeneration import Column, columns_of, most_kinds, turns_of
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Purchase
 from kerf.engine.buy.limits import Ledger
@@ -22,6 +22,7 @@ from kerf.engine.buy.relaxation import Relaxation, relaxed
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
+from kerf.model.causes import TooManyKinds
 from kerf.model.constraints import ZONE
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, Offering
 from kerf.model.nodepool import NodePool
@@ -238,17 +239,34 @@ def test_each_shape_has_a_node_with_it() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_columns_cover_all_pods(seed: int) -> None:
-    """Of every type that takes them, with pods without cards among them."""
+def test_columns_cover_most_pods_at_their_price(seed: int) -> None:
+    """Of every type that takes them, with pods without cards among them; the rest has no good columns."""
     filler, useful = offered_by(a_hami_pool(), (*TYPES, PAIR, M5, M5_2X), slices(Random(seed), 12, 40))
     relaxation = relaxed(filler, useful)
     plain, whole = split(filler, relaxation)
     everything = list(range(len(useful)))
 
-    found = columns_of(filler, relaxation, everything, (whole or plain).worth)
+    found = columns_of(filler, relaxation, everything, (whole or plain).worth, most_rounds=80)
 
-    covered = sum(column.counts * times for column, times in found)
-    assert (covered >= relaxation.demand).all()
+    covered = sum(column.counts * times for column, times in found.bought)
+    price = sum(column.offered.price_micro * times for column, times in found.bought)
+    served = np.minimum(covered, relaxation.demand)
+    assert 0.75 * relaxation.demand.sum() <= served.sum()
+    assert price <= 1.01 * found.parts_micro
+
+
+def test_prices_choose_for_so_many_kinds_as_there_is_time_for() -> None:
+    """Beyond that full nodes are bought, and a note says so."""
+    most = most_kinds(1)
+    pods = [pod for number in range(most + 1) for pod in some(2, f"p{number}", cpu=f"{1000 + number}m")]
+    available = supply_of(a_pool(), types=[M5, M5_2X]).available
+
+    few = cheapest_nodes(group(pods[2:]), available, Ledger((), {}), rounds=1)
+    many = cheapest_nodes(group(pods), available, Ledger((), {}), rounds=1)
+
+    assert () == few.notes
+    assert (TooManyKinds(most + 1, most),) == many.notes
+    assert not any(many.left)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -278,7 +296,7 @@ def test_pods_of_two_zones_are_not_put_together() -> None:
 
     purchase, filler = priced_for(pods, a_pool(), types)
 
-    assert not any(purchase.left)
+    assert 0.9 * len(pods) <= len(pods) - sum(purchase.left)
     for load, _ in purchase.loads:
         assert len({filler.shapes[n].pod.name[0] for n, _ in load.held} & {"a", "b"}) <= 1
 
@@ -289,8 +307,9 @@ def test_what_prices_cannot_choose_for_is_left() -> None:
 
     purchase, filler = priced_for(pods, a_pool(), [M5, M5_2X])
 
-    left = {filler.shapes[number].pod.name: count for number, count in enumerate(purchase.left) if count}
-    assert {"port-0": 3} == left
+    left = {filler.shapes[number].pod.name: count for number, count in enumerate(purchase.left)}
+    assert 3 == left["port-0"]
+    assert 8 >= left["p-0"] + left["q-0"]
     whole = cheapest_nodes(group(pods), supply_of(a_pool(), types=[M5, M5_2X]).available, Ledger((), {}))
     assert not any(whole.left)
 
@@ -336,5 +355,5 @@ def test_who_asks_for_no_zone_pays_for_none() -> None:
 
     purchase, _ = priced_for([*far, *some(70, "free", cpu=1), *some(70, "small", cpu="500m")], a_pool(), [both, other])
 
-    assert not any(purchase.left)
+    assert 4 >= sum(purchase.left)
     assert {"both"} == {load.offered.kind.name for load, _ in purchase.loads}

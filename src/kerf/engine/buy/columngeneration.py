@@ -11,6 +11,7 @@ Then parts become whole: what is bought nearly once more is bought, the rest is 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 
@@ -26,6 +27,13 @@ from kerf.model.instancetypes import Offering
 
 MOST_ROUNDS = 26
 """Rounds of prices that are enough for a plan now; more make it cheaper, by less and less."""
+_STEPS_A_ROUND = 500_000
+"""Steps of the linear program times its rows, for each of those rounds; a tenth of a second or more."""
+_LEAST_ROUNDS = 31
+"""In fewer, of at least a step for each row, columns are too few to be worth looking for."""
+_TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
+"""Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost. Where it
+was less than the other, other nodes would not make them much cheaper."""
 _SHAPES, _MOST_SHAPES = 125, 300
 """Rounds are meant for so many shapes, and grow with them up to so many."""
 _SMOOTHING = 0.8
@@ -41,6 +49,10 @@ _NEARLY = 1e-6
 _SURELY = 0.7
 """A part of a node that is bought once more."""
 _OTHERWISE = (0.5, 0.6, 0.8, 0.9)
+_AS_LIKELY = 0.8
+"""Relative: columns with so much of the largest part are bought at once with it, where they share no shape."""
+_TOO_MUCH = 1.003
+"""Relative to the program before the dive; what is left then is cheaper by full nodes."""
 _MOST_AT_ONCE = 8
 _MOST_DIVES = 60
 _MOST_COLUMNS = 30
@@ -58,6 +70,23 @@ class Column:
     turns: Amounts
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Nodes, each with how often it is bought, those that are bought most first.
+
+    `parts_micro` is what they would cost if nodes could be bought in parts, in micro-units; 0 where more rounds might
+    still find much cheaper ones.
+    """
+
+    bought: list[tuple[Column, int]]
+    parts_micro: float = 0.0
+
+
+def most_kinds(rounds: int) -> int:
+    """So many shapes can be chosen for in so many rounds."""
+    return isqrt(rounds * _STEPS_A_ROUND // _LEAST_ROUNDS)
+
+
 class _Unit:
     """A type with shapes that can be there together, and its pricing."""
 
@@ -73,19 +102,19 @@ def columns_of(
     worth: Floats,
     *,
     most_rounds: int = MOST_ROUNDS,
-) -> list[tuple[Column, int]]:
-    """Nodes for all pods of the relaxation, each with how often it is bought, the ones bought most first.
+) -> Columns:
+    """Nodes for the pods of the relaxation.
 
     `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
-    best prices known, in micro-units. Together they may hold more than there are; pods that no type takes,
+    best prices known, in micro-units. Together they may hold more than there are, or fewer; pods that no type takes,
     that keep others off or need ports are left out. None at all where the solver fails. Cost: `most_rounds` rounds of
-    one linear program of shapes, and for each type of pairs of parts of nodes, and hardly of pods.
+    one linear program of shapes, bounded in its steps, and for each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
     fills = _Fills(relaxation, worth)
     units = [unit for at in types for unit in _units(filler, relaxation, at, usual, fills)]
     if not units:
-        return []
+        return Columns([])
     return _Generation(relaxation, units, worth, most_rounds).bought()
 
 
@@ -179,6 +208,7 @@ class _Generation:
         self._most_columns = _MOST_COLUMNS * len(worth)
         self._known: set[tuple[int, bytes]] = set()
         self._columns: list[tuple[int, Amounts]] = []
+        self._costs: list[float] = []
         self._program = LinearProgram()
         self._program.add_rows(self._demand, None)
         self._begin()
@@ -199,19 +229,20 @@ class _Generation:
             counts[shape] = held[cheapest[shape], shape]
             self._append(int(cheapest[shape]), counts)
 
-    def bought(self) -> list[tuple[Column, int]]:
+    def bought(self) -> Columns:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
         if not self._generated():
-            return []
+            return Columns([])
+        parts_micro = self._program.cost / self._scale if self._fell(_TAIL) <= _SETTLED else 0.0
         amounts = self._program.amounts()
         tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
         found = [times for surely in tries if (times := self._dived(amounts, surely)) is not None]
         if not found:
-            return []
-        price = np.array([self._units[at].pricing.price for at, _ in self._columns])
-        times = min(found, key=lambda each: float(price @ each))
+            return Columns([])
+        times = min(found, key=self._cost)
         order = np.argsort(-times, kind="stable")
-        return [(self._column(*self._columns[at]), int(times[at])) for at in order[times[order] > 0].tolist()]
+        order = order[times[order] > 0]
+        return Columns([(self._column(*self._columns[at]), int(times[at])) for at in order.tolist()], parts_micro)
 
     def _generated(self) -> bool:
         """Columns, round by round; whether the last program was solved."""
@@ -219,6 +250,7 @@ class _Generation:
         best, smoothing = 0.0, _SMOOTHING
         # Each shape needs its columns: with more of them it takes more rounds until all have some.
         most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
+        steps = 0
         for number in range(most):
             if number and len(self._columns) > self._most_columns:
                 self._tidy()
@@ -243,8 +275,25 @@ class _Generation:
                 smoothing = max(0.0, smoothing - 0.3)
             if not self._program.is_solved():
                 return False
+            self._costs.append(self._program.cost)
+            steps += self._program.steps
+            if self._fell(_TAIL) <= _FLAT or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
+                return True
             worth = np.maximum(self._program.prices(), 0.0) / self._scale
         return bool(self._columns)
+
+    def _cost(self, times: Amounts) -> float:
+        """What so many of each column cost, and at the best prices the pods that have none."""
+        left, cost = self._demand.copy(), 0.0
+        for at in np.flatnonzero(times).tolist():
+            number, counts = self._columns[at]
+            cost += self._units[number].pricing.price * int(times[at])
+            left -= counts * times[at]
+        return cost + float(self._center @ np.maximum(left, 0.0))
+
+    def _fell(self, rounds: int) -> float:
+        """How much less, relatively, nodes cost now than so many rounds before."""
+        return 1 - self._costs[-1] / self._costs[-1 - rounds] if len(self._costs) > rounds else 1.0
 
     def _tidy(self) -> None:
         """Drop the columns that cost most more than they are worth, and are not bought: half of all."""
@@ -278,31 +327,46 @@ class _Generation:
         return True
 
     def _dived(self, amounts: Floats, surely: float) -> Amounts | None:
-        """By column how often it is bought, beginning with `amounts`; None where the solver fails."""
-        least = np.zeros(len(amounts))
+        """By column how often it is bought, beginning with `amounts`; None where the solver fails.
+
+        It ends where columns are missing for what is left, so that this would cost too much; that is left out.
+        """
+        kept = np.zeros(len(amounts))
+        highest = self._program.cost * _TOO_MUCH
         for _ in range(_MOST_DIVES):
             whole = np.floor(amounts + _NEARLY)
             rest = np.where(amounts - whole > _NEARLY, amounts - whole, 0.0)
-            rest[: self._never] = 0.0
+            rest[: self._never] = whole[: self._never] = 0.0
+            least = np.maximum(kept, whole)
             if not rest.any():
                 break
-            more = np.flatnonzero(rest >= surely)
-            if not len(more):
-                more = np.array([int(rest.argmax())])
-            elif len(more) > _MOST_AT_ONCE:
-                more = more[np.argsort(-rest[more], kind="stable")[:_MOST_AT_ONCE]]
-            whole[more] += 1
-            whole[: self._never] = 0.0
-            changed = np.flatnonzero(whole > least)
-            least = np.maximum(least, whole)
-            self._program.keep_at_least(changed, least[changed])
+            whole[self._once_more(rest, surely)] += 1
+            changed = np.flatnonzero(whole > kept)
+            self._program.keep_at_least(changed, whole[changed])
             if not self._program.is_solved(after_bounds=True):
                 return None
+            kept = np.maximum(kept, whole)
+            if self._program.cost > highest:
+                break
             amounts = self._program.amounts()
-        kept = np.flatnonzero(least)
-        self._program.keep_at_least(kept, np.zeros(len(kept)))
-        times: Amounts = np.ceil(amounts - _NEARLY).astype(np.int64)
+        changed = np.flatnonzero(kept)
+        self._program.keep_at_least(changed, np.zeros(len(changed)))
+        times: Amounts = least.astype(np.int64)
         return times[self._never :]
+
+    def _once_more(self, rest: Floats, surely: float) -> Amounts:
+        """The columns to buy once more: all but surely, or the likeliest with others that share no shape with it."""
+        order = np.argsort(-rest, kind="stable")[: _MOST_AT_ONCE * 4]
+        sure = order[rest[order] >= surely][:_MOST_AT_ONCE]
+        if len(sure):
+            return sure
+        chosen, taken = list[int](), np.zeros(len(self._demand), dtype=np.bool_)
+        for column in order[rest[order] >= rest[order[0]] * _AS_LIKELY].tolist():
+            counts = self._columns[column - self._never][1] > 0
+            if not (taken & counts).any():
+                chosen.append(column)
+                taken |= counts
+        return np.array(chosen[:_MOST_AT_ONCE])
 
     def _column(self, at: int, counts: Amounts) -> Column:
         unit = self._units[at]

@@ -113,6 +113,11 @@ class LinearProgram:
         self._solver.changeColsBounds(len(columns), columns.astype(np.int32), least, most)
 
     @property
+    def steps(self) -> int:
+        """How many steps of the simplex method the last answer took."""
+        return int(self._solver.getInfo().simplex_iteration_count)
+
+    @property
     def cost(self) -> float:
         """What the last answer costs."""
         return float(self._solver.getObjectiveValue())

@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from kerf.engine.buy.columngeneration import MOST_ROUNDS
+from kerf.engine.buy.columngeneration import MOST_ROUNDS, most_kinds
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
@@ -32,7 +32,7 @@ from kerf.engine.buy.priced import Priced, priced
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed
+from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed, TooManyKinds
 from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
@@ -43,7 +43,7 @@ _MOST_A_POD = 1 << 62
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
-_CLOSE = 1.03
+_CLOSE = 1.015
 """Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival."""
 
 _MOST_COMPARED = 5_000
@@ -180,7 +180,7 @@ def _by_tier(
             bought = buy(filler, tier, purchase.left, ledger)
             _charge(bought, ledger)
             purchase.loads.extend(bought.loads)
-            purchase.left = bought.left
+            purchase.left, purchase.notes = bought.left, tuple(dict.fromkeys((*purchase.notes, *bought.notes)))
     return purchase
 
 
@@ -208,7 +208,10 @@ def _buy_in_tier(
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
-    return _settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank))
+    found = _settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank))
+    kinds, most = sum(1 for count in left if count), most_kinds(rounds)
+    found.notes = (TooManyKinds(kinds, most),) if kinds > most else ()
+    return found
 
 
 def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:

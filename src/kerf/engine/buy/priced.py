@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kerf.engine.buy.columngeneration import MOST_ROUNDS, Column, columns_of
+from kerf.engine.buy.columngeneration import MOST_ROUNDS, Column, columns_of, most_kinds
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.pricesplits import split
@@ -20,13 +20,15 @@ from kerf.engine.supply.offered import OfferedType
 
 _FEW_PODS = 20
 """Of fewer, and of pods that are all equal, full nodes are found as well without prices."""
-_MOST_SHAPES = 1_500
-"""Beyond that the linear program itself takes too long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """A purchase; how many of its pods no type holds at all, and what the others cost at least, in micro-units."""
+    """A purchase; how many of its pods no type holds at all, and what the others cost at least, in micro-units.
+
+    Where prices have settled, at least is what they would cost if nodes could be bought in parts: that is nearer than a
+    proven bound, and no proof.
+    """
 
     purchase: Purchase
     homeless: int
@@ -46,13 +48,17 @@ def priced(
     *,
     most_rounds: int = MOST_ROUNDS,
 ) -> Priced | None:
-    """Nodes for as many of the pods as prices can choose for; None where that is not worth trying.
+    """Nodes for as many of the pods as prices can choose for; None for few pods, or too many kinds of them.
 
     `offered_types` beat each other in some respect. The ledger stays as it is. Cost: see `columns_of`.
     """
     held = filler.held_by(offered_types, np.arange(len(left)))
     numbers = np.flatnonzero((np.array(left) > 0) & held.any(axis=0))
-    if len(numbers) < 2 or len(numbers) > _MOST_SHAPES or sum(left[at] for at in numbers.tolist()) < _FEW_PODS:
+    if (
+        len(numbers) < 2
+        or len(numbers) > most_kinds(most_rounds)
+        or sum(left[at] for at in numbers.tolist()) < _FEW_PODS
+    ):
         return None
     shapes = [Shape(filler.shapes[at].pods[: left[at]]) for at in numbers.tolist()]
     part = Filler(shapes, filler.holding)
@@ -60,17 +66,17 @@ def priced(
     plain, whole = split(part, relaxation)
     best = whole or plain
     types = sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole})
-    columns = columns_of(part, relaxation, types, best.worth, most_rounds=most_rounds)
+    found = columns_of(part, relaxation, types, best.worth, most_rounds=most_rounds)
     purchase, spent = Purchase(left=list(left)), ledger.copy()
     remaining = np.array(left, dtype=np.int64)
-    for column, times in columns:
+    for column, times in found.bought:
         asked = replace(
             column, counts=_spread(column.counts, numbers, left), turns=_spread(column.turns, numbers, left)
         )
         _buy(filler, asked, times, remaining, spent, purchase)
     purchase.left = remaining.tolist()
     homeless = sum(left) - int(relaxation.demand.sum())
-    return Priced(purchase, homeless, float(best.worth @ relaxation.demand))
+    return Priced(purchase, homeless, max(float(best.worth @ relaxation.demand), found.parts_micro))
 
 
 def _spread(each: Amounts, numbers: Amounts, left: Sequence[int]) -> Amounts:

@@ -593,6 +593,14 @@ def _(cause: causes.SearchFailed) -> str:
 
 
 @words.register
+def _(cause: causes.TooManyKinds) -> str:
+    return (
+        f"{cause.kinds:,} kinds of pods need nodes, more than the {cause.most:,} for which this budget looks for the "
+        "cheapest mix: nodes are filled one by one and may cost a few percent more"
+    )
+
+
+@words.register
 def _(cause: causes.NeverFilled) -> str:
     others = f" and {cause.others} like it" if cause.others else ""
     return f"no node is planned for pod {cause.pod}{others}: {cause.error}"
