@@ -209,6 +209,7 @@ class _Generation:
         self._known: set[tuple[int, bytes]] = set()
         self._columns: list[tuple[int, Amounts]] = []
         self._costs: list[float] = []
+        self._has_all = False
         self._program = LinearProgram()
         self._program.add_rows(self._demand, None)
         self._begin()
@@ -233,7 +234,8 @@ class _Generation:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
         if not self._generated():
             return Columns([])
-        parts_micro = self._program.cost / self._scale if self._fell(_TAIL) <= _SETTLED else 0.0
+        is_settled = self._has_all or self._fell(_TAIL) <= _SETTLED
+        parts_micro = self._program.cost / self._scale if is_settled else 0.0
         amounts = self._program.amounts()
         tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
         found = [times for surely in tries if (times := self._dived(amounts, surely)) is not None]
@@ -271,6 +273,7 @@ class _Generation:
                 active = list(range(len(self._units)))
             if not is_new and number:
                 if smoothing <= 0:
+                    self._has_all = True
                     break
                 smoothing = max(0.0, smoothing - 0.3)
             if not self._program.is_solved():
