@@ -89,7 +89,7 @@ def test_every_way_to_fill_a_card_is_listed_once() -> None:
     memory = [int(shape.pod.spec.containers[0].limits["nvidia.com/gpumem"]) for shape in filler.shapes]
     card = relaxation.types[0].room.devices[0]
 
-    found = fills_of_a_card(relaxation.groups[0], card, np.ones(3))
+    found = fills_of_a_card(relaxation.groups[0], card, np.ones(3), 1_000)
 
     expected = {
         way
@@ -107,7 +107,7 @@ def test_a_slot_counts_as_memory_does() -> None:
     relaxation, _ = relaxation_of(some(40, gpu=1, gpumem=100), G5)
     card = relaxation.types[0].room.devices[0]
 
-    found = fills_of_a_card(relaxation.groups[0], card, np.ones(1))
+    found = fills_of_a_card(relaxation.groups[0], card, np.ones(1), 1_000)
 
     assert card.slots == max(int((way < 1).sum()) for way in found)
 
@@ -122,7 +122,7 @@ def pricings(pods: Sequence[Pod], *types: InstanceType) -> tuple[list[NodePricin
     found = []
     for number, offered in enumerate(relaxation.types):
         kind = relaxation.groups[int(relaxation.group[number])]
-        fills = fills_of_a_card(kind, offered.room.devices[0], np.ones(len(filler.shapes)))
+        fills = fills_of_a_card(kind, offered.room.devices[0], np.ones(len(filler.shapes)), 15_000)
         found.append(NodePricing(relaxation, number, everybody, float(offered.price_micro), fills))
     return found, relaxation, filler
 

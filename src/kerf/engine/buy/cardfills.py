@@ -14,17 +14,15 @@ from kerf.engine.supply.holding import Amounts, Bools
 from kerf.model.gpu import DeviceState
 
 Numbers = npt.NDArray[np.int32]
-_MOST_FILLS = 60_000
-"""Ways that are kept, each of some numbers: every round of prices adds up the worth of each."""
 _MOST_PODS = 16
 """On one card, of different shapes or not."""
 
 
-def fills_of_a_card(group: TypeGroup, card: DeviceState, worth: Floats) -> Numbers:
+def fills_of_a_card(group: TypeGroup, card: DeviceState, worth: Floats, most: int) -> Numbers:
     """By way the shapes of the pods on the card, in their order; a number that no shape has fills up the row.
 
     The first way is the empty card. Only shapes with one slice are in it. `worth` by shape says which are kept where
-    there are too many. Cost: bounded, by `_MOST_FILLS` times shapes.
+    there are more than `most`. Cost: that times shapes; and every round of prices adds up the worth of each way.
     """
     none = len(worth)
     shapes = np.flatnonzero(group.slices.sum(axis=1) == 1)
@@ -40,13 +38,13 @@ def fills_of_a_card(group: TypeGroup, card: DeviceState, worth: Floats) -> Numbe
         if not len(rows):
             break
         new = np.concatenate([last[rows], shapes[columns, None].astype(np.int32)], axis=1)
-        over = many + len(new) - _MOST_FILLS
+        over = many + len(new) - most
         if over > 0:
             kept = np.sort(np.argsort(-worth[new].sum(axis=1), kind="stable")[: len(new) - over])
             rows, columns, new = rows[kept], columns[kept], new[kept]
         held.append(new)
         many += len(new)
-        if many >= _MOST_FILLS:
+        if many >= most:
             break
         state, last = limits.with_one_more(state[rows], size[columns]), new
     width = max(each.shape[1] for each in held)

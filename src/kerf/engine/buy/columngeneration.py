@@ -31,6 +31,8 @@ _STEPS_A_ROUND = 500_000
 """Steps of the linear program times its rows, for each of those rounds; a tenth of a second or more."""
 _LEAST_ROUNDS = 31
 """In fewer, of at least a step for each row, columns are too few to be worth looking for."""
+_FILLS_A_ROUND, _MOST_FILLS = 600, 60_000
+"""Ways to fill a card: more of them are worth their time where many rounds look at them."""
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
 """Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost. Where it
 was less than the other, other nodes would not make them much cheaper."""
@@ -111,7 +113,7 @@ def columns_of(
     one linear program of shapes, bounded in its steps, and for each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
-    fills = _Fills(relaxation, worth)
+    fills = _Fills(relaxation, worth, min(_MOST_FILLS, most_rounds * _FILLS_A_ROUND))
     units = [unit for at in types for unit in _units(filler, relaxation, at, usual, fills)]
     if not units:
         return Columns([])
@@ -182,8 +184,8 @@ def turns_of(relaxation: Relaxation, number: int) -> Amounts:
 class _Fills:
     """The ways to fill a card, by type; types with equal cards have the same."""
 
-    def __init__(self, relaxation: Relaxation, worth: Floats) -> None:
-        self._relaxation, self._worth = relaxation, worth
+    def __init__(self, relaxation: Relaxation, worth: Floats, most: int) -> None:
+        self._relaxation, self._worth, self._most = relaxation, worth, most
         self._known: dict[int, Numbers] = {}
 
     def of(self, number: int) -> Numbers:
@@ -193,7 +195,7 @@ class _Fills:
             group = self._relaxation.groups[at]
             card = self._relaxation.types[number].room.devices[:1]
             empty = np.full((1, 1), len(self._worth), dtype=np.int32)
-            self._known[at] = fills_of_a_card(group, card[0], self._worth) if group.sizes else empty
+            self._known[at] = fills_of_a_card(group, card[0], self._worth, self._most) if group.sizes else empty
         return self._known[at]
 
 

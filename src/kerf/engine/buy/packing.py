@@ -199,16 +199,17 @@ def _buy_in_tier(
         return mixed(filler, useful, left)
     values = _values(filler, useful, left)
     chosen = _by_prices(filler, useful, values, left, ledger, rounds)
+    settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
     if chosen is not None and chosen.is_within(_CLOSE):
-        return _settled(filler, useful, chosen.purchase)
+        return settled[0]
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
-    tries = [chosen.purchase] if chosen is not None else []
-    tries += [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
+    tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
     if len(useful) <= _MOST_SINGLE_TYPES and chosen is None:
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
-    found = _settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank))
+    settled.append(_settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank)))
+    found = min(settled, key=lambda purchase: purchase.rank)
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
     found.notes = (TooManyKinds(kinds, most),) if kinds > most else ()
     return found

@@ -224,10 +224,13 @@ class Holding:
         most = 1 if shape.spec.host_ports else len(shape)
         counts = np.minimum(most, self.divided(shape.requests)[rows])
         counts *= self.admits(shape, kind, rows[counts > 0])[rows]
-        for at in np.flatnonzero((counts > 0) & self._asking(shape, kind)[rows]).tolist():
-            by_devices = self._count_devices(shape, kind, int(rows[at]))
-            if by_devices is not None:
-                counts[at] = min(int(counts[at]), by_devices)
+        asked = np.flatnonzero((counts > 0) & self._asking(shape, kind)[rows])
+        if len(asked):
+            # Cards in one state hold as many, whatever else their types have.
+            states = np.fromiter((self._starts[row] for row in rows[asked].tolist()), dtype=np.int64, count=len(asked))
+            _, firsts, numbers = np.unique(states, return_index=True, return_inverse=True)
+            held = [self._count_devices(shape, kind, row) for row in rows[asked[firsts]].tolist()]
+            counts[asked] = np.minimum(counts[asked], np.array(held, dtype=np.int64)[numbers])
         found: Amounts = np.maximum(counts, 0)
         return found
 
@@ -307,12 +310,9 @@ class Holding:
         answers = [self.asks_devices(kind, shape, self.types[row]) for row in self._first_of_family]
         return np.array(answers, dtype=np.bool_)[self._families]
 
-    def _count_devices(self, shape: Shape, kind: int, row: int) -> int | None:
-        """How many pods of the kind idle cards hold, no more than asked for; None where they ask for none."""
-        offered, state = self.types[row], self._starts[row]
-        if not self.asks_devices(kind, shape, offered):
-            return None
-        wanted = len(shape)
+    def _count_devices(self, shape: Shape, kind: int, row: int) -> int:
+        """How many pods of the kind, which ask for cards, idle cards hold, no more than asked for."""
+        state, wanted = self._starts[row], len(shape)
         most, count = self._counts.get((kind, state), (0, 0))
         if most < wanted and (count is None or count >= most):
             count = self._fill_devices(shape, kind, row)
