@@ -117,6 +117,15 @@ class PlacedPod:
         return tuple(sorted({part.device for part in self.slices}))
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """So many nodes of a type hold the pods of one launch, for a price in micro-units per hour."""
+
+    instance_type: str
+    nodes: int
+    price_micro: int
+
+
 @dataclass(frozen=True)
 class Launch:
     """Buy one node. `offering` is the planned one; `alternatives` are types that hold the same pods, cheapest first.
@@ -125,7 +134,8 @@ class Launch:
     `requirements` is what the claim will ask for; `requests` the pods' kubelet-visible sum with daemons; `labels` what
     the node gets beside the pool's own, where the pool leaves a choice, and `taints` those that it gets besides.
     `charge` is what the node counts against its pool's limits: the largest of the planned type and the alternatives.
-    `is_relaxed`: these are fewer than minValues of the pool ask for.
+    `is_relaxed`: these are fewer than minValues of the pool ask for. `runner_up` is what the same pods would get of the
+    next best type of the pool, where that was looked for.
     """
 
     name: str
@@ -147,6 +157,7 @@ class Launch:
     replaces: str = ""
     charge: Resources = NOTHING
     is_relaxed: bool = False
+    runner_up: RunnerUp | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

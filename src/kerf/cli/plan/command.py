@@ -21,6 +21,7 @@ from kerf.cli.inputs.input import (
     selected,
 )
 from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of, span_s
+from kerf.cli.plan.chart import write_chart
 from kerf.cli.plan.comparison import (
     check_containers,
     compared_with_care,
@@ -29,6 +30,7 @@ from kerf.cli.plan.comparison import (
     requests_of,
 )
 from kerf.cli.plan.json import plan_object
+from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
@@ -48,6 +50,7 @@ from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.first import first_command
+from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
@@ -110,6 +113,8 @@ def policy_options(command: _Command) -> _Command:
     callback=requests_of,
     help='Instead of a plan: what it would come to if the pods asked for so much, such as "cpu=900m"; repeatable.',
 )
+@click.option("--strategies", is_flag=True, help="Instead of a plan: what each strategy comes to, side by side.")
+@click.option("--chart", metavar="FILE.svg", help="Draw the nodes to buy by type, and how full each card is.")
 @click.option("--timings", is_flag=True, help="One JSON line on stderr: seconds and bytes.")
 def plan(**flags: Any) -> int:
     """What Kerf would do now in the cluster, or with manifests; changes nothing.
@@ -120,6 +125,10 @@ def plan(**flags: Any) -> int:
         raise click.UsageError("--replay and -f: expected one of them, as a replay has everything in one file")
     if flags["compare"] and flags["calendar_s"] is not None:
         raise click.UsageError("--compare and --calendar: expected one of them, as each stands in place of a plan")
+    if flags["strategies"] and (flags["compare"] or flags["calendar_s"] is not None):
+        raise click.UsageError(
+            "--strategies: expected neither --compare nor --calendar, as it stands in place of a plan"
+        )
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     source = Source.of(flags)
@@ -134,6 +143,11 @@ def plan(**flags: Any) -> int:
     options = _options(flags, read.decoded.dump if source.replay else None)
     if flags["compare"]:
         return _compare(read, options, flags)
+    if flags["strategies"]:
+        with progress(f"planning {counted(len(read.snapshot.pending), 'pod')} by each strategy"):
+            found = tried(read.snapshot, read.market, options)
+        emit(output, lambda: strategies_object(found), lambda: strategies_lines(found))
+        return LOOK if any(each.left for each in found) else DONE
     with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}"):
         decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
@@ -141,7 +155,11 @@ def plan(**flags: Any) -> int:
         watch.lap("bound_s")
         made = with_deletions(explained(decision, Tries.for_all()), read, whole, options.preferences)
         made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
+        if output != "table":
+            made = replace(made, launches=with_runners_up(made.launches, read.world))
     watch.lap("plan_s")
+    if flags["chart"] is not None:
+        write_chart(made, flags["chart"])
     emit(
         output,
         lambda: plan_object(made, read.snapshot),

@@ -19,6 +19,7 @@ from kerf.model.plan import (
     Patch,
     Plan,
     Repartition,
+    RunnerUp,
     Unplaced,
 )
 from kerf.model.snapshot import ClusterSnapshot
@@ -128,6 +129,7 @@ def launch_object(launch: Launch) -> Json:
         "zone": launch.offering.zone,
         "perHour": price_number(launch.price_micro),
         "alternatives": list(launch.alternatives),
+        **({"runnerUp": _runner_up(launch.runner_up)} if launch.runner_up is not None else {}),
         "pods": [pod.pod for pod in launch.pods],
         **({"devices": devices} if devices else {}),
         **({"labels": dict(launch.labels)} if launch.labels else {}),
@@ -135,6 +137,10 @@ def launch_object(launch: Launch) -> Json:
         **_turns(launch),
         "why": launch.why,
     }
+
+
+def _runner_up(found: RunnerUp) -> Json:
+    return {"instanceType": found.instance_type, "nodes": found.nodes, "perHour": price_number(found.price_micro)}
 
 
 def _turns(launch: Launch) -> Json:

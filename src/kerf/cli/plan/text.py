@@ -29,6 +29,7 @@ def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) 
         yield from table(("NODEPOOL", "ACTION", "TARGET", *wide, money, "PODS", "WHY"), rows)
         yield ""
     if is_wide:
+        yield from _choices(plan)
         yield from _cards(plan, snapshot)
     yield from totals(plan)
     yield ""
@@ -90,6 +91,24 @@ def _deletion_row(deletion: Deletion, snapshot: ClusterSnapshot, is_wide: bool) 
     wide = (deletion.claim, zone, capacity, "") if is_wide else ()
     saved = f"-{price_text(deletion.saved_micro)}" if deletion.saved_micro else "0.00"
     return (deletion.node_pool, "delete", deletion.node, *wide, saved, str(len(deletion.moved)), deletion.why)
+
+
+def _choices(plan: Plan) -> list[str]:
+    """What each launch costs a pod, and the same pods on the next best type; equal rows are one."""
+    launches = [(launch, launch.runner_up) for launch in plan.launches if launch.runner_up is not None]
+    rows = dict.fromkeys(
+        (
+            launch.node_pool,
+            launch.offering.instance_type,
+            str(len(launch.pods)),
+            price_text(launch.price_micro // max(1, len(launch.pods))),
+            f"{f'{other.nodes} x ' if other.nodes > 1 else ''}{other.instance_type}",
+            price_text(other.price_micro // max(1, len(launch.pods))),
+        )
+        for launch, other in launches
+    )
+    money = f"{plan.cost.currency}/H A POD"
+    return [*table(("NODEPOOL", "TYPE", "PODS", money, "NEXT BEST", money), rows), ""] if rows else []
 
 
 def _cards(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:

@@ -93,7 +93,7 @@ class Holding:
         self._asked: dict[int, int] = {}
         self._known_asked: dict[Hashable, int] = {}
         self._admits: dict[int, npt.NDArray[np.int8]] = {}
-        self._counts: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._counts: dict[tuple[int, int], tuple[int, int]] = {}
         self._alone: dict[tuple[int, Resources, int], Amounts] = {}
         self._partial: set[tuple[int, Resources, int]] = set()
         """The keys of `_alone` of which some row may not have been asked about."""
@@ -314,7 +314,7 @@ class Holding:
         """How many pods of the kind, which ask for cards, idle cards hold, no more than asked for."""
         state, wanted = self._starts[row], len(shape)
         most, count = self._counts.get((kind, state), (0, 0))
-        if most < wanted and (count is None or count >= most):
+        if most < wanted and count >= most:
             count = self._fill_devices(shape, kind, row)
             self._counts[kind, state] = wanted, count
         return count

@@ -1,8 +1,7 @@
 """The course of a simulation as one self-contained SVG: nodes, GPUs paid and used, pending pods, over time.
 
 Three bands share one time axis, because nodes, cards and pods have units of their own. Levels hold until they change,
-so the lines are steps. No script, no font and no style sheet is loaded: the file shows the same anywhere, and equal
-reports give equal bytes.
+so the lines are steps. Equal reports give equal bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from itertools import pairwise
 
 from kerf.model.instancetypes import price_text
 from kerf.sim.course.report import Sample, SimulationReport, offset_text
+from kerf.svg import document, number, text
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 960, 64, 24, 56
 _BAND, _GAP, _FOOT = 130, 46, 44
@@ -56,17 +56,11 @@ def svg(report: SimulationReport) -> str:
     height = _TOP + len(_BANDS) * (_BAND + _GAP) - _GAP + _FOOT
     cost = price_text(round(report.totals.cost_micro, -4))
     title = f"{report.name}: {cost} {report.currency} in {offset_text(report.duration_s)}"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
-        f'role="img" font-family="sans-serif" font-size="12" fill="#222">',
-        f"<title>{_escaped(title)}</title>",
-        f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
-        _text(_LEFT, 26, title, "font-size='15' font-weight='bold'"),
-    ]
+    parts = [text(_LEFT, 26, title, "font-size='15' font-weight='bold'")]
     for index, band in enumerate(_BANDS):
         parts += _band(band, _TOP + index * (_BAND + _GAP), report)
     parts += _time_axis(report.duration_s, height - _FOOT)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return document(title, _WIDTH, height, parts)
 
 
 def _band(band: _Band, top: int, report: SimulationReport) -> list[str]:
@@ -74,12 +68,12 @@ def _band(band: _Band, top: int, report: SimulationReport) -> list[str]:
     most = max(line.value(sample) for line in band.lines for sample in samples)
     step = _scale_step(most)
     ceiling = max(step, -(-most // step) * step)
-    parts = [_text(_LEFT, top - 8, band.title, "font-weight='bold'")]
+    parts = [text(_LEFT, top - 8, band.title, "font-weight='bold'")]
     parts += _legend(band, top)
     for mark in range(0, int(ceiling) + 1, step):
         y = top + _BAND - round(mark * _BAND / ceiling)
         parts.append(f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + _PLOT}" y2="{y}" stroke="#ddd"/>')
-        parts.append(_text(_LEFT - 8, y + 4, str(mark), "text-anchor='end'"))
+        parts.append(text(_LEFT - 8, y + 4, str(mark), "text-anchor='end'"))
     for line in band.lines:
         parts += _drawn(line, samples, report.duration_s, top, ceiling)
     return parts
@@ -89,17 +83,17 @@ def _legend(band: _Band, top: int) -> list[str]:
     parts, x = [], _LEFT + 70
     for line in band.lines:
         parts.append(f'<rect x="{x}" y="{top - 18}" width="12" height="12" fill="{line.colour}"/>')
-        parts.append(_text(x + 17, top - 8, line.label))
+        parts.append(text(x + 17, top - 8, line.label))
         x += 40 + 7 * len(line.label)
     return parts
 
 
 def _drawn(line: _Line, samples: Sequence[Sample], duration_s: float, top: int, ceiling: float) -> list[str]:
     def x(at_s: float) -> str:
-        return _number(_LEFT + _PLOT * at_s / duration_s if duration_s else _LEFT)
+        return number(_LEFT + _PLOT * at_s / duration_s if duration_s else _LEFT)
 
     def y(value: float) -> str:
-        return _number(top + _BAND - value * _BAND / ceiling)
+        return number(top + _BAND - value * _BAND / ceiling)
 
     path = f"M{x(samples[0].at_s)} {y(line.value(samples[0]))}"
     for before, after in pairwise(samples):
@@ -118,10 +112,10 @@ def _time_axis(duration_s: float, y: int) -> list[str]:
     step = next((s for s in _STEPS_S if duration_s <= s * _MOST_MARKS), _STEPS_S[-1])
     parts = [f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + _PLOT}" y2="{y}" stroke="#222"/>']
     for mark in range(0, int(duration_s) + 1, step):
-        x = _number(_LEFT + _PLOT * mark / duration_s if duration_s else _LEFT)
+        x = number(_LEFT + _PLOT * mark / duration_s if duration_s else _LEFT)
         parts.append(f'<line x1="{x}" y1="{y}" x2="{x}" y2="{y + 5}" stroke="#222"/>')
         parts.append(f'<text x="{x}" y="{y + 20}" text-anchor="middle">{offset_text(mark)}</text>')
-    parts.append(_text(_LEFT + _PLOT, y + 38, "time since the start", "text-anchor='end'"))
+    parts.append(text(_LEFT + _PLOT, y + 38, "time since the start", "text-anchor='end'"))
     return parts
 
 
@@ -131,16 +125,3 @@ def _scale_step(most: float) -> int:
     while most > 5 * step:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
     return step
-
-
-def _text(x: float, y: float, text: str, attributes: str = "") -> str:
-    quoted = attributes.replace("'", '"')
-    return f'<text x="{_number(x)}" y="{_number(y)}"{" " + quoted if quoted else ""}>{_escaped(text)}</text>'
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
