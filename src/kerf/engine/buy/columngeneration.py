@@ -334,7 +334,7 @@ class _Generation:
     def _dived(self, amounts: Floats, surely: float) -> Amounts | None:
         """By column how often it is bought, beginning with `amounts`; None where the solver fails.
 
-        It ends where columns are missing for what is left, so that this would cost too much; that is left out.
+        It ends where the known columns make what is left cost too much; that is left out.
         """
         kept = np.zeros(len(amounts))
         highest = self._program.cost * _TOO_MUCH

@@ -105,7 +105,7 @@ class Turns:
         """The turn of each pod of the node, in their order; cost: `place.turns` once a load."""
         load = node.load
         if id(load) not in self._known:
-            # The load is kept, so that its identity stays its own.
+            # Its identity stays its own as long as the load is kept.
             self._known[id(load)] = load, _turns(load, node.pods)
         return self._known[id(load)][1]
 

@@ -216,7 +216,7 @@ def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ..
 def group_asking(pods: Iterable[Pod], asked: Callable[[PodSpec], PodSpec]) -> tuple[Shape, ...]:
     """Shapes of pods that ask what `asked` makes of their specs, each in the order of `pods`. Linear in the pods.
 
-    `asked` must return one object for one object, for specs are told apart by identity first.
+    `asked` must return one object for one object, for specs are compared by identity first.
     """
     kinds = Kinds()
     members: dict[Hashable, list[Pod]] = {}
