@@ -163,18 +163,18 @@ def bound(variant: str = "default") -> Iterator[tuple[str, float]]:
 def planned(variant: str = "default", copies: int = 1) -> Iterator[tuple[str, float]]:
     """What a plan for all costs above its bound, checked node by node, and the median of three in CPU seconds.
 
-    Decided with its bound, without words; also in loops of `_loop_s`, since machines differ.
+    Decided with its bound, without words; also in loops of `loop_s`, since machines differ.
     """
     types, found = rows("catalogue_aws_16.csv"), asking(variant)
     market_, pods = market(types), pending(found, copies)
     name = f"openb_{variant}" + (f"_x{copies}" if copies > 1 else "")
     seconds, loops = [], []
     for _ in range(3):
-        loop_s, world = _loop_s(), World(snapshot(pods), market_)
+        of_a_loop, world = loop_s(), World(snapshot(pods), market_)
         start = time.process_time()
         decision = decide(world, Options())
         seconds.append(time.process_time() - start)
-        loops.append(seconds[-1] / loop_s)
+        loops.append(seconds[-1] / of_a_loop)
     made = plan(snapshot(pods), market_, Options())
     assert made.cost.bound is not None
     assert decision.cost.after_micro == made.cost.after_micro
@@ -188,7 +188,7 @@ def planned(variant: str = "default", copies: int = 1) -> Iterator[tuple[str, fl
     yield f"{name}_plan_pinned_nodes", sum(launch.follow == PIN for launch in made.launches)
 
 
-def _loop_s() -> float:
+def loop_s() -> float:
     """CPU seconds of a plain loop of ten million steps."""
     start = time.process_time()
     total = 0

@@ -127,7 +127,7 @@ def openb() -> dict[str, float]:
     if FOLDER not in os.environ:
         print(f"openb IS LEFT OUT: {FOLDER} names no folder with the trace, see benchmarks/bench_openb.py", flush=True)
         return {}
-    return apart("bench_openb", "bound", 300) | apart("bench_openb", "plan", 600)
+    return apart("bench_openb", "bound", 300) | apart("bench_openb", "plan", 600) | apart("bench_plans", "few", 300)
 
 
 def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
@@ -155,6 +155,9 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "preferences": partial(apart, "bench_decisions", "preferences", 120),
         "diverse": partial(apart, "bench_decisions", "diverse", 300),
         "bounds": partial(apart, "bench_decisions", "bounds", 300),
+        "equal": partial(apart, "bench_plans", "equal", 300),
+        "kinds": partial(apart, "bench_plans", "kinds", 300),
+        "beside": partial(apart, "bench_plans", "beside", 300),
         "openb": openb,
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),

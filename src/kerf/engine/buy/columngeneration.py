@@ -34,8 +34,8 @@ _LEAST_ROUNDS = 31
 _FILLS_A_ROUND, _MOST_FILLS = 600, 60_000
 """Ways to fill a card: more of them are worth their time where many rounds look at them."""
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
-"""Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost. Where it
-was less than the other, other nodes would not make them much cheaper."""
+"""Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost; a part of
+that, where there is time for more rounds. Where it was less than the other, no node would make them much cheaper."""
 _SHAPES, _MOST_SHAPES = 125, 300
 """Rounds are meant for so many shapes, and grow with them up to so many."""
 _SMOOTHING = 0.8
@@ -282,7 +282,7 @@ class _Generation:
                 return False
             self._costs.append(self._program.cost)
             steps += self._program.steps
-            if self._fell(_TAIL) <= _FLAT or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
+            if self._fell(_TAIL) <= _FLAT * MOST_ROUNDS / self._most_rounds or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
                 return True
             worth = np.maximum(self._program.prices(), 0.0) / self._scale
         return bool(self._columns)

@@ -1,0 +1,101 @@
+"""What plans for many pods cost above their bound, and in CPU seconds: equal pods, many kinds, few pods, busy clusters.
+
+Decided with the bound, without words. Each figure in seconds is the least of three; `loops` are seconds in loops of ten
+million steps, since machines differ.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+
+from benchmarks import clusters
+from benchmarks.bench_decisions import aws_market
+from benchmarks.bench_openb import asking, loop_s, market, pending, rows, snapshot
+from kerf.cli.collector import collect_seldom
+from kerf.engine.buy.options import Options
+from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
+from kerf.engine.world import World
+from kerf.model.market import Market
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
+
+Figures = Iterator[tuple[str, float]]
+_ONE_CARD = an_instance_type("one-card", cpu=4, memory="16Gi", pods=50, devices=cards(1, 24_576, "A10G"), price="1.00")
+
+
+def _decided(held: ClusterSnapshot, market_: Market, times: int = 3) -> tuple[Decision, float]:
+    """The decision, and the least CPU seconds of so many times, each from nothing."""
+    seconds = []
+    for _ in range(times):
+        world = World(held, market_)
+        start = time.process_time()
+        made = decide(world, Options())
+        seconds.append(time.process_time() - start)
+    assert not made.refusals, f"{sum(len(each.pods) for each in made.refusals)} unplaced"
+    return made, min(seconds)
+
+
+def _excess_percent(made: Decision) -> float:
+    """What the nodes that are bought cost above their bound."""
+    cost = made.cost
+    assert cost.bound is not None
+    return 100 * ((cost.after_micro - cost.before_micro) / cost.bound.micro - 1)
+
+
+def equal() -> Figures:
+    """Pods of one kind on one type, four a node."""
+    for count in (1_000, 10_000, 100_000):
+        first = a_pod("p", cpu="500m", memory="1Gi", gpu=1, gpumem=6_000)
+        pods = [replace(first, name=f"p-{number}") for number in range(count)]
+        held = a_snapshot(pools=[a_pool(labels=clusters.HAMI)], pods=pods)
+        yield f"equal_{count}_s", _decided(held, a_market(_ONE_CARD))[1]
+
+
+def kinds() -> Figures:
+    """So many kinds of pods with a slice each, so many of every one, on the whole AWS catalogue."""
+    for shapes, copies in ((100, 10), (500, 10), (1_000, 1)):
+        made, seconds = _decided(clusters.slices(shapes, copies, 20), aws_market(), 1)
+        yield f"kinds_{shapes}_x{copies}_s", seconds
+        yield f"kinds_{shapes}_x{copies}_loops", seconds / loop_s()
+        yield f"kinds_{shapes}_x{copies}_excess_percent", _excess_percent(made)
+
+
+def beside(nodes: int = 5_000) -> Figures:
+    """10,000 pods of 200 kinds with a slice each, on the AWS catalogue, beside full nodes with twenty pods each."""
+    running = clusters.without_room(clusters.spread(nodes, 0, 200))
+    pools = (*running.node_pools, a_pool(capacity_types=(), labels=clusters.HAMI))
+    held = replace(running, pending=clusters.slices(200, 50, 20).pending, node_pools=pools)
+    made, seconds = _decided(held, aws_market(), 1)
+    yield f"beside_{nodes}_s", seconds
+    yield f"beside_{nodes}_loops", seconds / loop_s()
+    yield f"beside_{nodes}_excess_percent", _excess_percent(made)
+
+
+def few() -> Figures:
+    """Random pods of openb, a mean of ten draws; the trace is that of `bench_openb`."""
+    types, found = market(rows("catalogue_aws_16.csv")), asking("default")
+    for count in (10, 100, 1_000):
+        made = [_decided_of(found, count, seed, types) for seed in range(10)]
+        yield f"few_{count}_excess_percent", statistics.mean(excess for excess, _ in made)
+        yield f"few_{count}_s", statistics.median(seconds for _, seconds in made)
+
+
+def _decided_of(found: list[dict[str, str]], count: int, seed: int, types: Market) -> tuple[float, float]:
+    drawn = Random(seed).sample(found, count)
+    start = time.process_time()
+    made = decide(World(snapshot(pending(drawn)), types), Options())
+    return _excess_percent(made), time.process_time() - start
+
+
+SETS: dict[str, Callable[[], Figures]] = {"equal": equal, "kinds": kinds, "beside": beside, "few": few}
+
+if __name__ == "__main__":
+    # As in a command.
+    collect_seldom()
+    for name, value in SETS[sys.argv[1]]():
+        print(json.dumps({name: value}), flush=True)
