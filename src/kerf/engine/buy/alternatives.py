@@ -25,6 +25,7 @@ class Others:
         self._filler, self._supply, self._ledger = filler, supply, ledger
         self._has: dict[tuple[str, str], Amounts] = {}
         self._is_alike: dict[str, bool] = {}
+        self._cards: dict[str, Amounts] = {}
         self._stand_in: dict[tuple[object, ...], tuple[Load, npt.NDArray[np.bool_]]] = {}
         self._chosen: dict[tuple[int, int, bytes], tuple[Load, _Found]] = {}
 
@@ -159,10 +160,10 @@ class Others:
         return _in_order(others, names), extra
 
     def _may_do(self, load: Load, times: int, used: Resources, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
-        """By type of the pool, whether it is large enough for the load and small enough for the limits, by amounts."""
+        """By type of the pool, whether it has as many cards, enough for the load, and no more than limits allow."""
         pool, holding = load.offered.pool.name, self._filler.holding
         rows = holding.rows(others)
-        able = np.ones(len(rows), dtype=np.bool_)
+        able = self._cards_of(pool, others) == len(load.offered.room.devices)
         for name, amount in used.items() if self._are_alike(pool) else ():
             if amount > 0:
                 able &= holding.amounts(name)[rows] >= measured({name: amount}, name)
@@ -174,6 +175,12 @@ class Others:
                 room = max(0, limit - counted.get(name, 0)) // max(1, times)
                 able &= more <= measured({name: room}, name)
         return able
+
+    def _cards_of(self, pool: str, others: Sequence[OfferedType]) -> Amounts:
+        """By type of the pool, how many cards a node has."""
+        if pool not in self._cards:
+            self._cards[pool] = np.array([len(other.room.devices) for other in others], dtype=np.int64)
+        return self._cards[pool]
 
     def _still_within(self, offered: OfferedType, wanted: Resources) -> bool:
         limits = self._ledger.limit(offered.pool.name)
