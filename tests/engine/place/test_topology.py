@@ -158,6 +158,14 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_value() -> None:
     assert "ab" == open_to(pod, AB, [old])
 
 
+def test_match_label_keys_read_labels_of_pods_as_they_are_spelt() -> None:
+    """An old name of a label of nodes is a label of its own on a pod."""
+    labels = {"app": "web", "beta.kubernetes.io/arch": "amd64"}
+    pod = web("p", labels=labels, **away(match_label_keys=("beta.kubernetes.io/arch",)))
+
+    assert open_to(pod, [node("a"), node("b")], [web("r", "a", labels=labels)]) == "b"
+
+
 def test_mismatch_label_keys_mean_others_only() -> None:
     """Away from the pods of other tenants."""
     term = away(mismatch_label_keys=("tenant",))
