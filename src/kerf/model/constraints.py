@@ -80,13 +80,11 @@ class Requirement:
 
     @classmethod
     def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
-        """Of a label of nodes, from the form of a manifest; the caller has checked operator and the number of values."""
+        """Of a label of nodes, in the form of a manifest; the caller has checked operator and the number of values."""
         return cls.spelt(ALIASES.get(key, key), operator, values, min_values)
 
     @classmethod
-    def spelt(
-        cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None
-    ) -> "Requirement":
+    def spelt(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
         """The same of a label of other objects, of which two spellings are two labels."""
         if operator in ("In", "NotIn"):
             return cls(key, operator == "NotIn", frozenset(values), min_values=min_values)

@@ -39,6 +39,8 @@ _MOST_AHEAD = 16
 """Pods that get a cell before the company that they need."""
 _MOST_TRIES, _MOST_LOOKS = 16, 30_000
 """How often cells are given in another order to pods that all cells refuse, and after how many looks not once more."""
+_CHECKS_OF_A_LOOK = 8
+"""What one pod asks of others in the work of a look; each of a thousand that keep all others off asks two thousand."""
 
 
 @dataclass(frozen=True)
@@ -431,7 +433,7 @@ class _Assignment:
         best: tuple[tuple[int, int, int, int, int], _Option] | None = None
         is_sparing = number in self._joiners
         counting = self._ledger.counting(self._shapes[number]) if self._wanted else ()
-        self.looks += len(self._options[number])
+        self.looks += len(self._options[number]) * (1 + len(asked.of_cells) // _CHECKS_OF_A_LOOK)
         for option in self._options[number]:
             if not option.is_full and self._ledger.allows(asked.of_cells, option.site):
                 met = self._wanted.met(counting, option.site) if counting else 0
