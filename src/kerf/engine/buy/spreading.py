@@ -182,8 +182,10 @@ class _Options:
                 best = None if is_all_open else self._cells.cheapest(cell_number, made)
                 shut += [best] if best is not None else []
             elif before is None or best[0] < before.price:
-                site = before.site if before is not None else self._first + cell_number
-                found[place] = _Option(site, place, made, best[0], self._known.ceilings.get((number, place)))
+                # Of cells that it does not tell apart the one in which its node is likely bought stands for all: others
+                # that spread may go by labels that it does not, and count it or not.
+                site, ceiling = self._first + cell_number, self._known.ceilings.get((number, place))
+                found[place] = _Option(site, place, made, best[0], ceiling)
         if shut and not found:
             stage, cause = self._concerns.manners.cause(number, self._holding.types[min(shut)[1]])
             self.kept[number] = Unassigned(shape.pods, stage, cause)
