@@ -47,6 +47,7 @@ def test_names_are_cut_with_their_number() -> None:
         ("app", {}, False),
         ("!app", {}, True),
         ("app=web, zone in (a,b)", {"app": "web", "zone": "c"}, False),
+        ("beta.kubernetes.io/arch=amd64", {"beta.kubernetes.io/arch": "amd64"}, True),
     ],
 )
 def test_selectors_select_as_kubectl_does(text: str, labels: dict[str, str], is_selected: bool) -> None:

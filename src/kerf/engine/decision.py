@@ -56,6 +56,13 @@ class Evidence:
         return isinstance(self.buy, partial) and bool(self.buy.keywords.get("relaxes"))
 
     @cached_property
+    def shares_limits(self) -> bool:
+        """Whether some pool has a limit, and some shapes go by other pods: these are bought for in their turn."""
+        if all(pool.limits is None for pool in self.world.snapshot.node_pools):
+            return False
+        return any(self.trial.ledger.concerns(Shape(shape.pods)) for shape in self.shapes)
+
+    @cached_property
     def limited(self) -> Amounts:
         """Rows, in the world's `holding`, of the types that a limit allows no more of."""
         exceeded = (each for each in self.world.supply.available if self.after.exceeded_by(each))

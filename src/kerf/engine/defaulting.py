@@ -51,7 +51,7 @@ def _spread(
         return pod
     key = id(pod.spec), selected
     if key not in known:
-        selector = Requirements.of_labels(dict(sorted(selected)))
+        selector = Requirements.spelt(dict(sorted(selected)))
         spread = tuple(replace(constraint, selector=selector) for constraint in defaults)
         known[key] = replace(pod.spec, spread=spread)
     return replace(pod, spec=known[key])

@@ -260,16 +260,17 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
     known, wrong = Known(reseats=plan is not None), dict[str, Unassigned]()
     elsewhere: dict[tuple[int, Place], int] = {}
     apart = set[str]()
+    together: dict[tuple[int, Place], int] = {}
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
         found = _attempt(order, known, plan or _plan(order, known))
         plan = None
         if not found.plan.are_bound:
             return _finished(order, found)
-        found.kept = (*found.kept, *wrong.values())
-        proof = found.proof = proven(found.bought, order.ledger, order.first, found.plan.joined)
+        proof = _proven(order, found, wrong)
         if best is None or found.rank < best.rank:
             best = found
+        together |= _of_companies(found)
         ceilings = _ceilings(found, found.short)
         if not proof.wrong and not ceilings and not found.lonely:
             break
@@ -283,7 +284,26 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats, frozenset(apart))
         elsewhere = _ceilings(found, found.lonely)
     assert best is not None
+    if together and best.unserved:
+        # With all that they must be with in another domain, where a node may have room for them all.
+        known = replace(known, ceilings={**known.ceilings, **together})
+        found = _attempt(order, known, _plan(order, known))
+        _proven(order, found, wrong)
+        best = min(best, found, key=lambda each: each.rank)
     return _in_rounds(_without_wrong(_finished(order, _put_together(order, best))))
+
+
+def _proven(order: _Order, found: _Attempt, wrong: Mapping[str, Unassigned]) -> Proof:
+    """What of the attempt can be bound; `wrong` are pods that it left out for what earlier ones have shown."""
+    found.kept = (*found.kept, *wrong.values())
+    found.proof = proven(found.bought, order.ledger, order.first, found.plan.joined)
+    return found.proof
+
+
+def _of_companies(found: _Attempt) -> dict[tuple[int, Place], int]:
+    """No pods in the places of pods that found no room beside others, and of all that these must be with."""
+    groups = (group.members for group in found.plan.companies if not found.lonely.keys().isdisjoint(group.members))
+    return {found.plan.origins[number]: 0 for members in groups for number in members}
 
 
 def _finished(order: _Order, found: _Attempt) -> _Attempt:

@@ -114,7 +114,7 @@ def namespace_of(raw: dict[str, Any]) -> Namespace:
 def service_of(raw: dict[str, Any]) -> Service:
     """A Service; without a selector its endpoints are made by hand and it selects no pod."""
     meta, selector = Meta.of(raw, is_namespaced=True), (raw.get("spec") or {}).get("selector") or {}
-    return Service(shared_text(meta.namespace), meta.name, Requirements.of_labels(selector) if selector else None)
+    return Service(shared_text(meta.namespace), meta.name, Requirements.spelt(selector) if selector else None)
 
 
 def runtime_class_of(raw: dict[str, Any]) -> RuntimeClass:

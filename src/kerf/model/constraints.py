@@ -37,7 +37,7 @@ ALIASES = {
     "beta.kubernetes.io/os": OS,
     "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
 }
-"""Old spellings that mean the same label; they are read as the new one."""
+"""Old spellings that mean the same label of a node; they are read as the new one (Karpenter's NormalizedLabels)."""
 
 WELL_KNOWN = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, HOSTNAME, WINDOWS_BUILD})
 """Labels that a pod may ask for although its NodePool does not mention them: every node gets them."""
@@ -80,8 +80,12 @@ class Requirement:
 
     @classmethod
     def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
-        """From the form of a manifest; the caller has checked operator and the number of values."""
-        key = ALIASES.get(key, key)
+        """Of a label of nodes, in the form of a manifest; the caller has checked operator and the number of values."""
+        return cls.spelt(ALIASES.get(key, key), operator, values, min_values)
+
+    @classmethod
+    def spelt(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> "Requirement":
+        """The same of a label of other objects, of which two spellings are two labels."""
         if operator in ("In", "NotIn"):
             return cls(key, operator == "NotIn", frozenset(values), min_values=min_values)
         if operator in ("Exists", "DoesNotExist"):
@@ -219,8 +223,13 @@ class Requirements(Mapping[str, Requirement]):
 
     @classmethod
     def of_labels(cls, labels: Mapping[str, str]) -> "Requirements":
-        """Each label as a set of one value."""
+        """Each label of a node as a set of one value."""
         return cls(_of_label(key, value) for key, value in labels.items())
+
+    @classmethod
+    def spelt(cls, labels: Mapping[str, str]) -> "Requirements":
+        """The same of labels of other objects than nodes: see `Requirement.spelt`."""
+        return cls(Requirement.spelt(key, "In", (value,)) for key, value in labels.items())
 
     def __getitem__(self, key: str) -> Requirement:
         return self._by_key[key]

@@ -82,8 +82,8 @@ def _narrowed(
     selector: Requirements, labels: Mapping[str, str], same: Iterable[str], other: Iterable[str] = ()
 ) -> Requirements:
     """The selector with the pod's own values of some labels, or without them; a label that it lacks is passed over."""
-    added = [Requirement.of(key, "In", (labels[key],)) for key in same if key in labels]
-    added += [Requirement.of(key, "NotIn", (labels[key],)) for key in other if key in labels]
+    added = [Requirement.spelt(key, "In", (labels[key],)) for key in same if key in labels]
+    added += [Requirement.spelt(key, "NotIn", (labels[key],)) for key in other if key in labels]
     # A selector that selects nothing stays so: the API server adds nothing to it.
     return all_of([*selector.values(), *added]) if added and not selector.is_never else selector
 

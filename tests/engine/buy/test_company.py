@@ -11,7 +11,7 @@ from kerf.model.instancetypes import ON_DEMAND
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU
-from kerf.model.topology import NotNear, PodAffinity, PodAffinityTerm
+from kerf.model.topology import NotNear, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
 from tests.engine.buy.test_bought_in_order import Spot, checked, unbound
 from tests.engine.worlds import only_unplaced, per_hour, planned, refused
@@ -275,3 +275,52 @@ def test_what_is_bought_can_be_bound_in_queue_order() -> None:
     clusters = [random_pods(seed) for seed in range(100)]
 
     assert [] == [key for pods in clusters for key in checked(made(*pods), pods, (), ())]
+
+
+CHEAP_IN_A = an_instance_type("cpu-2", cpu=2, price="0.1", zones=("za",))
+BIG_IN_B = an_instance_type("cpu-8", cpu=8, price="0.9", zones=("zb",))
+
+
+def test_all_of_a_company_go_to_another_zone_where_one_node_holds_them() -> None:
+    """The cheap zone has no type for three; by its spread each must be in a zone that is known."""
+    even = (TopologySpreadConstraint(ZONE, 3, Requirements.of_labels({"d": "1"})),)
+    plan = planned(
+        [
+            *(seeking(f"web-{number}", near=[(HOSTNAME, "d")], at=number) for number in range(2)),
+            seeking("db", "d", at=2, cpu="500m", spread=even),
+        ],
+        POOLS,
+        [CHEAP_IN_A, BIG_IN_B],
+    )
+
+    assert [["db", "web-0", "web-1"]] == together(plan)
+    assert ["zb"] == [launch.offering.zone for launch in plan.launches]
+
+
+def test_a_pod_of_its_own_company_does_not_begin_apart_from_one_that_comes_before() -> None:
+    """The older one seeks nobody; bought for alone, it would keep the other off its own node."""
+    even = (TopologySpreadConstraint(ZONE, 3, Requirements.of_labels({"a": "1"})),)
+    plan = planned(
+        [
+            seeking("first", "a", at=0, cpu="1500m", spread=even),
+            seeking("second", "a", near=[(HOSTNAME, "a")], at=1, cpu="1500m"),
+        ],
+        POOLS,
+        [CHEAP_IN_A, BIG_IN_B],
+    )
+
+    assert [["first", "second"]] == together(plan)
+
+
+def test_a_company_that_no_zone_holds_stays_where_most_of_it_is() -> None:
+    """To move all of it is one more try: what it leaves without a place is not taken."""
+    plan = planned(
+        [
+            *(seeking(f"web-{number}", near=[(HOSTNAME, "d")], at=number) for number in range(2)),
+            seeking("db", "d", at=2, cpu="500m"),
+        ],
+        POOLS,
+        [CHEAP_IN_A],
+    )
+
+    assert ["default/web-1"] == refused(plan)

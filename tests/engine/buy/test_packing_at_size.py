@@ -1,6 +1,7 @@
 """The search for nodes at any number of pods: it ends, gives what the plain recursion gives, and fails for nobody."""
 
 import math
+import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -8,6 +9,7 @@ from operator import sub
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,3 +171,23 @@ def test_two_hundred_groups_need_no_deep_stack() -> None:
     ]
 
     assert 1000 == len(planned(pods, [a_pool(limits={"nodes": 1000})], [M5]).launches)
+
+
+def test_what_is_remembered_of_a_node_grows_with_its_shapes_and_not_with_all() -> None:
+    """Thousands of pairs that must share nodes are filled one by one, and each of them is remembered."""
+    shapes = group([a_pod(f"p-{number}", cpu=f"{number + 1}m") for number in range(3000)])
+    filler, offered = Filler(shapes), offer(a_pool(), M5)
+
+    def filled(number: int) -> None:
+        asked = np.zeros(len(shapes), dtype=np.int64)
+        asked[number : number + 2] = 1
+        assert filler.fill(offered, asked) is not None
+
+    filled(0)
+    tracemalloc.start()
+    for number in range(1, 201):
+        filled(number)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held < 200 * 8 * len(shapes) / 4

@@ -7,7 +7,7 @@ import pytest
 
 from kerf.engine.buy.options import COST, FIRST_FIT
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
-from kerf.model.instancetypes import ON_DEMAND, SPOT
+from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
 from kerf.model.plan import RESERVE, Plan
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.topology import AffinityCircle, NoRoomBeside, NotNear, SkewExceeded, TooNear
@@ -18,6 +18,7 @@ from tests.engine.worlds import bought, only_unplaced, planned, refused, some
 ZONES = ("za", "zb", "zc")
 SMALL = an_instance_type("small", cpu=4, price="0.2", zones=ZONES)
 LARGE = an_instance_type("large", cpu=16, price="0.8", zones=ZONES)
+DB = Requirements.of_labels({"app": "db"})
 both_strategies = pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
 
 
@@ -244,3 +245,20 @@ def test_pods_that_seek_two_others_come_when_both_are_there() -> None:
     plan = made(pods)
 
     assert ([], [("small", 3)]) == (refused(plan), bought(plan))
+
+
+def test_a_pod_counts_where_its_node_is_likely_bought() -> None:
+    """A pod without a choice of its own is bought for on spot, where those that may only be there count it."""
+    both = [Offering(zone, kind, price) for zone in ("za", "zb") for kind, price in ((ON_DEMAND, 200), (SPOT, 80))]
+    plan = made(
+        [
+            *webs(1, "free", created_s=0),
+            *some(1, "other", cpu=1, labels={"app": "db"}, **spread(CAPACITY_TYPE, selector=DB), created_s=1),
+            *webs(1, "even", selector={CAPACITY_TYPE: SPOT}, **spread(min_domains=3), created_s=2),
+        ],
+        types=[an_instance_type("small", cpu=4, offerings=tuple(both), zones=ZONES, capacity_types=(ON_DEMAND, SPOT))],
+        pool={"capacity_types": (ON_DEMAND, SPOT)},
+    )
+
+    assert [] == refused(plan)
+    assert {"za", "zb"} == by_zone(plan).keys()

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from kerf.engine.decide import decide
 from kerf.engine.explain.counts import NodeReasons
 from kerf.engine.explain.plan import plan
@@ -224,3 +226,22 @@ def test_reasons_of_nodes_are_counted_in_the_words_of_kube_scheduler() -> None:
         "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints, "
         "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
     ) == str(counts)
+
+
+@pytest.mark.parametrize(
+    "limit, created_s, more",
+    [
+        ("2", 9.0, "; and 6 is the smallest cpu limit of NodePool pool that places all 3 pods"),
+        ("4", -9.0, ""),
+    ],
+)
+def test_a_pod_that_goes_by_none_is_tried_beside_those_that_spread_within_a_limit(
+    limit: str, created_s: float, more: str
+) -> None:
+    """These are bought for in their turn, so a purchase alone does not show who gets what the limit allows."""
+    small = an_instance_type("small", cpu=2, price="0.2", zones=(A, B))
+    pods = [*webs(2, spread=spread()), a_pod("large", cpu=3, created_s=created_s)]
+    found = plan(a_snapshot(pools=[a_pool(limits={"cpu": limit})], pods=pods), a_market(small)).unplaced
+
+    (large,) = (each for each in found if each.pod == "default/large")
+    assert f"2 cpu of container main is the most that fits in NodePool pool{more}" == large.hint

@@ -1,11 +1,14 @@
 """Spread, affinity and anti-affinity on nodes that are there, as kube-scheduler 1.36 judges them."""
 
+import sys
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from kerf.engine.place.shapes import Readings, Shape, group
+from kerf.engine.place.tallies import Reach
 from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME, NEVER, NODE_NAME, ZONE, Requirement, Requirements, Taint
 from kerf.model.plan import Stage
@@ -158,6 +161,14 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_value() -> None:
     assert "ab" == open_to(pod, AB, [old])
 
 
+def test_match_label_keys_read_labels_of_pods_as_they_are_spelt() -> None:
+    """An old name of a label of nodes is a label of its own on a pod."""
+    labels = {"app": "web", "beta.kubernetes.io/arch": "amd64"}
+    pod = web("p", labels=labels, **away(match_label_keys=("beta.kubernetes.io/arch",)))
+
+    assert open_to(pod, [node("a"), node("b")], [web("r", "a", labels=labels)]) == "b"
+
+
 def test_mismatch_label_keys_mean_others_only() -> None:
     """Away from the pods of other tenants."""
     term = away(mismatch_label_keys=("tenant",))
@@ -290,6 +301,37 @@ def test_a_copy_is_a_trial_of_its_own() -> None:
     trial.copy().place(Shape((pod,)))
 
     assert () == trial.misfits(Shape((pod,)))
+
+
+def test_whom_terms_mean_is_looked_at_once_for_all_ledgers() -> None:
+    """A namespace may have a thousand pods that keep all others off, and cells are given to them many times over."""
+
+    def other(number: int) -> Pod:
+        selector = Requirements([Requirement.of("app", "NotIn", (f"v-{number}",))])
+        return web(f"p-{number}", labels={"app": f"v-{number}"}, **away(ZONE, selector))
+
+    def looks() -> int:
+        before, count = sys.getprofile(), 0
+
+        def counted(frame: FrameType, event: str, _arg: object) -> None:
+            nonlocal count
+            count += event == "call" and frame.f_code is Reach.means.__code__
+
+        sys.setprofile(counted)
+        try:
+            again = ledger.extended(())
+            assert [4, 4, 4, 4] == [len(again.checks(Shape((pod,)))) for pod in pods]
+        finally:
+            sys.setprofile(before)
+        return count
+
+    pods = [other(number) for number in range(4)]
+    ledger = Trial(seen([node("a", "za")], pods), MARKET).ledger
+    ledger.expect(pods)
+    for pod in pods:
+        ledger.checks(Shape((pod,)))
+
+    assert 0 == looks()
 
 
 def test_refusals_name_stage_and_figures() -> None:

@@ -22,11 +22,11 @@ def parse_selector(text: str, place: str = "") -> Requirements:
 def _requirement(part: str, place: str) -> Requirement:
     if match := _SET.fullmatch(part):
         values = [value.strip() for value in match[3].split(",")]
-        return Requirement.of(match[1], "In" if match[2] == "in" else "NotIn", values)
+        return Requirement.spelt(match[1], "In" if match[2] == "in" else "NotIn", values)
     if match := _EQUALITY.fullmatch(part):
-        return Requirement.of(match[1], "NotIn" if match[2] == "!=" else "In", (match[3],))
+        return Requirement.spelt(match[1], "NotIn" if match[2] == "!=" else "In", (match[3],))
     if match := _PRESENCE.fullmatch(part):
-        return Requirement.of(match[2], "DoesNotExist" if match[1] else "Exists")
+        return Requirement.spelt(match[2], "DoesNotExist" if match[1] else "Exists")
     raise InputError(
         f"{place}: expected KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, got {part!r}"
     )

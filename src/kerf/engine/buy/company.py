@@ -151,7 +151,14 @@ class _Sharing:
         """Whether a pod of the shape may come without company: it is its own, and no other is there or comes before."""
         counted, sought = self._group.counted.get(number, ()), self._group.seeking[number]
         is_own = all(self._group.companies[each].is_open and each in counted for each in sought)
-        return is_own and (self._there.isdisjoint(sought) or self._comes_first(number))
+        return is_own and (self._comes_first(number) or not any(map(self._will_be, sought)))
+
+    def _will_be(self, company: int) -> bool:
+        """Whether a pod of the company has a node, or gets one without those that seek it."""
+        if company in self._there:
+            return True
+        alone = (each for each in self._group.companies[company].sought if each not in self._group.seeking)
+        return any(self._left[each] and self._has_type(each) for each in alone)
 
     def _comes_first(self, number: int) -> bool:
         """Whether a pod of the shape that has no node comes before all others of the companies that it seeks."""

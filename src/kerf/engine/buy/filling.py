@@ -122,7 +122,7 @@ class Filler:
         self.holding = holding or Holding()
         self.keeps_choice = keeps_choice
         self._groups = Interchangeable(self.holding) if keeps_choice else None
-        self._chosen: dict[tuple[int, bytes], Load | None] = {}
+        self._chosen: dict[tuple[int, bytes, bytes], Load | None] = {}
         self._kinds: dict[int, int] = {}
         self._recipes: dict[tuple[str, int], dict[int, Recipe]] = {}
         self._wants: dict[object, int] = {}
@@ -135,7 +135,7 @@ class Filler:
         self.kinds: set[int] = set()
         self._held = np.zeros((0, len(self.shapes)), dtype=np.int64)
         self._related = among(self.shapes)
-        self._loads: dict[tuple[int, bytes], Load | None] = {}
+        self._loads: dict[tuple[int, bytes, bytes], Load | None] = {}
 
     def held(self, numbers: Iterable[int]) -> Amounts:
         """By row of `holding` and number of the shape, how many pods an empty node holds; 0 for shapes not asked for.
@@ -191,7 +191,7 @@ class Filler:
         load = self._filled(offered, remaining)
         if load is None or self._groups is None or not asks(offered):
             return load
-        key = self.holding.row(offered), np.asarray(load.counts, dtype=np.int64).tobytes()
+        key = _key(self.holding.row(offered), np.asarray(load.counts, dtype=np.int64))
         if key not in self._chosen:
             self._chosen[key] = self._with_choice(load)
         return self._chosen[key]
@@ -249,7 +249,7 @@ class Filler:
         if len(self._known) < len(self.shapes) or row >= len(self._held):
             self.held(np.flatnonzero(wanted).tolist())
         clipped = np.minimum(wanted, self._held[row])
-        key = (row, clipped.tobytes())
+        key = _key(row, clipped)
         if key not in self._loads:
             self._loads[key] = _Fill(self, row, clipped).load() if clipped.any() else None
         return self._loads[key]
@@ -432,6 +432,12 @@ class _Fill:
             self._crowd.add(recipe.crowding, len(slices))
         for name, amount in recipe.amounts:
             self._free[name] = self._free.get(name, 0) - amount * len(slices)
+
+
+def _key(row: int, counts: Amounts) -> tuple[int, bytes, bytes]:
+    """A type and pods by shape: which shapes, and how many of each; most nodes have few of all shapes."""
+    numbers = np.flatnonzero(counts)
+    return row, numbers.tobytes(), counts[numbers].tobytes()
 
 
 def _first(load: Load, most: int) -> Amounts:

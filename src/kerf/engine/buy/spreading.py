@@ -39,6 +39,8 @@ _MOST_AHEAD = 16
 """Pods that get a cell before the company that they need."""
 _MOST_TRIES, _MOST_LOOKS = 16, 30_000
 """How often cells are given in another order to pods that all cells refuse, and after how many looks not once more."""
+_CHECKS_OF_A_LOOK = 8
+"""What one pod asks of others in the work of a look; each of a thousand that keep all others off asks two thousand."""
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,10 @@ class _Options:
                 best = None if is_all_open else self._cells.cheapest(cell_number, made)
                 shut += [best] if best is not None else []
             elif before is None or best[0] < before.price:
-                site = before.site if before is not None else self._first + cell_number
-                found[place] = _Option(site, place, made, best[0], self._known.ceilings.get((number, place)))
+                # Of cells that it does not tell apart the one in which its node is likely bought stands for all: others
+                # that spread may go by labels that it does not, and count it or not.
+                site, ceiling = self._first + cell_number, self._known.ceilings.get((number, place))
+                found[place] = _Option(site, place, made, best[0], ceiling)
         if shut and not found:
             stage, cause = self._concerns.manners.cause(number, self._holding.types[min(shut)[1]])
             self.kept[number] = Unassigned(shape.pods, stage, cause)
@@ -431,7 +435,7 @@ class _Assignment:
         best: tuple[tuple[int, int, int, int, int], _Option] | None = None
         is_sparing = number in self._joiners
         counting = self._ledger.counting(self._shapes[number]) if self._wanted else ()
-        self.looks += len(self._options[number])
+        self.looks += len(self._options[number]) * (1 + len(asked.of_cells) // _CHECKS_OF_A_LOOK)
         for option in self._options[number]:
             if not option.is_full and self._ledger.allows(asked.of_cells, option.site):
                 met = self._wanted.met(counting, option.site) if counting else 0

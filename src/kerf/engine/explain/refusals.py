@@ -205,7 +205,8 @@ class Telling:
     def _proven(self, advice: Advice, refusal: Refusal) -> Advice:
         """The same where deciding again with it serves the pods, if a purchase alone cannot show that.
 
-        It cannot of pods that go by others, nor where the change is also one of pods that have a place.
+        It cannot of pods that go by others, nor where the change is also one of pods that have a place, nor where pods
+        that go by others take what a limit allows.
         """
         evidence = refusal.evidence
         if evidence is None or not advice.can_be_tried or advice.patch is None:
@@ -215,7 +216,8 @@ class Telling:
             return advice
         # A patch of their template changes placed pods, too, and may take them from nodes that are there.
         moves_others = advice.spec is not None and question.has_placed
-        if not moves_others and not evidence.trial.ledger.concerns(Shape(refusal.pods)):
+        goes_by_others = evidence.trial.ledger.concerns(Shape(refusal.pods)) or evidence.shares_limits
+        if not moves_others and not goes_by_others:
             return advice
         found = question.with_both(advice.pool, advice.spec) if _is_one_pool(advice) else None
         if found is None and not question.can_be_tried:

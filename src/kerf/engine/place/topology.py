@@ -33,6 +33,7 @@ from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
 
 _T = TypeVar("_T", bound=Tally)
 Labels = Mapping[str, str]
+_NO, _YES = 1, 2
 _Counts = dict[int, dict[int, int]]
 _Known = dict[tuple[int, int], tuple[int, tuple[Check, ...]]]
 """Pods by number of their class and number of the node."""
@@ -90,6 +91,11 @@ class _Classes:
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
         self._known: dict[tuple[object, ...], int] = {}
         self._placed: dict[int, tuple[Pod, int]] = {}
+        self._meant: dict[tuple[Reach, ...], bytearray] = {}
+
+    def meant(self, reaches: tuple[Reach, ...]) -> bytearray:
+        """What is known of whom they all mean, by number of the class: see `_is_meant`. One answer for all ledgers."""
+        return self._meant.setdefault(reaches, bytearray())
 
     def remembered(self, pod: Pod) -> int:
         """The number of the class of a pod that is asked for again and again, as each is that is being placed."""
@@ -180,10 +186,14 @@ class TopologyLedger:
         self._base: _Counts | None = None
         self._delta: _Counts = {}
         self._tallies: list[Tally] = []
+        self._meant: list[bytearray] = []
+        """By number of the tally whom its `reaches` mean."""
         self._by_question: dict[object, int] = {}
         self._members: list[tuple[int, ...]] = []
         self._tally_index, self._class_index, self._averse_index = _Index(), _Index(), _Index()
         self._checks: _Known = {}
+        self._of_tallies: dict[int, Check] = {}
+        """See `_sole`."""
         self._former: tuple[Mapping[int, int], _Known] | None = None
         """Of a copy the numbers of the tallies that it was made of, by identity, and the checks that hold them."""
         self.version += 1
@@ -213,7 +223,7 @@ class TopologyLedger:
         key = number, self._relations.of(spec)
         known = self._checks.get(key)
         if known is None or known[0] != self.version:
-            made = self._renewed(key) or tuple(self._made(spec, self._classes.all[number]))
+            made = self._renewed(key) or tuple(self._made(spec, number))
             known = self._checks[key] = self.version, made
         return known[1]
 
@@ -223,7 +233,25 @@ class TopologyLedger:
         version, checks = known.get(key, (-1, ()))
         if version != self.version:
             return ()
-        return tuple(replace(check, tally=self._tallies[numbers[id(check.tally)]]) for check in checks)  # type: ignore[type-var]
+        at, soles = (numbers[id(check.tally)] for check in checks), self._of_tallies
+        return tuple(
+            [soles.get(number) or self._of_tally(number, each) for number, each in zip(at, checks, strict=True)]
+        )
+
+    def _of_tally(self, number: int, check: Check) -> Check:
+        """The same check of this ledger's own tally."""
+        if isinstance(check, Apart | Welcome):
+            return self._sole(number)
+        return replace(check, tally=self._tallies[number])  # type: ignore[type-var]
+
+    def _sole(self, number: int) -> Check:
+        """The check that says no more than its tally, of anti-affinity: one for all shapes that ask it."""
+        found = self._of_tallies.get(number)
+        if found is None:
+            tally = self._tallies[number]
+            made = Welcome(tally) if isinstance(tally, Aversion) else Apart(cast(Presence, tally))
+            found = self._of_tallies[number] = made
+        return found
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""
@@ -301,11 +329,12 @@ class TopologyLedger:
         other._log, other._members, other._shut = list(self._log), list(self._members), self._shut.copy()
         other._delta = {number: dict(at) for number, at in self._delta.items()}
         other._tallies, other._by_question = [tally.copy() for tally in self._tallies], dict(self._by_question)
+        other._meant = list(self._meant)
         other._tally_index, other._class_index = self._tally_index.copy(), self._class_index.copy()
         other._averse_index = self._averse_index.copy()
         # They hold the tallies of this one, and are made of the others' when they are asked for.
         other._former = {id(tally): number for number, tally in enumerate(self._tallies)}, dict(self._checks)
-        other._checks = {}
+        other._checks, other._of_tallies = {}, {}
         return other
 
     def extended(self, sites: Sequence[Site], domains: Domains | None = None) -> "TopologyLedger":
@@ -320,7 +349,8 @@ class TopologyLedger:
         known, held = self._seen
         domains = domains or Domains((*known.sites, *sites), known.lasting)
         other.__dict__["_seen"] = domains, (*held, *(() for _ in sites))
-        other._tallies, other._by_question, other._members, other._former = [], {}, [], None
+        other._tallies, other._meant, other._by_question, other._members = [], [], {}, []
+        other._former, other._of_tallies = None, {}
         other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
         other._learn_classes()
         return other
@@ -375,11 +405,7 @@ class TopologyLedger:
             if like.labels:
                 # A class without any is meant only by selectors that ask for no label, which look at every class.
                 self._class_index.add(number, _with_keys(like.labels))
-            met = (
-                each
-                for each in self._tally_index.meeting(_with_keys(like.labels))
-                if self._is_in(like, self._tallies[each])
-            )
+            met = (each for each in self._tally_index.meeting(_with_keys(like.labels)) if self._is_in(number, each))
             self._members.append(tuple(met))
             aversions = tuple(self._aversion(like, term, self._classes.workloads[number]) for term in like.averse)
             self._members[number] += aversions
@@ -387,8 +413,18 @@ class TopologyLedger:
                 for node, pods in self._where(number):
                     self._tallies[each].add(node, pods)
 
-    def _is_in(self, like: Likeness, tally: Tally) -> bool:
-        return tally.takes(like) and all(reach.means(like, self._namespaces) for reach in tally.reaches)
+    def _is_in(self, number: int, tally: int) -> bool:
+        return self._is_meant(number, tally) and self._tallies[tally].takes(self._classes.all[number])
+
+    def _is_meant(self, number: int, tally: int) -> bool:
+        """Whether all `reaches` of the tally mean pods of the class; looked at once, for there are many ledgers."""
+        known = self._meant[tally]
+        if number >= len(known):
+            known.extend(bytes(len(self._classes.all) - len(known)))
+        if not known[number]:
+            like, reaches = self._classes.all[number], self._tallies[tally].reaches
+            known[number] = _YES if all(reach.means(like, self._namespaces) for reach in reaches) else _NO
+        return known[number] == _YES
 
     def _where(self, number: int) -> Iterable[tuple[int, int]]:
         yield from (self._base or {}).get(number, {}).items()
@@ -415,6 +451,7 @@ class TopologyLedger:
     def _add(self, question: object, tally: Tally) -> int:
         number = self._by_question[question] = len(self._tallies)
         self._tallies.append(tally)
+        self._meant.append(self._classes.meant(tally.reaches))
         return number
 
     def _tally(self, question: object, made: _T) -> _T:
@@ -424,7 +461,7 @@ class TopologyLedger:
         number, hooks = self._add(question, made), self._rarest(made.reaches[0], self._tally_index)
         self._tally_index.add(number, hooks)
         for each in self._class_index.meeting(hooks) if hooks else range(len(self._members)):
-            if self._is_in(self._classes.all[each], made):
+            if self._is_in(each, number):
                 self._members[each] += (number,)
                 for node, pods in self._where(each):
                     made.add(node, pods)
@@ -432,8 +469,9 @@ class TopologyLedger:
             made.close(node)
         return made
 
-    def _made(self, spec: PodSpec, like: Likeness) -> Iterator[Check]:
+    def _made(self, spec: PodSpec, of_class: int) -> Iterator[Check]:
         """The checks of pods of the class, in the order of kube-scheduler's filters."""
+        like = self._classes.all[of_class]
         labels = like.held()
         keys = tuple(sorted({constraint.key for constraint in spec.required_spread}))
         wish = spec.wish
@@ -450,11 +488,12 @@ class TopologyLedger:
         for term in (*spec.pod_anti_affinity.required, *wish.away):
             reach = Reach.of(term, like.namespace, labels, is_of_new=True)
             found = Presence(term.key, (reach,), self.domains.of(term.key))
-            yield Apart(self._tally(("presence", term.key, reach), found))
+            question = ("presence", term.key, reach)
+            self._tally(question, found)
+            yield self._sole(self._by_question[question])
         for number in self._averse_index.meeting(_with_keys(like.labels)):
-            averse = self._tallies[number]
-            if isinstance(averse, Aversion) and averse.reaches[0].means(like, self._namespaces):
-                yield Welcome(averse)
+            if self._is_meant(of_class, number):
+                yield self._sole(number)
 
     def _spread(self, constraint: TopologySpreadConstraint, rule: NodeRule, reach: Reach) -> Spread:
         question = ("spread", rule, constraint.key, reach)

@@ -1,4 +1,8 @@
-"""Selectors of labels, as manifests write them, to requirements."""
+"""Selectors of labels, as manifests write them, to requirements.
+
+Old names of a label mean the new one on nodes alone (Karpenter reads requirements so, selectors of pods by
+apimachinery): a pod with `beta.kubernetes.io/arch` does not have `kubernetes.io/arch`.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,8 +10,8 @@ from typing import Any
 from kerf.model.constraints import NEVER, Requirement, Requirements, all_of
 
 
-def expressions_of(raws: Iterable[dict[str, Any]]) -> Requirements:
-    """The `matchExpressions` of a selector; NEVER where two of them contradict each other."""
+def node_expressions_of(raws: Iterable[dict[str, Any]]) -> Requirements:
+    """The `matchExpressions` of a term that selects nodes; NEVER where two of them contradict each other."""
     return all_of(Requirement.of(raw["key"], raw["operator"], raw.get("values") or ()) for raw in raws)
 
 
@@ -15,6 +19,7 @@ def selector_of(raw: dict[str, Any] | None) -> Requirements:
     """A label selector; None selects nothing, an empty one everything."""
     if raw is None:
         return NEVER
-    labels = Requirements.of_labels(raw.get("matchLabels") or {})
-    stated = expressions_of(raw.get("matchExpressions") or ())
+    labels = Requirements.spelt(raw.get("matchLabels") or {})
+    raws = raw.get("matchExpressions") or ()
+    stated = all_of(Requirement.spelt(each["key"], each["operator"], each.get("values") or ()) for each in raws)
     return NEVER if stated.is_never else all_of((*labels.values(), *stated.values()))

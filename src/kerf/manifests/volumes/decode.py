@@ -6,7 +6,7 @@ from typing import Any
 
 from kerf.manifests.metadata import Meta, shared_text
 from kerf.manifests.pods.claims import claim_template_of, requested_of, storage_of
-from kerf.manifests.pods.selectors import expressions_of, selector_of
+from kerf.manifests.pods.selectors import node_expressions_of, selector_of
 from kerf.model.constraints import ALIASES, ANYTHING, REGION, ZONE, Requirement, Requirements
 from kerf.model.volumes import (
     BIND_COMPLETED,
@@ -103,8 +103,8 @@ def volume_of(raw: Object) -> PersistentVolume:
 
 
 def _labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Sorted, in the new spellings, as requirements have them."""
-    return tuple(sorted({ALIASES.get(key, key): value for key, value in labels.items()}.items()))
+    """Sorted, as they are spelt: a selector of a claim reads them so."""
+    return tuple(sorted(labels.items()))
 
 
 def _driver_of(spec: Mapping[str, Any]) -> str:
@@ -113,7 +113,7 @@ def _driver_of(spec: Mapping[str, Any]) -> str:
 
 
 def _term(raw: Object) -> Requirements:
-    found = expressions_of({**each, "key": zone_key(each["key"])} for each in raw.get("matchExpressions") or ())
+    found = node_expressions_of({**each, "key": zone_key(each["key"])} for each in raw.get("matchExpressions") or ())
     return _shared(found)
 
 

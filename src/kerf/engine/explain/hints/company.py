@@ -85,7 +85,7 @@ def _near_misses(
 
 def _with_label(term: PodAffinityTerm, key: str, to: str, values: frozenset[str]) -> PodAffinityTerm:
     others = term.selector.without((key,))
-    stated = Requirements([Requirement.of(to, "In", tuple(sorted(values)))])
+    stated = Requirements([Requirement.spelt(to, "In", tuple(sorted(values)))])
     return replace(term, selector=others.intersect(stated))
 
 
