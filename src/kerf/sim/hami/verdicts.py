@@ -6,22 +6,27 @@ is only what surrounds them. Nothing in the filter talks to an API, so `server` 
 In memory the lock that HAMi puts on a node between bind and the start of the pod is not taken.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kerf.errors import DecodeError
+from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import Fit, Occupant
 from kerf.sharing.hami.admission import requests_of
 from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.fit import Shortage
 from kerf.sharing.hami.options import WeightsError, read_options
 from kerf.sharing.hami.records import BIND_PHASE, BIND_TIME, NODE, allocation_annotations
 from kerf.sim.objects import Json
 
 UNREGISTERED = "node unregistered"
 """HAMi's word for a node that has no cards yet: the normal state of a fresh node."""
+
+
+_Occupancy = Callable[[Hami, Node, Sequence[Pod]], tuple[DeviceState, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,43 @@ class Verdict:
     error: str = ""
 
 
+class Occupancies:
+    """What pods hold of the cards of nodes, kept while neither node nor pods have changed: every attempt asks all."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Node, Hami, Sequence[Pod], tuple[DeviceState, ...] | None]] = {}
+
+    def of(self, family: Hami, node: Node, holders: Sequence[Pod]) -> tuple[DeviceState, ...] | None:
+        """The cards with what `holders` hold; None for a node that has no cards yet."""
+        known = self._known.get(node.name)
+        if known is not None and known[0] is node and known[1] == family and _are_the_same(known[2], holders):
+            return known[3]
+        devices = occupied(family, node, holders)
+        self._known[node.name] = node, family, holders, devices
+        return devices
+
+    def forget(self, name: str) -> None:
+        """The node is gone."""
+        self._known.pop(name, None)
+
+
+def _are_the_same(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+
+
+def occupied(family: Hami, node: Node, holders: Sequence[Pod]) -> tuple[DeviceState, ...] | None:
+    """The cards with what `holders` hold; None for a node that has no cards yet.
+
+    HAMi skips a node whose register it cannot read, like one that has none. It knows only pods that carry its own
+    record, so a pod without one holds nothing here.
+    """
+    try:
+        devices = family.inventory(node)
+    except DecodeError:
+        return None
+    return None if devices is None else family.occupied(devices, [Occupant(holder, None) for holder in holders])
+
+
 def filter_nodes(
     family: Hami,
     pod: Pod,
@@ -46,11 +88,12 @@ def filter_nodes(
     holders: Mapping[str, Sequence[Pod]],
     quotas: Sequence[ResourceQuota],
     now_s: float,
+    occupancy: _Occupancy = occupied,
 ) -> Verdict:
     """HAMi's choice among `nodes`; where it would draw lots, the first in the order given.
 
     `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet. The
-    pod is taken as it is: what is wrong with it was for the webhook to say.
+    pod is taken as it is: what is wrong with it was for the webhook to say. `occupancy` may remember what it has found.
     """
     containers = requests_of(pod.spec.init_containers, pod.spec.containers, family.config)
     if all(container.request is None for container in containers):
@@ -64,7 +107,9 @@ def filter_nodes(
     fits: dict[str, Fit] = {}
     reasons: dict[str, str] = {}
     for node in nodes:
-        answer = _fit(family, demand, pod, node, holders.get(node.name, ()), quotas)
+        others = [holder for holder in holders.get(node.name, ()) if holder.key != pod.key]
+        devices = occupancy(family, node, others)
+        answer = UNREGISTERED if devices is None else _fit(family.decide(devices, demand, pod, node, quotas))
         if isinstance(answer, Fit):
             fits[node.name] = answer
         else:
@@ -75,19 +120,7 @@ def filter_nodes(
     return Verdict(chosen, allocation_annotations(fits[chosen], demand, chosen, now_s), reasons)
 
 
-def _fit(
-    family: Hami, demand: PodDemand, pod: Pod, node: Node, holders: Sequence[Pod], quotas: Sequence[ResourceQuota]
-) -> Fit | str:
-    try:
-        devices = family.inventory(node)
-    except DecodeError:
-        # HAMi skips a node whose register it cannot read, like one that has none.
-        devices = None
-    if devices is None:
-        return UNREGISTERED
-    # HAMi knows only pods that carry its own record, so a pod without one holds nothing here.
-    others = [Occupant(holder, None) for holder in holders if holder.key != pod.key]
-    answer = family.decide(family.occupied(devices, others), demand, pod, node, quotas)
+def _fit(answer: Fit | Shortage) -> Fit | str:
     return answer if isinstance(answer, Fit) else answer.reason
 
 

@@ -34,6 +34,11 @@ class NodePods:
 
     def put(self, pod: Pod) -> None:
         """Count a pod, in place of its earlier form."""
+        held = self.pods.get(pod.key)
+        if held is not None and held.spec is pod.spec:
+            # Only its state has changed, as that of every pod does several times.
+            self.pods[pod.key] = pod
+            return
         self.drop(pod.key)
         self.pods[pod.key] = pod
         self.used = self.used + pod.spec.requests

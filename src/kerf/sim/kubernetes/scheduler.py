@@ -64,6 +64,7 @@ class Scheduler:
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._rooms = Rooms(api)
+        self._occupancies = hami.Occupancies()
         self._queue = SchedulingQueue(clock, self._soon)
         self._refusals: list[_Refusals] = []
         self._bindings = 0
@@ -100,6 +101,7 @@ class Scheduler:
         name = obj["metadata"]["name"]
         if what == DELETED:
             self._rooms.drop_node(name)
+            self._occupancies.forget(name)
             self._queue.node_left()
             return
         node = decoded(obj)
@@ -261,7 +263,7 @@ class Scheduler:
                 holders[booked].append(other)
         quotas = [q for raw in self._api.list("ResourceQuota") if isinstance(q := decoded(raw), ResourceQuota)]
         family = family_of(self._api)
-        return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s())
+        return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s(), self._occupancies.of)
 
     def _bind(self, waiting: Waiting, node: str, verdict: hami.Verdict | None = None) -> None:
         pod = waiting.pod
