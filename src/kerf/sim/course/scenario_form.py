@@ -233,7 +233,7 @@ _CLOUD: dict[str, Schema] = {
     "catalog": FILLED,
     **dict.fromkeys(_LATENCIES, DURATION),
 }
-_TRACE: dict[str, Schema] = {
+TRACE: dict[str, Schema] = {
     "file": FILLED,
     "format": one_of(*FORMATS),
     "copies": whole(1, 10_000),
@@ -243,7 +243,7 @@ _TRACE: dict[str, Schema] = {
     "sharing": one_of(*SHARING),
     "boundEvery": DURATION,
 }
-TRACE_NAMES = tuple(_TRACE)
+TRACE_NAMES = tuple(TRACE)
 ACTION_NAMES = (*_ACTIONS, APPLY)
 EXPECTATION_NAMES = tuple(_EXPECTATIONS)
 CLOUD_NAMES = tuple(_CLOUD)
@@ -279,7 +279,7 @@ SCENARIO = Record(
                     }
                 ),
                 "objects": ListOf(ANYTHING),
-                "trace": Record(_TRACE, ("file",)),
+                "trace": Record(TRACE, ("file",)),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),
             },
