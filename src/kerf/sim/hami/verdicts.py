@@ -6,7 +6,7 @@ is only what surrounds them. Nothing in the filter talks to an API, so `server` 
 In memory the lock that HAMi puts on a node between bind and the start of the pod is not taken.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kerf.errors import DecodeError
@@ -26,9 +26,6 @@ UNREGISTERED = "node unregistered"
 """HAMi's word for a node that has no cards yet: the normal state of a fresh node."""
 
 
-_Occupancy = Callable[[Hami, Node, Sequence[Pod]], tuple[DeviceState, ...] | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The extender's answer. `node` is empty when none fits; `reasons` says of each refused node why.
@@ -44,28 +41,37 @@ class Verdict:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A node and the pods that hold cards of it, what they hold, and what was answered to pods that ask alike."""
+
+    node: Node
+    family: Hami
+    holders: Sequence[Pod]
+    devices: tuple[DeviceState, ...] | None
+    answers: dict[PodDemand, Fit | Shortage] = field(default_factory=dict)
+
+
 class Occupancies:
-    """What pods hold of the cards of nodes, kept while neither node nor pods have changed: every attempt asks all."""
+    """What is known of nodes while neither they nor their pods have changed: every attempt asks of all of them."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Node, Hami, Sequence[Pod], tuple[DeviceState, ...] | None]] = {}
+        self._known: dict[str, _Known] = {}
 
-    def of(self, family: Hami, node: Node, holders: Sequence[Pod]) -> tuple[DeviceState, ...] | None:
-        """The cards with what `holders` hold; None for a node that has no cards yet."""
+    def of(self, family: Hami, node: Node, holders: Sequence[Pod]) -> _Known:
+        """What is known of the node, with these pods on it."""
         known = self._known.get(node.name)
-        if known is not None and known[0] is node and known[1] == family and _are_the_same(known[2], holders):
-            return known[3]
-        devices = occupied(family, node, holders)
-        self._known[node.name] = node, family, holders, devices
-        return devices
+        if known is None or known.node is not node or known.family != family or _differ(known.holders, holders):
+            known = self._known[node.name] = _Known(node, family, holders, occupied(family, node, holders))
+        return known
 
     def forget(self, name: str) -> None:
         """The node is gone."""
         self._known.pop(name, None)
 
 
-def _are_the_same(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+def _differ(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
+    return len(some) != len(others) or any(one is not other for one, other in zip(some, others, strict=True))
 
 
 def occupied(family: Hami, node: Node, holders: Sequence[Pod]) -> tuple[DeviceState, ...] | None:
@@ -88,12 +94,12 @@ def filter_nodes(
     holders: Mapping[str, Sequence[Pod]],
     quotas: Sequence[ResourceQuota],
     now_s: float,
-    occupancy: _Occupancy = occupied,
+    known: Occupancies | None = None,
 ) -> Verdict:
     """HAMi's choice among `nodes`; where it would draw lots, the first in the order given.
 
     `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet. The
-    pod is taken as it is: what is wrong with it was for the webhook to say. `occupancy` may remember what it has found.
+    pod is taken as it is: what is wrong with it was for the webhook to say. `known` is what earlier calls have found.
     """
     containers = requests_of(pod.spec.init_containers, pod.spec.containers, family.config)
     if all(container.request is None for container in containers):
@@ -104,24 +110,29 @@ def filter_nodes(
         text = f"calcScore failed {error} for pod {pod.name}"
         return Verdict(reasons={node.name: text for node in nodes}, error=text)
     demand = PodDemand(family.name, containers, options)
+    known = known or Occupancies()
     fits: dict[str, Fit] = {}
     reasons: dict[str, str] = {}
     for node in nodes:
         others = [holder for holder in holders.get(node.name, ()) if holder.key != pod.key]
-        devices = occupancy(family, node, others)
-        answer = UNREGISTERED if devices is None else _fit(family.decide(devices, demand, pod, node, quotas))
+        of_node = known.of(family, node, others)
+        if of_node.devices is None:
+            reasons[node.name] = UNREGISTERED
+            continue
+        answer = of_node.answers.get(demand) if not quotas else None
+        if answer is None:
+            answer = family.decide(of_node.devices, demand, pod, node, quotas)
+            if not quotas:
+                of_node.answers[demand] = answer
         if isinstance(answer, Fit):
             fits[node.name] = answer
         else:
-            reasons[node.name] = answer
+            reasons[node.name] = answer.reason
     if not fits:
         return Verdict(reasons=reasons)
     chosen = min(fits, key=lambda name: family.node_score_order(demand, fits[name].score))
+    # Of a pod that asked alike the cards are the same, and only the name in its slices is another.
     return Verdict(chosen, allocation_annotations(fits[chosen], demand, chosen, now_s), reasons)
-
-
-def _fit(answer: Fit | Shortage) -> Fit | str:
-    return answer if isinstance(answer, Fit) else answer.reason
 
 
 def record_patch(verdict: Verdict) -> Json:
