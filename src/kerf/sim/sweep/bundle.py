@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ class Bundle(Large):
 
     files: tuple[tuple[str, bytes], ...]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Equal for equal names and bytes."""
         found = hashlib.sha256()

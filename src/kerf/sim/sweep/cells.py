@@ -6,6 +6,7 @@ import os
 import tempfile
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from kerf.config import settings_of, settings_table
 from kerf.errors import KerfError
@@ -44,7 +45,7 @@ class SweepCell:
     price: Json
     duration_s: int | None = None
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Equal for all that the result depends on, and for nothing else; names of values do not count."""
         stated = [FORM, self.code, self.bundle.digest, self.scenario, self.seed, self.duration_s]
