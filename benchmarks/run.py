@@ -130,6 +130,14 @@ def openb() -> dict[str, float]:
     return apart("bench_openb", "bound", 300) | apart("bench_openb", "plan", 600) | apart("bench_plans", "few", 300)
 
 
+def replay(what: str, most_s: int) -> dict[str, float]:
+    """A set of replays of the same trace."""
+    if FOLDER not in os.environ:
+        print(f"replay-{what} IS LEFT OUT: {FOLDER} names no folder with the trace, see bench_replay.py", flush=True)
+        return {}
+    return apart("bench_replay", what, most_s)
+
+
 def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
     """Every benchmark by name, in the order in which they run; inputs go into `folder`."""
     return {
@@ -159,6 +167,8 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "kinds": partial(apart, "bench_plans", "kinds", 300),
         "beside": partial(apart, "bench_plans", "beside", 300),
         "openb": openb,
+        "replay-day": partial(replay, "day", 900),
+        "replay-weeks": partial(replay, "weeks", 1800),
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
         "live-surroundings": partial(apart, "bench_live", "surroundings"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_openb, run
+from benchmarks import bench_openb, bench_replay, run
 from benchmarks.bench_decisions import SETS
 
 KNOWN = ("plan-10000", "plan-100000", "planner", "day")
@@ -73,6 +73,29 @@ def test_the_openb_row_without_its_trace_says_so(
     assert "openb IS LEFT OUT: KERF_OPENB names no folder" in capsys.readouterr().out
     with pytest.raises(SystemExit, match=r"expected catalogue_aws_16\.csv in the folder that KERF_OPENB names"):
         next(bench_openb.bound())
+
+
+def test_the_replay_rows_run_and_have_ranges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On hours of a trace of two lines; without the folder they say so and fail nothing."""
+    (tmp_path / "catalogue_aws_16.csv").write_text(
+        "name,gpu_name,gpus,gpu_mem_mib,cpu_milli,mem_mib,pods,price\ng6.xlarge,l4,1,22888,3920,14162,58,0.8048\n"
+    )
+    (tmp_path / "openb_pod_list_default.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
+        "a,1000,1024,1,470,9700000,9703600,9700000\nb,1000,1024,1,470,9700060,9709000,9700061\n"
+    )
+    monkeypatch.setenv(bench_openb.FOLDER, str(tmp_path))
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+    figures = {**dict(bench_replay.day(1800)), **dict(bench_replay.weeks(8, 10800))}
+
+    assert figures.keys() <= ranges.keys()
+    assert 1 == figures["replay_day_reports"]
+    assert figures["replay_8_bound_usd_h"] > 0
+    monkeypatch.delenv(bench_openb.FOLDER)
+    assert {} == run.replay("day", 1)
+    assert "replay-day IS LEFT OUT: KERF_OPENB names no folder" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_each_command_has_help(command: str) -> None:
         (("explain", "planet/mars", *files(POOL_000)), "expected one of pod, deployment"),
         (("explain", "pod/a/b/c", *files(POOL_000)), "expected pod/NAME or pod/NAMESPACE/NAME"),
         (("explain", "-l", "a==b==c", *files(POOL_000)), "-l a==b==c: expected KEY=VALUE"),
-        (("simulate",), "Missing argument"),
+        (("simulate",), "expected a SCENARIO, or --trace FILE.csv"),
         (("simulate", "a", "b", "--chart", "c.svg"), "--chart draws one scenario, got 2"),
     ],
 )

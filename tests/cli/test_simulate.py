@@ -1,6 +1,9 @@
 """`kerf simulate`: forms of the report and exit codes."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 from tests.cli.program import kerf
 
@@ -87,3 +90,65 @@ def test_a_summary_has_a_row_for_each_kind_of_thing(tmp_path: Path) -> None:
     assert [line for line in whole.splitlines() if line.startswith(("cost:", "pods:"))] == [
         line for line in short.splitlines() if line.startswith(("cost:", "pods:"))
     ]
+
+
+TRACE = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
+
+
+def traced(tmp_path: Path, *rows: str) -> str:
+    """A trace with these rows."""
+    path = tmp_path / "pods.csv"
+    path.write_text(TRACE + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_a_trace_is_replayed_in_a_scenario(tmp_path: Path) -> None:
+    """Beside what it has; the report says what came of the pods, and how far the cost is above the bound."""
+    trace = traced(tmp_path, "a,1000,1024,0,0,0,120,0", "b,1000,1024,0,0,30,150,30")
+    done = kerf("simulate", scenario(tmp_path), "--trace", trace, "--duration", "10m", "--bound-every", "1m")
+
+    assert 0 == done.returncode
+    assert "trace: 2 pods came, 2 ended; of all waits 99 % are at most 1m" in done.stdout
+    assert "re-pack bound: 0." in done.stdout
+    assert "taken every 1m: " in done.stdout
+
+
+def test_a_trace_needs_no_scenario(tmp_path: Path) -> None:
+    """There are two pools then, and it lasts an hour longer than its last pod."""
+    trace = traced(tmp_path, "a,1000,1024,1,500,0,120,0")
+    done = kerf("simulate", "--trace", trace, "--bound-every", "1m", "-o", "json")
+    report = json.loads(done.stdout)
+
+    assert ("trace", "1h1s") == (report["metadata"]["name"], report["duration"])
+    assert (1, 0, 1) == tuple(report["replay"][name] for name in ("pods", "again", "ended"))
+    assert report["replay"]["overBoundPercent"] > 0
+    assert [] == report["timeline"]
+
+
+def test_a_replay_is_the_same_every_time(tmp_path: Path) -> None:
+    """For any hash seed."""
+    trace = traced(tmp_path, *(f"p{n},900,1024,0,0,{n * 20},{n * 20 + 200},{n * 20}" for n in range(12)))
+    arguments = ("simulate", scenario(tmp_path), "--trace", trace, "--copies", "2", "--duration", "15m", "-o", "json")
+
+    assert 1 == len({kerf(*arguments, environment={"PYTHONHASHSEED": seed}).stdout for seed in "012"})
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ((), "expected a SCENARIO, or --trace FILE.csv"),
+        (("SCENARIO", "--copies", "2"), "--trace FILE.csv: expected with the other flags of a trace"),
+        (("SCENARIO", "--duration", "1d"), "expected a duration such as 30s, 10m or 1h30m, got '1d'"),
+        (("SCENARIO", "--duration", "1m"), "--duration 1m: expected at least 5m, when the scenario has its last step"),
+        (("--trace", "none.csv"), "--trace none.csv: expected a CSV file that can be read, got: No such file"),
+        (("--trace", "TRACE"), "pods.csv:2: cpu_milli: expected a number from 0 on, got 'x'"),
+    ],
+)
+def test_what_is_wrong_with_a_replay_is_said(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    """Exit code 2, before anything is run."""
+    names = {"SCENARIO": scenario(tmp_path, nodes=1), "TRACE": traced(tmp_path, "a,x,1,0,0,0,9,0")}
+    done = kerf("simulate", *(names.get(each, each) for each in arguments))
+
+    assert 2 == done.returncode
+    assert said in done.stderr
+    assert "" == done.stdout

@@ -197,3 +197,30 @@ def test_a_node_on_which_a_waiting_pod_has_its_place_stays(cluster: Cluster) -> 
 
     assert 1 == len(going(cluster))
     assert ["node is nominated for a pending pod"] == cluster.said("DisruptionBlocked")
+
+
+def test_a_pool_that_keeps_what_is_in_use_is_not_planned_for_at_each_change(cluster: Cluster) -> None:
+    """While no quiet node of it is empty no method could ask for one, and pods come and go; what keeps is said once a
+    minute all the same."""
+    cloud = Counting(MARKET, cluster.clock)
+    cluster.use(cloud)
+    cluster.put(pool(disruption={**ANY_NUMBER, "consolidationPolicy": "WhenEmpty"}))
+    cluster.running(1, **MAY_GO)
+    cluster.put(pod("a", node="node-1"))
+    begin(cluster)
+    began_s, first = cluster.now_s, cloud.asked
+
+    for number in range(5):
+        cluster.at(began_s + 1 + number * 10)
+        cluster.put(pod(f"other-{number}"))
+    assert first == cloud.asked
+    cluster.at(began_s + 65)
+    assert first + 1 == cloud.asked
+
+
+def test_an_empty_node_of_such_a_pool_goes_as_soon(cluster: Cluster) -> None:
+    """It is looked at whenever one may go."""
+    start(cluster, idle=[1], consolidationPolicy="WhenEmpty")
+    cluster.at(15)
+
+    assert ["gpu-1"] == going(cluster)

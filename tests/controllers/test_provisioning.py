@@ -14,6 +14,7 @@ from kerf.errors import ApiError
 from kerf.model.snapshot import ClusterNode
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
+from tests.sim.world import node
 
 
 def start(cluster: Cluster) -> None:
@@ -275,3 +276,38 @@ def test_nothing_is_bought_for_a_pod_that_was_evicted_while_it_was_decided(clust
 def going(node: ClusterNode) -> ClusterNode:
     """The node, whose claim is being deleted."""
     return replace(node, claim=replace(node.claim, deleted_s=node.claim.created_s)) if node.claim is not None else node
+
+
+def churn(cluster: Cluster, until_s: int) -> None:
+    """Every five seconds a pod that no plan is for comes, until then."""
+    for number in range(int(cluster.now_s) // 5 + 1, until_s // 5):
+        cluster.at(number * 5)
+        cluster.put(pod(f"other-{number}", node="node-1", limits={}))
+
+
+def test_a_pod_larger_than_any_machine_is_not_planned_for_at_each_change(cluster: Cluster) -> None:
+    """Pods that come and go make no room for it. It is looked at again every five minutes."""
+    start(cluster)
+    cluster.running(1)
+    cluster.put(pod("huge", limits={"cpu": "10000"}))
+    churn(cluster, 300)
+    assert [1] == planned_at(cluster)
+
+    churn(cluster, 320)
+    assert 2 == len(planned_at(cluster))
+
+
+def test_a_node_large_enough_is_news_for_it(cluster: Cluster) -> None:
+    """So is a pool that changes, and a pod that is smaller."""
+    start(cluster)
+    cluster.put(pod("huge", limits={"cpu": "10000"}))
+    churn(cluster, 50)
+    assert [1] == planned_at(cluster)
+
+    cluster.change("NodePool", "gpu", spec={"weight": 1})
+    churn(cluster, 70)
+    assert 2 == len(planned_at(cluster))
+
+    cluster.put({**node("large"), "status": {"allocatable": {"cpu": "20000", "memory": "1Ti", "pods": "9"}}})
+    churn(cluster, 100)
+    assert 2 < len(planned_at(cluster))

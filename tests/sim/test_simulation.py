@@ -73,7 +73,7 @@ def test_totals_are_sums_of_what_happened(tmp_path: Path) -> None:
         totals.gpu_hours_paid,
         totals.gpu_hours_allocated,
     )
-    assert (1, 0, Waits(126, 126, 126), 1, 0, 0) == (
+    assert (1, 0, Waits(126, 126, 126, 126), 1, 0, 0) == (
         totals.pods_placed,
         totals.pods_unplaced,
         totals.waits,

@@ -23,6 +23,7 @@ COMMANDS = {
     "snapshot": "All that a decision rests on, as one file: to plan again elsewhere, to edit, to send.",
     "explain": "Why a pod waits, why a node stays or goes, and the smallest change that would help.",
     "simulate": "Run the real controllers in virtual time: timeline, cost, waiting, waste.",
+    "sweep": "One scenario with many policies, traces, seeds and prices: cost, waits, moves, with intervals.",
     "lint": "Findings in manifests, or in the objects of the cluster, with places, codes and fixes.",
     "migrate": "Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.",
     "gpus": "Each physical GPU, what is used of it, and who holds it.",

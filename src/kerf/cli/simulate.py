@@ -1,6 +1,5 @@
 """`kerf simulate`: scenarios run in virtual time, and their reports."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,27 +9,83 @@ from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs.input import output_option, progress
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.proposals import a_file
 from kerf.cli.render import counted, emit, table
-from kerf.errors import InputError
+from kerf.errors import InputError, brief
 from kerf.model.instancetypes import price_text
-from kerf.sim.course.report import CheckedExpectation, SimulationReport, Totals, offset_text
+from kerf.model.times import duration_s
+from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, Totals, offset_text
 from kerf.sim.course.scenario import Scenario, read_scenario
+from kerf.sim.course.tracescenario import TraceFlags, with_flags
 from kerf.sim.simulation import run
+from kerf.sim.traces.formats import FORMATS
+
+
+class _Duration(click.ParamType[int]):
+    """A time such as `1h30m`, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Fails with the usual words for what is none."""
+        if isinstance(value, int):
+            return value
+        try:
+            found = duration_s(str(value))
+        except ValueError:
+            found = None
+        if found is None:
+            self.fail(f"expected a duration such as 30s, 10m or 1h30m, got {brief(value)}", param, ctx)
+        return found
+
+
+DURATION = _Duration()
 
 
 @click.command()
-@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
+@click.argument("scenarios", nargs=-1, metavar="[SCENARIO...]", shell_complete=a_file)
+@click.option("--trace", metavar="FILE.csv", shell_complete=a_file, help="Replay a trace: its pods come and end.")
+@click.option("--trace-format", type=click.Choice(FORMATS), help="The trace's format. By default its header says.")
+@click.option("--copies", type=click.IntRange(1, 10_000), metavar="K", help="Replay so many copies, moved by chance.")
+@click.option("--skip", type=DURATION, metavar="DURATION", help="Begin so long after the trace's time 0.")
+@click.option("--span", type=DURATION, metavar="DURATION", help="Replay so much of the trace. By default all the rest.")
+@click.option("--longest", type=DURATION, metavar="DURATION", help="Let no pod of the trace run longer.")
+@click.option(
+    "--bound-every", type=DURATION, metavar="DURATION", help="Take the re-pack bound so often (1h); 0s: not at all."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), metavar="N", help="Of all chance: offsets of copies, jitter of launches."
+)
+@click.option("--duration", type=DURATION, metavar="DURATION", help="Run so long, whatever the scenario says.")
 @output_option
 @click.option("--chart", metavar="FILE.svg", help="Draw nodes, GPUs paid and used, pending pods over time.")
 @click.option("--summary", is_flag=True, help="In text, how often each thing happened in place of every row.")
-def simulate(scenarios: tuple[str, ...], output: str, chart: str | None, *, summary: bool) -> int:
+def simulate(
+    scenarios: tuple[str, ...],
+    trace: str | None,
+    trace_format: str | None,
+    copies: int | None,
+    skip: int | None,
+    span: int | None,
+    longest: int | None,
+    bound_every: int | None,
+    seed: int | None,
+    duration: int | None,
+    output: str,
+    chart: str | None,
+    *,
+    summary: bool,
+) -> int:
     """Run the real controllers in virtual time: timeline, cost, waiting, waste.
 
     Exit code 3 when an expectation is missed or, in a scenario that states none, a pod has no place at the end.
     """
+    if not scenarios and trace is None:
+        raise click.UsageError("expected a SCENARIO, or --trace FILE.csv")
     if chart is not None and len(scenarios) > 1:
         raise click.UsageError(f"--chart draws one scenario, got {len(scenarios)}")
-    read = [read_scenario(path) for path in scenarios]
+    flags = TraceFlags(trace, trace_format, copies, skip, span, longest, seed, duration, bound_every)
+    read = [with_flags(scenario, flags) for scenario in (map(read_scenario, scenarios) if scenarios else [None])]
     for scenario in read:
         for warning in scenario.warnings:
             echo(f"warning: {warning}", err=True)
@@ -90,13 +145,15 @@ def report_lines(report: SimulationReport, *, is_summary: bool = False) -> Itera
     """Timeline or its summary, totals, expectations, notes."""
     yield f"{report.name}: {offset_text(report.duration_s)} simulated"
     yield ""
-    if is_summary:
+    if is_summary or report.replayed is not None:
         yield from _summary(report)
     else:
         rows = [(offset_text(row.at_s), row.what, row.object, row.why) for row in report.rows]
         yield from table(("AT", "WHAT", "OBJECT", "WHY"), rows)
     yield ""
     yield from _total_lines(report.totals, report.currency)
+    if report.replayed is not None:
+        yield from _replay_lines(report, report.replayed)
     if report.outcomes:
         yield ""
         yield from _outcome_lines(report.outcomes)
@@ -107,13 +164,7 @@ def report_lines(report: SimulationReport, *, is_summary: bool = False) -> Itera
 
 def _summary(report: SimulationReport) -> Iterator[str]:
     """A row for each kind of thing that happened, in the order in which it first did."""
-    counts = Counter(row.what for row in report.rows)
-    first = {row.what: row for row in reversed(report.rows)}
-    last = {row.what: row for row in report.rows}
-    rows = (
-        (what, str(number), offset_text(first[what].at_s), offset_text(last[what].at_s), first[what].object)
-        for what, number in counts.items()
-    )
+    rows = ((c.what, str(c.times), offset_text(c.first_s), offset_text(c.last_s), c.object) for c in report.counts)
     yield from table(("WHAT", "TIMES", "FIRST", "LAST", "FIRST OBJECT"), rows)
 
 
@@ -129,6 +180,20 @@ def _total_lines(totals: Totals, currency: str) -> Iterator[str]:
     yield f"pods: {totals.pods_placed} placed, {totals.pods_unplaced} not; waited {waits}"
     counts = ((totals.launches, "launch"), (totals.deletions, "deletion"), (totals.evictions, "eviction"))
     yield ", ".join(f"{number} {noun}{_plural(noun, number)}" for number, noun in counts)
+
+
+def _replay_lines(report: SimulationReport, replayed: Replayed) -> Iterator[str]:
+    again = f", {replayed.again} of them again" if replayed.again else ""
+    p99 = offset_text(report.totals.waits.p99)
+    yield f"trace: {replayed.pods} pods came{again}, {replayed.ended} ended; of all waits 99 % are at most {p99}"
+    bound = replayed.bound
+    if bound is None:
+        return
+    cost, over = price_text(bound.micro), report.over_bound
+    text = "" if over is None else f": {100 * over:.1f} % above it"
+    yield f"re-pack bound: {cost} {report.currency}, taken every {offset_text(bound.every_s)}{text}"
+    if bound.unproven:
+        yield f"  of {bound.samples} times {bound.unproven} without a bound: pods ran that no type on sale holds"
 
 
 def _plural(noun: str, number: int) -> str:

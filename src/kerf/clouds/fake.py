@@ -255,6 +255,11 @@ class FakeCloud(CloudProvider):
         machine = self._machines.get(provider_id)
         return machine is None or machine.is_terminating
 
+    def is_taken_back(self, provider_id: str) -> bool:
+        """Whether the cloud itself has announced that it ends the instance, or it has ended."""
+        machine = self._machines.get(provider_id)
+        return machine is None or machine.instance.is_interrupted
+
     # How it works.
 
     def _refuse_when_throttled(self, call: str, claim_name: str = "") -> None:

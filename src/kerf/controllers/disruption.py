@@ -24,12 +24,36 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
+from kerf.engine.leaving import moves
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
+from kerf.model.nodepool import WHEN_EMPTY
 from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.state import ClusterState
+
+_TELL_S = 60.0
+"""What keeps nodes is reported so often, while none of them may go."""
+
+
+def any_may_go(snapshot: ClusterSnapshot) -> bool:
+    """Whether any method could ask for any node, whatever its pods forbid: a quiet one that is empty, or of a pool
+    whose nodes may go with pods on them.
+
+    In a pool that keeps what is in use that is seldom so, while its pods come and go all the time. Cost: a look at
+    each node.
+    """
+    keeping = {
+        pool.name for pool in snapshot.node_pools if pool.disruption.policy == WHEN_EMPTY and not pool.bounds.has_cap
+    }
+    for held in snapshot.nodes:
+        claim = held.claim
+        if claim is None or held.node is None or not claim.is_true(CONSOLIDATABLE):
+            continue
+        if claim.node_pool not in keeping or not any(map(moves, held.pods)):
+            return True
+    return False
 
 
 class DisruptionController:
@@ -49,6 +73,8 @@ class DisruptionController:
         self._dropped = 0
         # Until when the cluster as it is at a version needs no second look.
         self._settled: tuple[int, float] = (-1, 0)
+        # When all nodes were looked at last.
+        self._looked_s = float("-inf")
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Begins with the first full state; goes on by its own requeue, and at once when a node may go.
@@ -76,6 +102,9 @@ class DisruptionController:
             return poll
         await self._release_leftovers(self._state.snapshot(now))
         snapshot, version = self._state.snapshot(now), self._state.version
+        if self._resting is None and now < self._looked_s + _TELL_S and not any_may_go(snapshot):
+            return poll
+        self._looked_s = now
         snapshot = replace(snapshot, pending=self._portions.of(snapshot.pending).pods)
         for held in snapshot.nodes:
             if held.problem is not None:

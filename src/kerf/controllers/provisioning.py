@@ -16,6 +16,7 @@ from kerf.controllers.deciding import Takers, still_holds
 from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
 from kerf.controllers.options import options_of
+from kerf.controllers.outsized import Outsized
 from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
@@ -78,6 +79,7 @@ class Provisioning:
         self._turns_s: float | None = None
         self._waits_for_windows = self._seeks_room = False
         self._portions = Portions(state, settings)
+        self._outsized = Outsized(state, settings.settled_s)
         # The uids of pods that had their turn while others were left for a later pass.
         self._tried: frozenset[str] = frozenset()
         # Claims that the cloud ends and whose pods were planned for: what is evicted of them comes back as a batch.
@@ -126,6 +128,9 @@ class Provisioning:
             _measure(())
             await self._tell_limits({})
             return self._at_turn(DONE, now)
+        if not leaving and not runs and not is_asked and self._outsized.are_all(waiting, now):
+            self._window = _Window()
+            return self._at_turn(Result(self._settings.replan_s), now)
         still_open_s = self._still_open_s((*waiting, *leaving), now)
         if still_open_s > 0 and interrupted <= self._replaced:
             return Result(still_open_s)
@@ -156,6 +161,7 @@ class Provisioning:
         self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors
         self._seeks_room = decision.seeks_room
         self._decision = decision
+        self._outsized.note(decision, now)
         self.expectations.expect(decision, now)
         again = Result(self._settings.batch_idle_s) if is_going_on else self._again()
         return replace(self._at_turn(again, now), then=(_EXPLAINING,))

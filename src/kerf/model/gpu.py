@@ -4,7 +4,7 @@ A slice lives on one card. Nothing here sums over a node: a node has a list of d
 cores, slots and MIG placements.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 NVIDIA_GPU = "nvidia.com/gpu"
 NVIDIA_MEMORY = "nvidia.com/gpumem"
@@ -153,12 +153,24 @@ class DeviceState:
 
     def taking(self, memory_mib: int, cores: int, slots: int = 1, placement: Placement | None = None) -> "DeviceState":
         """The same card with one more slice on it (a negative amount gives it back)."""
-        return replace(
-            self,
-            used_memory_mib=self.used_memory_mib + memory_mib,
-            used_cores=self.used_cores + cores,
-            used_slots=self.used_slots + slots,
-            placements=self.placements if placement is None else (*self.placements, placement),
+        # Field by field: every look at a node does this for each slice on it, and `replace` takes five times as long.
+        return DeviceState(
+            self.id,
+            self.index,
+            self.model,
+            self.memory_mib,
+            self.cores,
+            self.slots,
+            self.numa,
+            self.mode,
+            self.healthy,
+            self.cordoned,
+            self.used_memory_mib + memory_mib,
+            self.used_cores + cores,
+            self.used_slots + slots,
+            self.profiles,
+            self.placements if placement is None else (*self.placements, placement),
+            self.partitions,
         )
 
 

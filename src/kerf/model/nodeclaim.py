@@ -117,7 +117,11 @@ class NodeClaim:
 
     def condition(self, name: str) -> Condition | None:
         """The condition of that type; None when it was never set."""
-        return next((c for c in self.conditions if c.type == name), None)
+        # A loop, not a generator: each decision asks this of every claim several times.
+        for condition in self.conditions:
+            if condition.type == name:
+                return condition
+        return None
 
     def is_true(self, name: str) -> bool:
         """Whether the condition of that type is True."""

@@ -7,8 +7,11 @@ A fraction of the base unit is rounded up, as apimachinery's `Quantity.Value` an
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import TypeVar, overload
+
+Other = TypeVar("Other")
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -140,6 +143,28 @@ class Resources(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._amounts)
+
+    # What a Mapping has of its own goes by way of exceptions and of one call for each name.
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._amounts
+
+    @overload
+    def get(self, name: str) -> int | None: ...
+
+    @overload
+    def get(self, name: str, default: int) -> int: ...
+
+    @overload
+    def get(self, name: str, default: Other) -> int | Other: ...
+
+    def get(self, name: str, default: object = None) -> object:
+        """As a Mapping's."""
+        return self._amounts.get(name, default)
+
+    def items(self) -> ItemsView[str, int]:
+        """As a Mapping's."""
+        return self._amounts.items()
 
     def __hash__(self) -> int:
         if self._hash is None:

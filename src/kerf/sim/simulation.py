@@ -12,12 +12,16 @@ from kerf.clouds.fake import CloudEvent, FakeCloud, Latencies
 from kerf.config import Settings
 from kerf.controllers.composition import compose
 from kerf.controllers.runtime import Ports, Runtime
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot
 from kerf.sim.clock import VirtualClock, VirtualLoop
+from kerf.sim.course.arrivals import Arrivals
 from kerf.sim.course.books import Books
 from kerf.sim.course.expectations import outcome_of, text_of
 from kerf.sim.course.invariants import Invariants
 from kerf.sim.course.observer import Observer, PlanNotes
-from kerf.sim.course.report import CheckedExpectation, SimulationReport
+from kerf.sim.course.repack import Repack
+from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport
 from kerf.sim.course.scenario import Scenario
 from kerf.sim.course.steps import Expectation, Restart, Step
 from kerf.sim.course.timeline import Timeline
@@ -31,6 +35,9 @@ from kerf.sim.kubernetes.webhook import webhook
 from kerf.sim.kubernetes.workloads import Workloads
 from kerf.sim.objects import Json, shown
 from kerf.telemetry import silence
+
+_KEPT = 10_000
+"""So many changes are kept of a trace, which has a million: what reads them is never further behind."""
 
 
 class Moment(NamedTuple):
@@ -96,15 +103,25 @@ class Simulation:
         self._restart_at, self._progress = restart_at, progress
         self._loop, self._clock = loop, VirtualClock(loop, scenario.start_s)
         self._failure: asyncio.Future[None] = loop.create_future()
-        self._api = InMemoryApi(self._clock)
+        self._api = InMemoryApi(self._clock, keeps=None if scenario.replay is None else _KEPT)
         self._cloud = _cloud(scenario, self._clock)
         self._plugins = DevicePlugins(self._api, self._clock, self._cloud, scenario.cloud.devices_ready_s)
         self._plans, self._books = PlanNotes(), Books()
-        self._observer = Observer(self._api, self._clock, self._cloud, self._books, self._plans)
+        replay = scenario.replay
+        self._observer = Observer(
+            self._api, self._clock, self._cloud, self._books, self._plans, keeps_rows=replay is None
+        )
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
         self._scheduler = Scheduler(self._api, self._clock)
         self._timeline = Timeline(self._scheduler, self._clock, self._cloud, self._plugins, self._observer)
         self._workloads = Workloads(self._api, self._clock, self._refused)
+        self._arrivals: Arrivals | None = None
+        self._repack: Repack | None = None
+        if replay is not None:
+            comes = replay.arrivals(scenario.seed)
+            self._arrivals = Arrivals(self._api, self._clock, self._observer, comes)
+            if scenario.bound_every_s:
+                self._repack = Repack(scenario.market, self._cloud, self._books, self._clock, self._snapshot)
         self._outcomes: list[CheckedExpectation] = []
         self._events = self._cloud_steps = 0
         self._is_over = False
@@ -152,6 +169,10 @@ class Simulation:
             self._at(step.at_s, self._actor(step))
         for obj in self._scenario.objects:
             self._timeline.create(obj)
+        if self._repack is not None:
+            self._repack.begin(self._scenario.bound_every_s, self._scenario.duration_s)
+        if self._arrivals is not None:
+            self._arrivals.start()
         self._start_kerf()
 
     def _refused(self, kind: str, key: Key, why: str) -> None:
@@ -198,16 +219,22 @@ class Simulation:
         self._kerf.start()
         self._kerf.lead()
 
+    def _snapshot(self) -> ClusterSnapshot:
+        assert self._kerf is not None
+        return self._kerf.state.snapshot(self._clock.now_s(), ())
+
     # Watching.
 
     def _on_event(self, type_: str, obj: Json) -> None:
         self._observer.close()
         value = self._books.note(type_, obj)
         self._observer.on_event(type_, obj, value)
+        if self._repack is not None and isinstance(value, Pod):
+            self._repack.on_event(type_, value)
         self._invariants.on_event(type_, obj)
         if self._progress is not None:
             self._progress(self._clock.now_s() - self._scenario.start_s)
-        moment = Moment(self._events, self._clock.now_s(), len(self._api.events), self._cloud_steps)
+        moment = Moment(self._events, self._clock.now_s(), self._api.changes, self._cloud_steps)
         self._events += 1
         if self._restart_at is not None and self._restart_at(moment):
             self._start_kerf()
@@ -226,7 +253,7 @@ class Simulation:
         return task
 
     def _report(self) -> SimulationReport:
-        totals = self._observer.totals()
+        totals, replay = self._observer.totals(), self._scenario.replay
         return SimulationReport(
             name=self._scenario.name,
             start_s=self._scenario.start_s,
@@ -234,11 +261,20 @@ class Simulation:
             currency=self._cloud.currency,
             totals=totals,
             rows=tuple(self._observer.rows),
+            counts=self._observer.counts(),
             samples=tuple(self._observer.samples),
             outcomes=tuple(self._outcomes),
-            notes=tuple(self._scenario.warnings),
+            notes=(*self._scenario.warnings, *(replay.notes if replay is not None else ())),
             events=self._events,
+            replayed=self._replayed(),
         )
+
+    def _replayed(self) -> Replayed | None:
+        arrivals = self._arrivals
+        if arrivals is None:
+            return None
+        bound = None if self._repack is None else self._repack.result()
+        return Replayed(arrivals.came, arrivals.again, arrivals.ended, bound)
 
 
 def _cloud(scenario: Scenario, clock: VirtualClock) -> FakeCloud:

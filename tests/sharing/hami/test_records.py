@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kerf.errors import DecodeError
-from kerf.model.gpu import DeviceState, Profile
+from kerf.model.gpu import DeviceState, Profile, SliceRequest
 from kerf.model.nodes import Node
-from kerf.model.pods import PodDemand
+from kerf.model.pods import ContainerDemand, PodDemand
 from kerf.model.quantities import Resources
 from kerf.sharing.family import Fit, Occupant
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import allocation_annotations, parse_register, register_annotation
+from tests.examples import examples
 from tests.sharing.builders import cards, container, decided, pod, registered
 
 TRANSCRIPT = Path(__file__).parents[2] / "data" / "hami" / "hami-bind.json"
@@ -161,6 +164,23 @@ def test_a_pod_without_a_record_is_booked_on_the_emptiest_card() -> None:
 
     after = Hami().occupied((first.taking(1000, 0), second), [Occupant(asking, demand)])
     assert [1000, 6000] == [d.used_memory_mib for d in after]
+
+
+WAITING = Occupant(
+    pod(mib=6000, cores=10), PodDemand("hami", (ContainerDemand("main", SliceRequest(1, 6000, 100, 10)),))
+)
+
+
+@given(st.lists(st.sampled_from([*(holder for holder, _ in BOOKED), WAITING]), max_size=6), st.booleans())
+@examples(100)
+def test_what_pods_hold_together_is_what_they_hold_one_after_the_other(holders: list[Occupant], is_cut: bool) -> None:
+    """Also where one has no record, or a card is cut by MIG."""
+    devices = (*cards(20000, 20000), *((MIG_CARD,) if is_cut else ()))
+    after = devices
+    for holder in holders:
+        after = Hami().occupied(after, [holder])
+
+    assert after == Hami().occupied(devices, holders)
 
 
 def test_a_booking_is_known_before_the_pod_is_bound() -> None:

@@ -14,7 +14,7 @@ TOTALS = Totals(
     gpu_hours_allocated=1.5,
     pods_placed=3,
     pods_unplaced=1,
-    waits=Waits(126, 126, 130.5),
+    waits=Waits(126, 126, 128, 130.5),
     launches=2,
     deletions=1,
 )
@@ -43,9 +43,9 @@ def test_times_are_written_as_in_a_scenario(seconds: float, text: str) -> None:
     ("waits", "expected"),
     [
         ([], Waits()),
-        ([7.0], Waits(7, 7, 7)),
-        ([4.0, 1.0, 3.0, 2.0], Waits(2, 4, 4)),
-        (list(range(1, 101)), Waits(50, 95, 100)),
+        ([7.0], Waits(7, 7, 7, 7)),
+        ([4.0, 1.0, 3.0, 2.0], Waits(2, 4, 4, 4)),
+        (list(range(1, 101)), Waits(50, 95, 99, 100)),
     ],
 )
 def test_waits_are_by_nearest_rank(waits: list[float], expected: Waits) -> None:
@@ -61,7 +61,7 @@ def test_the_totals_are_those_of_the_contract() -> None:
         k: totals[k] for k in ("cost", "currency", "nodeHours")
     }
     assert (2, 1.5, 0.25) == (totals["gpuHoursPaid"], totals["gpuHoursAllocated"], totals["kerf"])
-    assert (3, 1, {"p50": 126, "p95": 126, "max": 130.5}) == (
+    assert (3, 1, {"p50": 126, "p95": 126, "p99": 128, "max": 130.5}) == (
         totals["podsPlaced"],
         totals["podsUnplaced"],
         totals["waitSeconds"],

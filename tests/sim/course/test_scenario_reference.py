@@ -12,7 +12,7 @@ import yaml
 from kerf.clouds.device_plugins import FAULT_KINDS
 from kerf.sim.course.report import SimulationReport
 from kerf.sim.course.scenario import CloudSettings, read_scenario
-from kerf.sim.course.scenario_form import ACTION_NAMES, CLOUD_NAMES, EXPECTATION_NAMES
+from kerf.sim.course.scenario_form import ACTION_NAMES, CLOUD_NAMES, EXPECTATION_NAMES, TRACE_NAMES
 from kerf.sim.course.steps import Action, Expected
 from kerf.sim.simulation import run
 
@@ -51,7 +51,7 @@ def test_the_report_in_the_document_is_true(report: SimulationReport) -> None:
         assert all(row in shown[part] for row in written[part])
 
 
-@pytest.mark.parametrize("name", [*ACTION_NAMES, *EXPECTATION_NAMES, *CLOUD_NAMES, *FAULT_KINDS])
+@pytest.mark.parametrize("name", [*ACTION_NAMES, *EXPECTATION_NAMES, *CLOUD_NAMES, *FAULT_KINDS, *TRACE_NAMES])
 def test_every_name_is_in_the_document(name: str) -> None:
     """Actions, expectations, settings of the cloud and faults each have a row."""
     assert f"\n| `{name}` |" in TEXT

@@ -7,6 +7,7 @@ v2.10.0 as its webhook showed them (tests/data/hami). This module says what HAMi
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kerf.model.causes import Quoted
 from kerf.model.gpu import SliceRequest
@@ -145,10 +146,14 @@ def requests_of(
     init: Sequence[Container], apps: Sequence[Container], config: HamiConfig
 ) -> tuple[ContainerDemand, ...]:
     """What HAMi's scheduler reads from the containers, init containers first."""
-    return (
-        *(ContainerDemand(c.name, resolve(asked(c, config), config), True, c.is_sidecar) for c in init),
-        *(ContainerDemand(c.name, resolve(asked(c, config), config)) for c in apps),
-    )
+    initial = (ContainerDemand(c.name, _request(c, config), True, c.is_sidecar) for c in init)
+    return (*initial, *(ContainerDemand(c.name, _request(c, config)) for c in apps))
+
+
+@lru_cache(maxsize=4096)
+def _request(container: Container, config: HamiConfig) -> SliceRequest | None:
+    """Of equal containers it is asked again for each pod of a node, whenever anything changes there."""
+    return resolve(asked(container, config), config)
 
 
 def quota_refusal(admitted: Admitted, config: HamiConfig, quotas: Sequence[ResourceQuota]) -> Denied | None:

@@ -32,7 +32,7 @@ from kerf.sharing.hami.admission import (
 from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
 from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
-from kerf.sharing.hami.occupancy import booked, recorded_use, with_occupant
+from kerf.sharing.hami.occupancy import booked, recorded_use, with_occupants
 from kerf.sharing.hami.options import MIG_MODE, HamiOptions, WeightsError, read_options
 from kerf.sharing.hami.records import NODE, is_registered, node_devices, node_pair_scores
 from kerf.sharing.hami.refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
@@ -247,11 +247,7 @@ class Hami:
         A pod without a readable record is booked from its demand on the cards with most free memory, so that what is
         left is never overrated. A MIG card with a share whose place is not known can take nothing more.
         """
-        after = tuple(devices)
-        for occupant in occupants:
-            if not occupant.pod.is_ended:
-                after = with_occupant(after, occupant)
-        return after
+        return with_occupants(devices, occupants)
 
     def fit(
         self,

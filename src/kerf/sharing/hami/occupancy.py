@@ -4,7 +4,7 @@ HAMi's record on the pod is the truth: percentages, defaults and MIG profiles ar
 which segment is an init container's; HAMi takes the first ones for that, and so must whoever wants its sums.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kerf.errors import DecodeError
@@ -69,6 +69,41 @@ def with_occupant(devices: Sequence[DeviceState], occupant: Occupant) -> tuple[D
     segments = _guessed(devices, occupant.demand)
     init_count = sum(c.is_init and c.request is not None for c in occupant.demand.containers)
     return booked(devices, segments, init_count, init_done=pod.initialised)
+
+
+def with_occupants(devices: Sequence[DeviceState], occupants: Iterable[Occupant]) -> tuple[DeviceState, ...]:
+    """The cards with what all these pods hold, as `with_occupant` has them one after the other.
+
+    What HAMi has recorded adds up, so each card changes once. Only MIG instances have places of their own, and a pod
+    without a record goes by what those before it have left.
+    """
+    there = [occupant for occupant in occupants if not occupant.pod.is_ended]
+    records = [_record(occupant.pod) for occupant in there]
+    is_plain = not any(device.mode == MIG_MODE or device.profiles for device in devices)
+    if not is_plain or any(
+        record is None and occupant.demand is not None for record, occupant in zip(records, there, strict=True)
+    ):
+        return _one_by_one(devices, there)
+    positions = {device.id: position for position, device in enumerate(devices)}
+    sums: dict[int, _Use] = {}
+    for occupant, record in zip(there, records, strict=True):
+        segments, pod = _placed(record or (), positions), occupant.pod
+        if any(share.placement is not None for share in _shares(segments)):
+            return _one_by_one(devices, there)
+        for position, use in held(segments, len(pod.spec.init_containers), init_done=pod.initialised).items():
+            memory, cores, slots = sums.get(position, (0, 0, 0))
+            sums[position] = memory + use[0], cores + use[1], slots + use[2]
+    summed = list(devices)
+    for position, use in sums.items():
+        summed[position] = summed[position].taking(*use)
+    return tuple(summed)
+
+
+def _one_by_one(devices: Sequence[DeviceState], occupants: Iterable[Occupant]) -> tuple[DeviceState, ...]:
+    after = tuple(devices)
+    for occupant in occupants:
+        after = with_occupant(after, occupant)
+    return after
 
 
 def recorded_use(pod: Pod) -> tuple[int, int]:

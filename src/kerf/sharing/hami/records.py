@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NoReturn
 
 from kerf.errors import DecodeError
@@ -84,10 +85,12 @@ def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+@lru_cache(maxsize=8192)
 def parse_register(text: str, place: str = "") -> tuple[DeviceState, ...]:
     """The idle cards that a register annotation names, in its order. Raises DecodeError.
 
-    Both forms: the JSON list, and the older `id,count,mem,core,type,numa,health[,index,mode]:` of each card.
+    Both forms: the JSON list, and the older `id,count,mem,core,type,numa,health[,index,mode]:` of each card. A node is
+    looked at for each of its pods that comes or goes, and its register hardly ever changes.
     """
     if not text.lstrip().startswith("["):
         return _parse_legacy(text, place)
@@ -265,9 +268,13 @@ def mig_text(fit: Fit, demand: PodDemand) -> str:
 def parse_allocation(annotations: Mapping[str, str], place: str = "") -> tuple[tuple[RecordedShare, ...], ...] | None:
     """What each container holds by HAMi's record, init containers first; None without a record. Raises DecodeError."""
     text = annotations.get(ALLOCATED, "")
-    if not text.strip():
-        return None
-    instances = _instances(annotations, place)
+    return _allocation(text, annotations.get(MIG_ALLOCATIONS, ""), place) if text.strip() else None
+
+
+@lru_cache(maxsize=16384)
+def _allocation(text: str, mig_text: str, place: str) -> tuple[tuple[RecordedShare, ...], ...]:
+    """Read once: the record of a pod is asked for whenever anything on its node changes."""
+    instances = _instances(mig_text, place)
     return tuple(
         tuple(_recorded(entry, instances.get((container, position)), place) for position, entry in enumerate(entries))
         for container, entries in enumerate(_split(segment, ":") for segment in text.split(";")[:-1])
@@ -285,8 +292,7 @@ def _recorded(entry: str, placement: Placement | None, place: str) -> RecordedSh
     return RecordedShare(values[0], int(values[2]), int(values[3]), placement)
 
 
-def _instances(annotations: Mapping[str, str], place: str) -> dict[tuple[int, int], Placement]:
-    text = annotations.get(MIG_ALLOCATIONS, "")
+def _instances(text: str, place: str) -> dict[tuple[int, int], Placement]:
     if not text.strip():
         return {}
     fields = _objects(MIG_ALLOCATIONS, text, place)

@@ -41,6 +41,9 @@ class Books:
         # Every form of each map, the newest first: plugins go by the last one that can be read.
         self._config_maps: dict[tuple[str, str], list[ConfigMap]] = {}
         self._gathered = Gathered()
+        # What was worked out since the node and its pods last changed.
+        self._devices: dict[str, tuple[DeviceState, ...]] = {}
+        self._demands: dict[str, tuple[Pod, Family, PodDemand | None]] = {}
 
     def note(self, type_: str, obj: Json) -> Pod | Node | None:
         """Take note of one API event; gives the pod or node it is about, else None."""
@@ -62,6 +65,7 @@ class Books:
 
     def _note_node(self, type_: str, node: Node) -> None:
         book = self._book(node.name)
+        self._devices.pop(node.name, None)
         self._gather(book.node, None if type_ == DELETED else node)
         self._node_count += (type_ != DELETED) - (book.node is not None)
         book.node = None if type_ == DELETED else node
@@ -81,9 +85,15 @@ class Books:
         latest = of_plugins(forms[0] for _, forms in sorted(self._config_maps.items()))
         held = readable(self._config_maps[(each.namespace, each.name)] for each in latest)
         self._families, _ = judged(held, self._gathered)
+        self._devices.clear()
 
     def _note_pod(self, type_: str, pod: Pod) -> None:
         old = self._pods.pop(pod.key, None)
+        for each in (old, pod):
+            if each is not None:
+                self._devices.pop(each.node_name, None)
+        if type_ == DELETED:
+            self._demands.pop(pod.key, None)
         self._gather(old, None if type_ == DELETED else pod)
         if old is not None and old.node_name:
             self._book(old.node_name).pods.pop(pod.key, None)
@@ -133,17 +143,24 @@ class Books:
         node = self.node(name)
         if node is None:
             return ()
+        if name not in self._devices:
+            self._devices[name] = self._found(node)
+        return self._devices[name]
+
+    def _found(self, node: Node) -> tuple[DeviceState, ...]:
         family = self.family_of(node)
         devices = family.inventory(node)
         if devices is None:
             return ()
-        occupants = [Occupant(pod, _demand(family, pod)) for pod in self.pods_on(name)]
+        occupants = [Occupant(pod, self._demand(family, pod)) for pod in self.pods_on(node.name)]
         return family.occupied(devices, occupants)
 
-
-def _demand(family: Family, pod: Pod) -> PodDemand | None:
-    demand = family.demand(pod)
-    return demand if isinstance(demand, PodDemand) else None
+    def _demand(self, family: Family, pod: Pod) -> PodDemand | None:
+        known = self._demands.get(pod.key)
+        if known is None or known[0] is not pod or known[1] is not family:
+            demand = family.demand(pod)
+            known = self._demands[pod.key] = pod, family, demand if isinstance(demand, PodDemand) else None
+        return known[2]
 
 
 def allocated(devices: Iterable[DeviceState], kind: InstanceType) -> int:

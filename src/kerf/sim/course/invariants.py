@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from kerf.clouds.fake import LAUNCHED, CloudEvent, FakeCloud
 from kerf.engine.lifecycle import is_on_its_way
 from kerf.errors import KerfError
-from kerf.manifests.decode import decode_object
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
@@ -21,7 +20,8 @@ from kerf.model.times import instant_text
 from kerf.ports import Clock
 from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books
-from kerf.sim.kubernetes.api import ADDED, DELETED, InMemoryApi
+from kerf.sim.kubernetes.api import ADDED, DELETED, MODIFIED, InMemoryApi
+from kerf.sim.kubernetes.decoding import decoded
 from kerf.sim.objects import Json, JsonList, is_active, is_deleting, is_ready, key_of, name_of, shown, uid_of
 
 LEAK_S = 300
@@ -49,12 +49,14 @@ class Invariants:
         self._strays: dict[str, float] = {}
         self._homes: dict[str, str] = {}
         self._running: dict[str, bool] = {}
+        self._launched: set[str] = set()
 
     # After each event.
 
     def on_cloud(self, event: CloudEvent) -> None:
         """One claim, one instance."""
         if event.what == LAUNCHED and event.instance is not None:
+            self._launched.add(event.instance.provider_id)
             uid = event.instance.claim_uid
             same = [i.provider_id for i in self._cloud.instances if i.claim_uid == uid]
             if len(same) > 1:
@@ -65,7 +67,8 @@ class Invariants:
         """After `books` has noted it."""
         kind = obj["kind"]
         if kind == "NodeClaim":
-            self._look_for_orphans()
+            if type_ != MODIFIED:
+                self._look_for_orphans()
             self._claim(type_, obj)
         elif kind == "Node" and type_ == DELETED:
             now_s = self._clock.now_s()
@@ -87,7 +90,7 @@ class Invariants:
         }
 
     def _claim(self, type_: str, obj: Json) -> None:
-        claim = decode_object(obj)
+        claim = decoded(obj)
         if not isinstance(claim, NodeClaim):
             return
         if type_ == ADDED:
@@ -138,11 +141,7 @@ class Invariants:
 
     def _is_taken_back(self, node: Node) -> bool:
         """Whether the cloud itself ends the machine: then nobody can give a pod more time."""
-        bills = [bill for bill in self._cloud.bills if bill.instance.provider_id == node.provider_id]
-        return any(bill.until_s is not None or self._is_interrupted(node.provider_id) for bill in bills)
-
-    def _is_interrupted(self, provider_id: str) -> bool:
-        return any(i.is_interrupted for i in self._cloud.instances if i.provider_id == provider_id)
+        return node.provider_id in self._launched and self._cloud.is_taken_back(node.provider_id)
 
     def _gone(self, obj: Json) -> None:
         key = "/".join(key_of(obj)[1:])

@@ -22,7 +22,7 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books, allocated
-from kerf.sim.course.report import Row, Sample, Totals, Waits
+from kerf.sim.course.report import Row, RowCount, Sample, Totals, Waits
 from kerf.sim.kubernetes.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.objects import Json, annotations_of, condition_of, key_of, labels_of, name_of, uid_of
 
@@ -78,10 +78,24 @@ class PlanNotes:
 
 
 class Observer:
-    """One for each run. Whoever tells it of events calls `close` first, then `books.note`, then `on_event`."""
+    """One for each run. Whoever tells it of events calls `close` first, then `books.note`, then `on_event`.
 
-    def __init__(self, api: InMemoryApi, clock: Clock, cloud: FakeCloud, books: Books, plans: PlanNotes) -> None:
+    Unless it `keeps_rows` only their number is kept: a trace would have a million.
+    """
+
+    def __init__(
+        self,
+        api: InMemoryApi,
+        clock: Clock,
+        cloud: FakeCloud,
+        books: Books,
+        plans: PlanNotes,
+        *,
+        keeps_rows: bool = True,
+    ) -> None:
         self._api, self._clock, self._cloud, self._books, self._plans = api, clock, cloud, books, plans
+        self._keeps_rows = keeps_rows
+        self._row_counts: dict[str, RowCount] = {}
         self._start_s = self._closed_s = clock.now_s()
         self.rows: list[Row] = []
         self.samples: list[Sample] = []
@@ -91,6 +105,8 @@ class Observer:
         self._most: Counter[MachineKind] = Counter()
         self._per_hour_micro = self._reported_per_hour_micro = 0
         self._used: dict[str, int] = {}
+        # Nodes on which something has happened at the present instant; what they are used for is counted at its end.
+        self._touched: set[str] = set()
         self._used_seconds = 0.0
         self._pending: dict[str, str] = {}
         self._running: dict[str, str] = {}
@@ -106,6 +122,9 @@ class Observer:
         """Account for the time since the last event, at the levels that held in it."""
         now_s = self._clock.now_s()
         if now_s > self._closed_s:
+            for name in self._touched:
+                self._count_used(name)
+            self._touched.clear()
             used = sum(self._used.values())
             self._used_seconds += (now_s - self._closed_s) * used
             self._sample(used)
@@ -157,7 +176,20 @@ class Observer:
     def note(self, what: str, regards: str, why: str = "") -> None:
         """Write a row of the timeline."""
         self.close()
-        self.rows.append(Row(self._clock.now_s() - self._start_s, what, regards, why))
+        self._write(Row(self._clock.now_s() - self._start_s, what, regards, why))
+
+    def _write(self, row: Row) -> None:
+        known = self._row_counts.get(row.what)
+        times, first_s, first = (
+            (0, row.at_s, row.object) if known is None else (known.times, known.first_s, known.object)
+        )
+        self._row_counts[row.what] = RowCount(row.what, times + 1, first_s, row.at_s, first)
+        if self._keeps_rows:
+            self.rows.append(row)
+
+    def counts(self) -> tuple[RowCount, ...]:
+        """How often each thing happened, in the order in which it first did."""
+        return tuple(self._row_counts.values())
 
     # Machines.
 
@@ -192,7 +224,7 @@ class Observer:
             self.note(event["reason"], f"{kind.lower()}/{name}", event["message"])
 
     def _pod(self, type_: str, pod: Pod) -> None:
-        self._count_used(pod.node_name)
+        self._touched.add(pod.node_name)
         if pod.is_daemon:
             return
         self._pending.pop(pod.uid, None)
@@ -204,7 +236,8 @@ class Observer:
         born_s = self._born.setdefault(pod.uid, self._clock.now_s())
         if type_ != DELETED and pod.node_name and pod.uid not in self._waits:
             self._waits[pod.uid] = self._clock.now_s() - born_s
-            self.note("bound", f"pod/{pod.key}", f"node {pod.node_name}{self._parts(pod)}")
+            parts = self._parts(pod) if self._keeps_rows else ""
+            self.note("bound", f"pod/{pod.key}", f"node {pod.node_name}{parts}")
         is_over = pod.node_name and (pod.is_ended or type_ == DELETED)
         if is_over and self._changed(pod.uid, "over"):
             self.note("ended" if pod.is_ended else "removed", f"pod/{pod.key}", f"node {pod.node_name}")
@@ -217,7 +250,7 @@ class Observer:
         )
 
     def _node(self, type_: str, node: Node) -> None:
-        self._count_used(node.name)
+        self._touched.add(node.name)
         was_known = node.uid in self._states
         state = "node removed" if type_ == DELETED else "node ready" if node.is_ready else "node not ready"
         if self._changed(node.uid, state) and (was_known or node.is_ready):
@@ -246,7 +279,7 @@ class Observer:
         if self._per_hour_micro != self._reported_per_hour_micro:
             prices = f"{price_text(self._reported_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
             self._reported_per_hour_micro = self._per_hour_micro
-            self.rows.append(Row(at_s, "cost", "cluster", f"{prices} {self._cloud.currency}/h"))
+            self._write(Row(at_s, "cost", "cluster", f"{prices} {self._cloud.currency}/h"))
 
     def pending(self, namespace: str = "") -> int:
         """Pods that wait for a node; daemons do not count."""

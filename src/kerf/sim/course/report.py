@@ -10,6 +10,7 @@ from typing import Any
 from kerf.model.instancetypes import price_number
 from kerf.model.large import Large
 from kerf.model.times import duration_text, instant_text
+from kerf.sim.course.repack import RepackBound
 
 API_VERSION = "kerf.dev/v1alpha1"
 
@@ -22,6 +23,17 @@ class Row:
     what: str
     object: str
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """How often something happened: first and last time, and the first object to which it did."""
+
+    what: str
+    times: int
+    first_s: float
+    last_s: float
+    object: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,7 @@ class Waits:
 
     p50: float = 0
     p95: float = 0
+    p99: float = 0
     max: float = 0
 
     @classmethod
@@ -59,7 +72,7 @@ class Waits:
         def rank(percent: int) -> float:
             return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
-        return cls(rank(50), rank(95), ordered[-1])
+        return cls(rank(50), rank(95), rank(99), ordered[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,19 @@ class Totals:
         return 0.0 if self.gpu_hours_paid == 0 else 1 - self.gpu_hours_allocated / self.gpu_hours_paid
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a trace. `pods` have come, `again` of them another time after an eviction or the end of a node.
+
+    `ended` have run to their end. `bound` is None where none was taken.
+    """
+
+    pods: int
+    again: int
+    ended: int
+    bound: RepackBound | None = None
+
+
 @dataclass(frozen=True)
 class CheckedExpectation:
     """An expectation and what came of it; `expected` as the scenario writes it, `got` in the same form."""
@@ -96,7 +122,11 @@ class CheckedExpectation:
 
 @dataclass(frozen=True, repr=False)
 class SimulationReport(Large):
-    """Everything. `rows`, `samples` and `outcomes` are in time order; `events` is how often the API changed."""
+    """Everything. `rows`, `samples` and `outcomes` are in time order; `events` is how often the API changed.
+
+    Of a trace, whose pods are many, `rows` are left out. `counts` are how often each thing happened, in the order in
+    which it first did.
+    """
 
     name: str
     start_s: float
@@ -104,10 +134,18 @@ class SimulationReport(Large):
     currency: str
     totals: Totals = Totals()
     rows: tuple[Row, ...] = ()
+    counts: tuple[RowCount, ...] = ()
     samples: tuple[Sample, ...] = ()
     outcomes: tuple[CheckedExpectation, ...] = ()
     notes: tuple[str, ...] = ()
     events: int = 0
+    replayed: Replayed | None = None
+
+    @property
+    def over_bound(self) -> float | None:
+        """By which part the cost is above the re-pack bound of its time; None without one."""
+        bound = self.replayed.bound if self.replayed is not None else None
+        return None if bound is None or not bound.micro else self.totals.cost_micro / bound.micro - 1
 
     @property
     def is_met(self) -> bool:
@@ -131,7 +169,25 @@ class SimulationReport(Large):
                 {"at": offset_text(o.at_s), "expected": o.expected, "got": o.got, "ok": o.is_met} for o in self.outcomes
             ],
             "notes": list(self.notes),
+            **({} if self.replayed is None else {"replay": self._replay(self.replayed)}),
         }
+
+    def _replay(self, replayed: Replayed) -> dict[str, Any]:
+        written: dict[str, Any] = {"pods": replayed.pods, "again": replayed.again, "ended": replayed.ended}
+        written["happened"] = [
+            {"what": c.what, "times": c.times, "first": offset_text(c.first_s), "last": offset_text(c.last_s)}
+            for c in self.counts
+        ]
+        bound, over = replayed.bound, self.over_bound
+        if bound is not None:
+            written["repackBound"] = {
+                "cost": price_number(bound.micro),
+                "every": offset_text(bound.every_s),
+                "samples": bound.samples,
+                "unproven": bound.unproven,
+            }
+            written["overBoundPercent"] = None if over is None else _rounded(100 * over)
+        return written
 
 
 def _totals(totals: Totals, currency: str) -> dict[str, Any]:
@@ -147,6 +203,7 @@ def _totals(totals: Totals, currency: str) -> dict[str, Any]:
         "waitSeconds": {
             "p50": _rounded(totals.waits.p50),
             "p95": _rounded(totals.waits.p95),
+            "p99": _rounded(totals.waits.p99),
             "max": _rounded(totals.waits.max),
         },
         "launches": totals.launches,

@@ -37,8 +37,12 @@ from kerf.sim.course.steps import (
     StockOut,
 )
 from kerf.sim.objects import Json, is_cluster_wide
+from kerf.sim.traces.replay import Replay, TraceSource, read_replay
+from kerf.sim.traces.timedpods import HAMI
 
 DEFAULT_START = "2026-01-05T07:00:00Z"
+
+DEFAULT_BOUND_EVERY_S = 3600
 
 # Created in this order, because a later kind may depend on an earlier one being there.
 _KIND_ORDER = (
@@ -81,7 +85,8 @@ class CloudSettings:
 class Scenario:
     """A scenario that can be run. `timeline` and `expectations` are in time order; `warnings` are for the operator.
 
-    `settings` are those that the controllers start with.
+    `settings` are those that the controllers start with, and `replay` are pods of a trace that come and end, whose
+    re-pack bound is taken every `bound_every_s` (0: not at all).
     """
 
     name: str
@@ -95,6 +100,8 @@ class Scenario:
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    replay: Replay | None = None
+    bound_every_s: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,6 +146,19 @@ def _settings(raw: Json) -> Settings:
         "default_spread": "defaultSpread",
     }
     return settings_of({field: raw[name] for field, name in names.items() if raw.get(name)})
+
+
+def source_of(raw: Json, directory: str) -> TraceSource:
+    """What `spec.trace` says, of a checked scenario; its file is beside the scenario."""
+    return TraceSource(
+        os.path.join(directory, raw["file"]),
+        raw.get("format"),
+        raw.get("copies") or 1,
+        duration_s(raw.get("skip") or "0s") or 0,
+        duration_s(raw["span"]) if raw.get("span") else None,
+        duration_s(raw["longest"]) if raw.get("longest") else None,
+        raw.get("sharing") or HAMI,
+    )
 
 
 def read_scenario(path: str) -> Scenario:
@@ -193,7 +213,17 @@ class _Reading:
             expectations=tuple(sorted(expectations, key=lambda e: e.at_s)),
             warnings=(*decoded.warnings, *_skipped(decoded)),
             settings=_settings(spec.get("settings") or {}),
+            **self._replay(spec),
         )
+
+    def _replay(self, spec: Json) -> dict[str, Any]:
+        """The trace, and how often the bound is taken."""
+        raw = spec.get("trace")
+        if not raw:
+            return {}
+        replay = read_replay(source_of(raw, self._directory))
+        every_s = duration_s(raw["boundEvery"]) if raw.get("boundEvery") else DEFAULT_BOUND_EVERY_S
+        return {"replay": replay, "bound_every_s": every_s or 0}
 
     # Form.
 

@@ -49,6 +49,8 @@ from kerf.sim.course.steps import (
     Throttle,
 )
 from kerf.sim.objects import Json, is_cluster_wide
+from kerf.sim.traces.formats import FORMATS
+from kerf.sim.traces.timedpods import SHARING
 
 API_VERSION, KIND = "kerf.dev/v1alpha1", "Scenario"
 APPLY = "apply"
@@ -231,6 +233,17 @@ _CLOUD: dict[str, Schema] = {
     "catalog": FILLED,
     **dict.fromkeys(_LATENCIES, DURATION),
 }
+TRACE: dict[str, Schema] = {
+    "file": FILLED,
+    "format": one_of(*FORMATS),
+    "copies": whole(1, 10_000),
+    "skip": DURATION,
+    "span": DURATION,
+    "longest": DURATION,
+    "sharing": one_of(*SHARING),
+    "boundEvery": DURATION,
+}
+TRACE_NAMES = tuple(TRACE)
 ACTION_NAMES = (*_ACTIONS, APPLY)
 EXPECTATION_NAMES = tuple(_EXPECTATIONS)
 CLOUD_NAMES = tuple(_CLOUD)
@@ -266,6 +279,7 @@ SCENARIO = Record(
                     }
                 ),
                 "objects": ListOf(ANYTHING),
+                "trace": Record(TRACE, ("file",)),
                 "timeline": ListOf(_STEP),
                 "expect": ListOf(_EXPECTED),
             },

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kerf.errors import DecodeError
+from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ResourceQuota
 from kerf.sharing.family import Fit, Occupant
 from kerf.sharing.hami.admission import requests_of
 from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.fit import Shortage
 from kerf.sharing.hami.options import WeightsError, read_options
 from kerf.sharing.hami.records import BIND_PHASE, BIND_TIME, NODE, allocation_annotations
 from kerf.sim.objects import Json
@@ -39,6 +41,52 @@ class Verdict:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A node and the pods that hold cards of it, what they hold, and what was answered to pods that ask alike."""
+
+    node: Node
+    family: Hami
+    holders: Sequence[Pod]
+    devices: tuple[DeviceState, ...] | None
+    answers: dict[PodDemand, Fit | Shortage] = field(default_factory=dict)
+
+
+class Occupancies:
+    """What is known of nodes while neither they nor their pods have changed: every attempt asks of all of them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def of(self, family: Hami, node: Node, holders: Sequence[Pod]) -> _Known:
+        """What is known of the node, with these pods on it."""
+        known = self._known.get(node.name)
+        if known is None or known.node is not node or known.family != family or _differ(known.holders, holders):
+            known = self._known[node.name] = _Known(node, family, holders, occupied(family, node, holders))
+        return known
+
+    def forget(self, name: str) -> None:
+        """The node is gone."""
+        self._known.pop(name, None)
+
+
+def _differ(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
+    return len(some) != len(others) or any(one is not other for one, other in zip(some, others, strict=True))
+
+
+def occupied(family: Hami, node: Node, holders: Sequence[Pod]) -> tuple[DeviceState, ...] | None:
+    """The cards with what `holders` hold; None for a node that has no cards yet.
+
+    HAMi skips a node whose register it cannot read, like one that has none. It knows only pods that carry its own
+    record, so a pod without one holds nothing here.
+    """
+    try:
+        devices = family.inventory(node)
+    except DecodeError:
+        return None
+    return None if devices is None else family.occupied(devices, [Occupant(holder, None) for holder in holders])
+
+
 def filter_nodes(
     family: Hami,
     pod: Pod,
@@ -46,11 +94,12 @@ def filter_nodes(
     holders: Mapping[str, Sequence[Pod]],
     quotas: Sequence[ResourceQuota],
     now_s: float,
+    known: Occupancies | None = None,
 ) -> Verdict:
     """HAMi's choice among `nodes`; where it would draw lots, the first in the order given.
 
     `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet. The
-    pod is taken as it is: what is wrong with it was for the webhook to say.
+    pod is taken as it is: what is wrong with it was for the webhook to say. `known` is what earlier calls have found.
     """
     containers = requests_of(pod.spec.init_containers, pod.spec.containers, family.config)
     if all(container.request is None for container in containers):
@@ -61,34 +110,29 @@ def filter_nodes(
         text = f"calcScore failed {error} for pod {pod.name}"
         return Verdict(reasons={node.name: text for node in nodes}, error=text)
     demand = PodDemand(family.name, containers, options)
+    known = known or Occupancies()
     fits: dict[str, Fit] = {}
     reasons: dict[str, str] = {}
     for node in nodes:
-        answer = _fit(family, demand, pod, node, holders.get(node.name, ()), quotas)
+        others = [holder for holder in holders.get(node.name, ()) if holder.key != pod.key]
+        of_node = known.of(family, node, others)
+        if of_node.devices is None:
+            reasons[node.name] = UNREGISTERED
+            continue
+        answer = of_node.answers.get(demand) if not quotas else None
+        if answer is None:
+            answer = family.decide(of_node.devices, demand, pod, node, quotas)
+            if not quotas:
+                of_node.answers[demand] = answer
         if isinstance(answer, Fit):
             fits[node.name] = answer
         else:
-            reasons[node.name] = answer
+            reasons[node.name] = answer.reason
     if not fits:
         return Verdict(reasons=reasons)
     chosen = min(fits, key=lambda name: family.node_score_order(demand, fits[name].score))
+    # Of a pod that asked alike the cards are the same, and only the name in its slices is another.
     return Verdict(chosen, allocation_annotations(fits[chosen], demand, chosen, now_s), reasons)
-
-
-def _fit(
-    family: Hami, demand: PodDemand, pod: Pod, node: Node, holders: Sequence[Pod], quotas: Sequence[ResourceQuota]
-) -> Fit | str:
-    try:
-        devices = family.inventory(node)
-    except DecodeError:
-        # HAMi skips a node whose register it cannot read, like one that has none.
-        devices = None
-    if devices is None:
-        return UNREGISTERED
-    # HAMi knows only pods that carry its own record, so a pod without one holds nothing here.
-    others = [Occupant(holder, None) for holder in holders if holder.key != pod.key]
-    answer = family.decide(family.occupied(devices, others), demand, pod, node, quotas)
-    return answer if isinstance(answer, Fit) else answer.reason
 
 
 def record_patch(verdict: Verdict) -> Json:

@@ -9,7 +9,7 @@ touch what you gave afterwards. `create` alone copies, since admission may rewri
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -107,10 +107,13 @@ class Change(NamedTuple):
 
 
 class InMemoryApi:
-    """The API server. Reads give the state of this moment; errors are those of `kerf.ports`."""
+    """The API server. Reads give the state of this moment; errors are those of `kerf.ports`.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    `changes` is how many there were, and `events` are they: all of them, or the last ones and at least `keeps`.
+    """
+
+    def __init__(self, clock: Clock, *, keeps: int | None = None) -> None:
+        self._clock, self._keeps = clock, keeps
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._order: dict[str, list[tuple[str, str]]] = {}
         self._owners = OwnerIndex()
@@ -130,6 +133,7 @@ class InMemoryApi:
             default_storage_class(self),
         ]
         self.events: list[Change] = []
+        self.changes = 0
         self._forms: dict[ObjectKey, JsonList] = {}
 
     # Reading.
@@ -146,6 +150,11 @@ class InMemoryApi:
     def forms(self, obj: Json) -> JsonList:
         """Every form that a ConfigMap which is there has had, the newest first; of other kinds none is kept."""
         return self._forms.get(key_of(obj), [])[::-1]
+
+    def changes_since(self, number: int) -> Sequence[Change] | None:
+        """The changes after so many of them, in order; None where one of these is forgotten."""
+        missed = self.changes - number
+        return None if missed > len(self.events) else self.events[len(self.events) - missed :]
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of which objects exist, by name."""
@@ -356,6 +365,9 @@ class InMemoryApi:
             insort(order, key)
         self._owners.replace(old, None if type_ == DELETED else new)
         self.events.append(Change(self._clock.now_s(), type_, new))
+        self.changes += 1
+        if self._keeps is not None and len(self.events) > 2 * self._keeps:
+            del self.events[: -self._keeps]
         if new["kind"] == "ConfigMap":
             # What reads one goes on with an earlier form where it cannot read the last.
             self._forms[key_of(new)] = [] if type_ == DELETED else [*self._forms.get(key_of(new), ()), new]

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodSpec
 from kerf.sim.kubernetes.affinity import InterPodAffinity
-from kerf.sim.kubernetes.filters import AFFINITY, Attempt, NodeFilter, PodRefusal, refusal
+from kerf.sim.kubernetes.filters import AFFINITY, Attempt, FilterRefusal, NodeFilter, PodRefusal, refusal
 from kerf.sim.kubernetes.rooms import NodePods, Rooms, mounts_of
 from kerf.sim.kubernetes.selectors import node_terms
 from kerf.sim.kubernetes.spread import PodTopologySpread
@@ -58,8 +58,34 @@ def prepared(pod: Pod, raw: Json, rooms: Rooms, ignored: frozenset[str] = frozen
     return Attempt(pod, wanted, ignored, tuple(others))
 
 
-def verdict(attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised) -> Judgement:
-    """Ask each node; where the pod's affinity names nodes, those alone."""
+class KnownRefusals:
+    """What nodes were refused for, by the pods that ask alike: most nodes are as they were at the last attempt."""
+
+    def __init__(self) -> None:
+        self._by_form: dict[tuple[int, tuple[str, ...], frozenset[str]], tuple[PodSpec, _ByNode]] = {}
+
+    def of(self, attempt: Attempt) -> "_ByNode":
+        """Those for such a pod; none are kept where it asks for nodes by name, or anything of other pods."""
+        if attempt.others or attempt.wanted.only_names is not None:
+            return {}
+        pod = attempt.pod
+        key = id(pod.spec), pod.reserved_for, attempt.ignored
+        if key not in self._by_form:
+            if len(self._by_form) >= _MOST_FORMS:
+                self._by_form.clear()
+            # The spec is kept beside: while it is, no other can have its id.
+            self._by_form[key] = pod.spec, {}
+        return self._by_form[key][1]
+
+
+_ByNode = dict[str, tuple[NodePods, int, FilterRefusal | None]]
+_MOST_FORMS = 256
+
+
+def verdict(
+    attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised, known: KnownRefusals | None = None
+) -> Judgement:
+    """Ask each node; where the pod's affinity names nodes, those alone. `known` is what earlier attempts have found."""
     if isinstance(attempt, PodRefusal):
         return Judgement(refused_by=frozenset({attempt.plugin}), of_pod=attempt.reason)
     names = attempt.wanted.only_names
@@ -67,12 +93,13 @@ def verdict(attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised) -> 
     refused_by: set[str] = set()
     feasible: list[NodePods] = []
     others: list[NodePods] = []
+    refusals = known.of(attempt) if known is not None else {}
     for room in rooms.sorted():
         if names is not None and room.node.name not in names:
             reasons[f"node(s) didn't satisfy plugin(s) [{AFFINITY}]"] += 1
             refused_by.add(AFFINITY)
             continue
-        refused = refusal(attempt, room, promised.get(room.node.name, ()))
+        refused = _asked(attempt, room, promised, refusals)
         if refused is None:
             feasible.append(room)
             continue
@@ -81,3 +108,14 @@ def verdict(attempt: Attempt | PodRefusal, rooms: Rooms, promised: Promised) -> 
         if not refused.is_final:
             others.append(room)
     return Judgement(feasible, reasons, frozenset(refused_by), open=others)
+
+
+def _asked(attempt: Attempt, room: NodePods, promised: Promised, known: _ByNode) -> FilterRefusal | None:
+    name = room.node.name
+    nominated = promised.get(name, ())
+    if nominated:
+        return refusal(attempt, room, nominated)
+    held = known.get(name)
+    if held is None or held[0] is not room or held[1] != room.changes:
+        held = known[name] = room, room.changes, refusal(attempt, room)
+    return held[2]

@@ -77,10 +77,15 @@ class _Usage:
 
     def of(self, raw: Json) -> Mapping[str, int]:
         """As `_used` counts it."""
-        for change in self._api.events[self._seen :]:
+        changes = self._api.changes_since(self._seen)
+        if changes is None:
+            # What was forgotten meanwhile is in what is there now.
+            self._quotas.clear()
+            self._counted.clear()
+        for change in changes or ():
             if change.obj["kind"] in _COUNTED:
                 self._note(change)
-        self._seen = len(self._api.events)
+        self._seen = self._api.changes
         uid, generation = uid_of(raw), raw["metadata"]["generation"]
         if self._quotas.get(uid, (0,))[0] != generation:
             self._begin(uid, generation, _quota(raw))

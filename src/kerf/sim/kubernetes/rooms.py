@@ -20,12 +20,16 @@ _MOUNTED = ("persistentVolumeClaim", "ephemeral", "gcePersistentDisk", "awsElast
 
 @dataclass(slots=True)
 class NodePods:
-    """A node and the pods that count on it; `used` is their sum, `counted` the sum that the scores count."""
+    """A node and the pods that count on it; `used` is their sum, `counted` the sum that the scores count.
+
+    `changes` is how often node or pods have changed in what any filter looks at.
+    """
 
     node: Node
     pods: dict[str, Pod] = field(default_factory=dict)
     used: Resources = NOTHING
     counted: Resources = NOTHING
+    changes: int = 0
 
     @property
     def labels(self) -> Labels:
@@ -34,7 +38,13 @@ class NodePods:
 
     def put(self, pod: Pod) -> None:
         """Count a pod, in place of its earlier form."""
+        held = self.pods.get(pod.key)
+        if held is not None and held.spec is pod.spec:
+            # Only its state has changed, as that of every pod does several times.
+            self.pods[pod.key] = pod
+            return
         self.drop(pod.key)
+        self.changes += 1
         self.pods[pod.key] = pod
         self.used = self.used + pod.spec.requests
         self.counted = self.counted + counted(pod)
@@ -43,6 +53,7 @@ class NodePods:
         """Stop counting a pod; nothing when it was not counted."""
         held = self.pods.pop(key, None)
         if held is not None:
+            self.changes += 1
             self.used = self.used - held.spec.requests
             self.counted = self.counted - counted(held)
 
@@ -103,6 +114,7 @@ class Rooms:
         room = self.by_name.get(node.name)
         if room is not None:
             old, room.node = room.node, node
+            room.changes += 1
             return old
         room = self.by_name[node.name] = NodePods(node)
         for pod in self._homeless.pop(node.name, {}).values():
@@ -128,6 +140,10 @@ class Rooms:
 
     def put(self, pod: Pod, raw: Json) -> None:
         """A pod is on its node, or has changed there."""
+        room = self.by_name.get(pod.node_name)
+        if room is not None and self._is_plain(pod, raw) and pod.key in room.pods:
+            room.put(pod)
+            return
         self.drop(pod.key)
         self._place[pod.key] = pod.node_name
         if has_pod_terms(raw):
@@ -142,6 +158,10 @@ class Rooms:
             room.put(pod)
         else:
             self._homeless.setdefault(pod.node_name, {})[pod.key] = pod
+
+    def _is_plain(self, pod: Pod, raw: Json) -> bool:
+        """Whether nothing of the pod but its size concerns other pods and volumes, now or before."""
+        return not (pod.key in self.related or pod.key in self.mounts or has_pod_terms(raw) or mounts_of(raw))
 
     def drop(self, key: str) -> bool:
         """A pod is on no node any more; whether it was on one."""

@@ -20,7 +20,7 @@ from kerf.ports import Clock
 from kerf.sharing.hami.records import NODE
 from kerf.sim.hami import verdicts as hami
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
-from kerf.sim.kubernetes.attempts import Judgement, Promised, prepared, verdict
+from kerf.sim.kubernetes.attempts import Judgement, KnownRefusals, Promised, prepared, verdict
 from kerf.sim.kubernetes.decoding import decoded
 from kerf.sim.kubernetes.filters import EXTENDER, Attempt
 from kerf.sim.kubernetes.hints import VOLUME_KINDS
@@ -64,6 +64,7 @@ class Scheduler:
     def __init__(self, api: InMemoryApi, clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._rooms = Rooms(api)
+        self._occupancies, self._refused = hami.Occupancies(), KnownRefusals()
         self._queue = SchedulingQueue(clock, self._soon)
         self._refusals: list[_Refusals] = []
         self._bindings = 0
@@ -100,6 +101,7 @@ class Scheduler:
         name = obj["metadata"]["name"]
         if what == DELETED:
             self._rooms.drop_node(name)
+            self._occupancies.forget(name)
             self._queue.node_left()
             return
         node = decoded(obj)
@@ -182,7 +184,7 @@ class Scheduler:
         ignored = frozenset() if config is None else config.slice_resources | {config.count}
         attempt = prepared(pod, raw, self._rooms, ignored)
         promised = self._promised(pod)
-        found = self._after_refusals(pod, verdict(attempt, self._rooms, promised))
+        found = self._after_refusals(pod, verdict(attempt, self._rooms, promised, self._refused))
         if is_hami and found.feasible:
             assert isinstance(attempt, Attempt)
             return self._try_hami(waiting, attempt, found)
@@ -261,7 +263,7 @@ class Scheduler:
                 holders[booked].append(other)
         quotas = [q for raw in self._api.list("ResourceQuota") if isinstance(q := decoded(raw), ResourceQuota)]
         family = family_of(self._api)
-        return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s())
+        return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s(), self._occupancies)
 
     def _bind(self, waiting: Waiting, node: str, verdict: hami.Verdict | None = None) -> None:
         pod = waiting.pod

@@ -1,0 +1,161 @@
+"""Replays of the openb trace: what production controllers cost beyond a free re-pack, and how long a day takes.
+
+`KERF_OPENB` is the folder of `bench_openb`. Copies of the trace are moved against each other by seed 7 within the 37
+days that hold nearly all of it; no pod runs longer than a week, a node takes 90 seconds until its cards are registered,
+and nodes go when they are empty: what is measured is what is bought, not what is moved.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench_openb import FOLDER, rows
+from kerf.cli.collector import collect_seldom
+from kerf.sim.course.report import SimulationReport
+from kerf.sim.course.scenario import read_scenario
+from kerf.sim.course.tracescenario import TraceFlags, with_flags
+from kerf.sim.simulation import run
+
+_POD_LIST = "openb_pod_list_default.csv"
+_DAY_S = 86_400
+_SCENARIO: dict[str, Any] = {
+    "apiVersion": "kerf.dev/v1alpha1",
+    "kind": "Scenario",
+    "metadata": {"name": "openb"},
+    "spec": {
+        "duration": "24h",
+        "seed": 7,
+        "cloud": {"catalog": "types.json", "launch": "40s", "register": "15s", "ready": "5s", "devicesReady": "30s"},
+        "objects": [
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "metadata": {"name": "gpu"},
+                "spec": {
+                    "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "60s"},
+                    "template": {
+                        "metadata": {"labels": {"gpu": "on"}},
+                        "spec": {
+                            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+                            "requirements": [
+                                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
+                            ],
+                        },
+                    },
+                },
+            }
+        ],
+    },
+}
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The types of `catalogue_aws_16.csv` in the form of a catalogue file; what they have is what pods can use."""
+    return [
+        {
+            "name": row["name"],
+            "architecture": "amd64",
+            "operatingSystems": ["linux"],
+            "resources": {
+                "cpu": f"{row['cpu_milli']}m",
+                "memory": f"{row['mem_mib']}Mi",
+                "pods": row["pods"],
+                "ephemeral-storage": "100Gi",
+                "nvidia.com/gpu": row["gpus"],
+            },
+            "overhead": {"cpu": "0", "memory": "0"},
+            "labels": {"karpenter.k8s.aws/instance-gpu-name": row["gpu_name"]},
+            "devices": [
+                {"model": row["gpu_name"].upper(), "memoryMiB": int(row["gpu_mem_mib"]), "count": int(row["gpus"])}
+            ],
+            "offerings": [
+                {
+                    "price": float(row["price"]),
+                    "available": True,
+                    "requirements": [
+                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+                        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
+                    ],
+                }
+            ],
+        }
+        for row in rows("catalogue_aws_16.csv")
+    ]
+
+
+def replayed(copies: int, duration_s: int, bound_every_s: int) -> SimulationReport:
+    """The report of so many copies for so long."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "types.json").write_text(json.dumps(catalogue()), encoding="utf-8")
+        Path(folder, "s.json").write_text(json.dumps(_SCENARIO), encoding="utf-8")
+        flags = TraceFlags(
+            path=str(Path(os.environ[FOLDER], _POD_LIST)),
+            copies=copies,
+            skip_s=9_700_000,
+            span_s=3_200_000,
+            longest_s=7 * _DAY_S,
+            duration_s=duration_s,
+            bound_every_s=bound_every_s,
+        )
+        return run(with_flags(read_scenario(str(Path(folder, "s.json"))), flags))
+
+
+def day(duration_s: int = _DAY_S) -> Iterator[tuple[str, float]]:
+    """A day of 32 copies, without a bound, in CPU seconds and in loops of ten million steps; and that it is the same
+    again."""
+    collect_seldom()
+    loops, found = [_loop_s()], []
+    for _ in range(2):
+        start = time.process_time()
+        report = replayed(32, duration_s, 0)
+        found.append((time.process_time() - start, json.dumps(report.to_object())))
+        loops.append(_loop_s())
+    seconds = min(each for each, _ in found)
+    yield "replay_day_s", seconds
+    yield "replay_day_loops", seconds / min(loops)
+    yield "replay_day_reports", len({text for _, text in found})
+
+
+def weeks(copies: int = 8, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str, float]]:
+    """Ten days of so many copies: cost above the re-pack bound, waits, and how much of the cards paid is used."""
+    collect_seldom()
+    report = replayed(copies, duration_s, 5400)
+    assert report.over_bound is not None
+    assert report.replayed is not None
+    assert report.replayed.bound is not None
+    name, totals = f"replay_{copies}", report.totals
+    yield f"{name}_over_bound_percent", 100 * report.over_bound
+    yield f"{name}_bound_usd_h", report.replayed.bound.micro / 1e6 / (duration_s / 3600)
+    yield f"{name}_wait_p50_s", totals.waits.p50
+    yield f"{name}_wait_p99_s", totals.waits.p99
+    yield f"{name}_gpus_used_percent", 100 * (1 - totals.kerf)
+    yield f"{name}_unplaced", totals.pods_unplaced
+
+
+def _loop_s() -> float:
+    """CPU seconds of a plain loop of ten million steps."""
+    start = time.process_time()
+    total = 0
+    for number in range(10_000_000):
+        total += number
+    return time.process_time() - start
+
+
+SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"day": day, "weeks": weeks}
+
+
+def main(what: str, *copies: str) -> None:
+    """Print the figures of a set, one object a line; `weeks` may be given a number of copies."""
+    if what not in SETS:
+        raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
+    for figure, value in weeks(int(copies[0])) if copies else SETS[what]():
+        print(json.dumps({figure: value}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

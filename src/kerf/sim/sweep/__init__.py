@@ -1,0 +1,1 @@
+"""Many runs of one scenario: policies by traces by seeds by prices."""

@@ -1,0 +1,1 @@
+"""Traces of real clusters, read as pods that come and end."""
