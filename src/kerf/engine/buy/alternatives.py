@@ -163,7 +163,7 @@ class Others:
         """By type of the pool, whether it has as many cards, enough for the load, and no more than limits allow."""
         pool, holding = load.offered.pool.name, self._filler.holding
         rows = holding.rows(others)
-        able = self._cards_of(pool, others) == len(load.offered.room.devices)
+        able: npt.NDArray[np.bool_] = self._cards_of(pool, others) == len(load.offered.room.devices)
         for name, amount in used.items() if self._are_alike(pool) else ():
             if amount > 0:
                 able &= holding.amounts(name)[rows] >= measured({name: amount}, name)

@@ -282,7 +282,10 @@ class _Generation:
                 return False
             self._costs.append(self._program.cost)
             steps += self._program.steps
-            if self._fell(_TAIL) <= _FLAT * MOST_ROUNDS / self._most_rounds or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
+            if (
+                self._fell(_TAIL) <= _FLAT * MOST_ROUNDS / self._most_rounds
+                or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds
+            ):
                 return True
             worth = np.maximum(self._program.prices(), 0.0) / self._scale
         return bool(self._columns)
