@@ -21,7 +21,7 @@ class Outsized:
 
     def __init__(self, state: ClusterState, settled_s: float) -> None:
         self._state, self._settled_s = state, settled_s
-        self._pods: frozenset[str] = frozenset()
+        self._pods: dict[str, tuple[int, int]] = {}
         self._pools: Sequence[NodePool] = ()
         self._until_s = float("-inf")
 
@@ -29,14 +29,14 @@ class Outsized:
         """Take note of a decision that was carried out. Cost: the shapes it refused, by the types of the market."""
         refused = [pod for refusal in decision.refusals for pod in refusal.pods]
         known: dict[tuple[int, int], bool] = {}
-        found = set()
+        found = {}
         for pod in refused:
             size = _size(pod.spec.requests)
             if size not in known:
                 known[size] = not any(_holds(each, size) for each in _sold(decision.world.market))
             if known[size]:
-                found.add(pod.uid)
-        self._pods, self._pools, self._until_s = frozenset(found), self._state.pools(), now_s + self._settled_s
+                found[pod.uid] = size
+        self._pods, self._pools, self._until_s = found, self._state.pools(), now_s + self._settled_s
 
     def are_all(self, waiting: Iterable[Pod], now_s: float) -> bool:
         """Whether only such pods wait, of which the last decision knew, and nothing has come that could hold one.
@@ -47,9 +47,11 @@ class Outsized:
             return False
         sizes = set()
         for pod in waiting:
-            if pod.uid not in self._pods:
+            size = _size(pod.spec.requests)
+            # A pod can be resized while it waits.
+            if self._pods.get(pod.uid) != size:
                 return False
-            sizes.add(_size(pod.spec.requests))
+            sizes.add(size)
         if any(_holds(node.allocatable, size) for node in self._state.nodes() for size in sizes):
             return False
         pools = self._state.pools()

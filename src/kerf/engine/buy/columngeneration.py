@@ -254,7 +254,7 @@ class _Generation:
         best, smoothing = 0.0, _SMOOTHING
         # Each shape needs its columns: with more of them it takes more rounds until all have some.
         most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
-        steps = 0
+        steps, flat = 0, _FLAT * MOST_ROUNDS / self._most_rounds
         for number in range(most):
             if number and len(self._columns) > self._most_columns:
                 self._tidy()
@@ -282,10 +282,7 @@ class _Generation:
                 return False
             self._costs.append(self._program.cost)
             steps += self._program.steps
-            if (
-                self._fell(_TAIL) <= _FLAT * MOST_ROUNDS / self._most_rounds
-                or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds
-            ):
+            if self._fell(_TAIL) <= flat or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
                 return True
             worth = np.maximum(self._program.prices(), 0.0) / self._scale
         return bool(self._columns)
