@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.baselines import by_score, karpenter
 from benchmarks.boundcheck import PodRow, TypeRow, proved
 from benchmarks.plancheck import checked
 from kerf.cli.plan.json import plan_object
@@ -188,6 +189,24 @@ def planned(variant: str = "default", copies: int = 1) -> Iterator[tuple[str, fl
     yield f"{name}_plan_pinned_nodes", sum(launch.follow == PIN for launch in made.launches)
 
 
+def baselines(variant: str = "default") -> Iterator[tuple[str, float]]:
+    """What other rules buy for the pods of a variant that fit on some type, above the bound of the plan for them."""
+    types, found = rows("catalogue_aws_16.csv"), asking(variant)
+    made = decide(World(snapshot(pending(found)), market(types)), Options())
+    assert made.cost.bound is not None
+    placed = {pod.key for node in made.bought for pod in node.pods}
+    pods, kinds = [row for row in pod_rows(found) if row.key in placed], type_rows(types)
+    prices = {"best_fit": by_score(pods, kinds, fragmentation=False), "fgd": by_score(pods, kinds, fragmentation=True)}
+    for name, (price_micro, left) in prices.items():
+        assert not left, f"{name} left {left} pods"
+        yield f"openb_{variant}_{name}_excess_percent", 100 * (price_micro / made.cost.bound.micro - 1)
+    for name, is_summed in (("karpenter_summed", True), ("karpenter_by_card", False)):
+        price_micro, nodes, wrong = karpenter(pods, kinds, summed=is_summed)
+        yield f"openb_{variant}_{name}_usd_h", price_micro / MICRO
+        yield f"openb_{variant}_{name}_excess_percent", 100 * (price_micro / made.cost.bound.micro - 1)
+        yield f"openb_{variant}_{name}_wrong_nodes_percent", 100 * wrong / nodes
+
+
 def loop_s() -> float:
     """CPU seconds of a plain loop of ten million steps."""
     start = time.process_time()
@@ -197,7 +216,7 @@ def loop_s() -> float:
     return time.process_time() - start
 
 
-SETS = ("bound", "plan")
+SETS = ("bound", "plan", "baselines")
 _PLANNED = ("default", "default:14", "cpu100", "gpushare40", "gpuspec10", "multigpu20")
 
 
@@ -205,9 +224,10 @@ def main(what: str, *variants: str) -> None:
     """Print the figures of a set, one object a line. A variant may have copies: `default:14`."""
     if what not in SETS:
         raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
-    for variant in variants or (("default",) if what == "bound" else _PLANNED):
+    for variant in variants or (_PLANNED if what == "plan" else ("default",)):
         name, _, copies = variant.partition(":")
-        figures = planned(name, int(copies or 1)) if what == "plan" else bound(name)
+        made = {"bound": bound, "baselines": baselines}.get(what)
+        figures = planned(name, int(copies or 1)) if made is None else made(name)
         for figure, value in figures:
             print(json.dumps({figure: value}), flush=True)
 

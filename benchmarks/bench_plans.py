@@ -47,39 +47,39 @@ def _excess_percent(made: Decision) -> float:
     return 100 * ((cost.after_micro - cost.before_micro) / cost.bound.micro - 1)
 
 
-def equal() -> Figures:
+def equal(*counts: int) -> Figures:
     """Pods of one kind on one type, four a node."""
-    for count in (1_000, 10_000, 100_000):
+    for count in counts or (1_000, 10_000, 100_000):
         first = a_pod("p", cpu="500m", memory="1Gi", gpu=1, gpumem=6_000)
         pods = [replace(first, name=f"p-{number}") for number in range(count)]
         held = a_snapshot(pools=[a_pool(labels=clusters.HAMI)], pods=pods)
         yield f"equal_{count}_s", _decided(held, a_market(_ONE_CARD))[1]
 
 
-def kinds() -> Figures:
-    """So many kinds of pods with a slice each, so many of every one, on the whole AWS catalogue."""
-    for shapes, copies in ((100, 10), (500, 10), (1_000, 1)):
-        made, seconds = _decided(clusters.slices(shapes, copies, 20), aws_market(), 1)
-        yield f"kinds_{shapes}_x{copies}_s", seconds
-        yield f"kinds_{shapes}_x{copies}_loops", seconds / loop_s()
-        yield f"kinds_{shapes}_x{copies}_excess_percent", _excess_percent(made)
+def kinds(few: int = 100, many: int = 500, most: int = 1_000, copies: int = 10) -> Figures:
+    """So many kinds of pods with a slice each, so many of every one and one of most, on the whole AWS catalogue."""
+    for shapes, times in ((few, copies), (many, copies), (most, 1)):
+        made, seconds = _decided(clusters.slices(shapes, times, 20), aws_market(), 1)
+        yield f"kinds_{shapes}_x{times}_s", seconds
+        yield f"kinds_{shapes}_x{times}_loops", seconds / loop_s()
+        yield f"kinds_{shapes}_x{times}_excess_percent", _excess_percent(made)
 
 
-def beside(nodes: int = 5_000) -> Figures:
-    """10,000 pods of 200 kinds with a slice each, on the AWS catalogue, beside full nodes with twenty pods each."""
-    running = clusters.without_room(clusters.spread(nodes, 0, 200))
+def beside(nodes: int = 5_000, shapes: int = 200, copies: int = 50) -> Figures:
+    """Pods of many kinds with a slice each, on the AWS catalogue, beside full nodes with twenty pods each."""
+    running = clusters.without_room(clusters.spread(nodes, 0, shapes))
     pools = (*running.node_pools, a_pool(capacity_types=(), labels=clusters.HAMI))
-    held = replace(running, pending=clusters.slices(200, 50, 20).pending, node_pools=pools)
+    held = replace(running, pending=clusters.slices(shapes, copies, 20).pending, node_pools=pools)
     made, seconds = _decided(held, aws_market(), 1)
     yield f"beside_{nodes}_s", seconds
     yield f"beside_{nodes}_loops", seconds / loop_s()
     yield f"beside_{nodes}_excess_percent", _excess_percent(made)
 
 
-def few() -> Figures:
+def few(*counts: int) -> Figures:
     """Random pods of openb, a mean of ten draws; the trace is that of `bench_openb`."""
     types, found = market(rows("catalogue_aws_16.csv")), asking("default")
-    for count in (10, 100, 1_000):
+    for count in counts or (10, 100, 1_000):
         made = [_decided_of(found, count, seed, types) for seed in range(10)]
         yield f"few_{count}_excess_percent", statistics.mean(excess for excess, _ in made)
         yield f"few_{count}_s", statistics.median(seconds for _, seconds in made)
@@ -92,7 +92,7 @@ def _decided_of(found: list[dict[str, str]], count: int, seed: int, types: Marke
     return _excess_percent(made), time.process_time() - start
 
 
-SETS: dict[str, Callable[[], Figures]] = {"equal": equal, "kinds": kinds, "beside": beside, "few": few}
+SETS: dict[str, Callable[..., Figures]] = {"equal": equal, "kinds": kinds, "beside": beside, "few": few}
 
 if __name__ == "__main__":
     # As in a command.

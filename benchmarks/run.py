@@ -127,7 +127,11 @@ def openb() -> dict[str, float]:
     if FOLDER not in os.environ:
         print(f"openb IS LEFT OUT: {FOLDER} names no folder with the trace, see benchmarks/bench_openb.py", flush=True)
         return {}
-    return apart("bench_openb", "bound", 300) | apart("bench_openb", "plan", 600) | apart("bench_plans", "few", 300)
+    sets = (("bench_openb", "bound"), ("bench_openb", "plan"), ("bench_openb", "baselines"), ("bench_plans", "few"))
+    figures: dict[str, float] = {}
+    for module, name in sets:
+        figures |= apart(module, name, 600)
+    return figures
 
 
 def replay(what: str, most_s: int) -> dict[str, float]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_openb, bench_replay, run
+from benchmarks import bench_openb, bench_plans, bench_replay, run
+from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
+from benchmarks.boundcheck import PodRow, TypeRow
 
 KNOWN = ("plan-10000", "plan-100000", "planner", "day")
 
@@ -60,6 +62,8 @@ def test_the_openb_row_runs_and_has_ranges(tmp_path: Path, monkeypatch: pytest.M
     figures = dict(bench_openb.bound())
 
     assert figures.keys() <= ranges.keys()
+    assert dict(bench_openb.baselines()).keys() <= ranges.keys()
+    assert {"few_N_excess_percent", "few_N_s"} == {re.sub(r"\d+", "N", name) for name, _ in bench_plans.few(1, 2)}
     assert 0.8048 == figures["openb_default_bound_usd_h"] == figures["openb_default_bound_proved_usd_h"]
 
 
@@ -125,3 +129,40 @@ def test_each_decision_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -
 
     assert all(value >= 0 for value in figures.values())
     assert {re.sub(r"\d+", "N", figure) for figure in figures} <= known
+
+
+@pytest.mark.parametrize("name, sizes", [("equal", (8,)), ("kinds", (3, 4, 5, 2)), ("beside", (9, 3, 2))])
+def test_each_plan_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -> None:
+    """The same of the plans."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+    known = {re.sub(r"\d+", "N", figure) for figure in ranges}
+
+    figures = dict(bench_plans.SETS[name](*sizes))
+
+    assert {re.sub(r"\d+", "N", figure) for figure in figures if not figure.endswith("_loops")} <= known
+
+
+def _asking(count: int, percent: int) -> list[PodRow]:
+    return [PodRow(f"p{number}", {"cpu": 1_000, "memory": 1 << 30, "pods": 1}, 1, percent) for number in range(count)]
+
+
+_TWO_CARDS = TypeRow("two", {"cpu": 64_000, "memory": 1 << 40, "pods": 110}, 2_000_000, 2)
+_ONE_CARD = TypeRow("one", {"cpu": 32_000, "memory": 1 << 39, "pods": 110}, 1_100_000, 1)
+
+
+def test_a_rule_that_sums_buys_a_node_that_cannot_hold_its_pods() -> None:
+    """Three pods of 60 % are 180 % of two cards, and a third card."""
+    assert (2_000_000, 1, 1) == karpenter(_asking(3, 60), [_TWO_CARDS], summed=True)
+    assert (4_000_000, 2, 0) == karpenter(_asking(3, 60), [_TWO_CARDS], summed=False)
+
+
+def test_a_node_becomes_the_cheapest_type_that_holds_its_pods() -> None:
+    """As Karpenter decides at the end, and not when the node is opened."""
+    assert (1_100_000, 1, 0) == karpenter(_asking(2, 50), [_TWO_CARDS, _ONE_CARD], summed=False)
+
+
+@pytest.mark.parametrize("fragmentation", [False, True])
+def test_a_scored_rule_fills_what_is_there_before_it_buys(fragmentation: bool) -> None:
+    """Four halves are two cards; a pod that no type holds is left."""
+    assert (2_000_000, 0) == by_score(_asking(4, 50), [_TWO_CARDS], fragmentation=fragmentation)
+    assert (0, 1) == by_score([PodRow("p", {"cpu": 1 << 60}, 0)], [_ONE_CARD], fragmentation=fragmentation)
