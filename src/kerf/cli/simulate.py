@@ -1,17 +1,17 @@
 """`kerf simulate`: scenarios run in virtual time, and their reports."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
 import click
 
-from kerf.cli.echo import echo
+from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs.input import output_option, progress
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted, emit, table
-from kerf.errors import InputError, brief
+from kerf.errors import brief
 from kerf.model.instancetypes import price_text
 from kerf.model.times import duration_s
 from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, Totals, offset_text
@@ -60,39 +60,37 @@ DURATION = _Duration()
 @output_option
 @click.option("--chart", metavar="FILE.svg", help="Draw nodes, GPUs paid and used, pending pods over time.")
 @click.option("--summary", is_flag=True, help="In text, how often each thing happened in place of every row.")
-def simulate(
-    scenarios: tuple[str, ...],
-    trace: str | None,
-    trace_format: str | None,
-    copies: int | None,
-    skip: int | None,
-    span: int | None,
-    longest: int | None,
-    bound_every: int | None,
-    seed: int | None,
-    duration: int | None,
-    output: str,
-    chart: str | None,
-    *,
-    summary: bool,
-) -> int:
+def simulate(scenarios: tuple[str, ...], **flags: Any) -> int:
     """Run the real controllers in virtual time: timeline, cost, waiting, waste.
 
     Exit code 3 when an expectation is missed or, in a scenario that states none, a pod has no place at the end.
     """
+    trace, chart, summary = flags["trace"], flags["chart"], flags["summary"]
     if not scenarios and trace is None:
         raise click.UsageError("expected a SCENARIO, or --trace FILE.csv")
     if chart is not None and len(scenarios) > 1:
         raise click.UsageError(f"--chart draws one scenario, got {len(scenarios)}")
-    flags = TraceFlags(trace, trace_format, copies, skip, span, longest, seed, duration, bound_every)
-    read = [with_flags(scenario, flags) for scenario in (map(read_scenario, scenarios) if scenarios else [None])]
+    asked = TraceFlags(
+        trace,
+        flags["trace_format"],
+        flags["copies"],
+        flags["skip"],
+        flags["span"],
+        flags["longest"],
+        flags["seed"],
+        flags["duration"],
+        flags["bound_every"],
+    )
+    read = [with_flags(scenario, asked) for scenario in (map(read_scenario, scenarios) if scenarios else [None])]
     for scenario in read:
         for warning in scenario.warnings:
             echo(f"warning: {warning}", err=True)
     reports = [_report(scenario) for scenario in read]
     if chart is not None:
-        _draw(reports[0], chart)
-    emit(output, lambda: _data(reports), lambda: _lines(reports, is_summary=summary))
+        from kerf.sim.course.chart import svg
+
+        write_file("--chart", chart, svg(reports[0]))
+    emit(flags["output"], lambda: _data(reports), lambda: _lines(reports, is_summary=summary))
     return LOOK if any(_needs_look(report) for report in reports) else DONE
 
 
@@ -123,15 +121,6 @@ def _percentages(duration_s: int, say: Callable[[str], None]) -> Callable[[float
 
 def _needs_look(report: SimulationReport) -> bool:
     return not report.is_met or (not report.outcomes and report.totals.pods_unplaced > 0)
-
-
-def _draw(report: SimulationReport, path: str) -> None:
-    from kerf.sim.course.chart import svg
-
-    try:
-        Path(path).write_text(svg(report), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--chart {path}: expected a file that can be written, got: {error.strerror}") from None
 
 
 def _lines(reports: Sequence[SimulationReport], *, is_summary: bool) -> Iterator[str]:

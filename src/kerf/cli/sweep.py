@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from kerf.cli.echo import echo
+from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, FAILED
 from kerf.cli.inputs.input import progress
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.proposals import a_file
 from kerf.cli.render import counted, table
-from kerf.errors import InputError, KerfError
+from kerf.errors import KerfError
 from kerf.sim.sweep.axes import Sweep, read_sweep
 from kerf.sim.sweep.cells import SweepCell
 from kerf.sim.sweep.plot import svg
@@ -53,7 +53,7 @@ def sweep(
     runs = [(cell, result) for cell in made.cells if (result := kept.of(cell)) is not None]
     groups = grouped(runs)
     if plot is not None:
-        _write(plot, svg(made.name, groups))
+        write_file("--plot", plot, svg(made.name, groups))
     if output == "json":
         echo(msgspec.json.format(msgspec.json.encode(_data(made.name, groups, runs)), indent=2).decode())
     elif output == "csv":
@@ -149,10 +149,3 @@ def _mean(mean: Mean, decimals: int, sign: str = "") -> str:
     # Adding 0.0 makes a negative zero a zero.
     text = f"{round(mean.mean, decimals) + 0.0:{sign}.{decimals}f}"
     return text if mean.half is None else f"{text} ± {mean.half:.{decimals}f}"
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--plot {path}: expected a file that can be written, got: {error.strerror}") from None

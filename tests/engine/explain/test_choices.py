@@ -1,5 +1,6 @@
 """Why a launch is of its type: the same pods on the next best one."""
 
+from kerf.engine.buy.launching import Needed
 from kerf.engine.decide import decide
 from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.world import World
@@ -33,6 +34,21 @@ def test_a_type_that_holds_one_of_them_not_is_none() -> None:
     (launch,) = launches([*some(1, "a", cpu=5), *some(1, "b", cpu=2)], SMALL, LARGE, DEAR)
 
     assert RunnerUp("dear", 1, 900_000) == launch.runner_up
+
+
+def test_each_launch_of_several_kinds_has_its_own() -> None:
+    """Whatever the numbers of their shapes: a node may hold the fifth of them alone."""
+    cores = (1, 2, 3, 5, 7, 8)
+    found = launches([pod for n in cores for pod in some(2, f"p{n}", cpu=n)], SMALL, LARGE, DEAR)
+
+    assert all(launch.runner_up is not None for launch in found)
+    assert {"dear"} == {each.runner_up.instance_type for each in found if each.runner_up and _most_cpu(each) > 4_000}
+
+
+def _most_cpu(launch: Launch) -> int:
+    """Of one pod of the node, in milli-cores."""
+    assert isinstance(launch.cause, Needed)
+    return max(launch.cause.shapes[number].requests["cpu"] for number, _ in launch.cause.load.held)
 
 
 def test_without_another_type_there_is_none() -> None:

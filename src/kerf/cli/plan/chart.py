@@ -2,10 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from kerf.cli.render import counted, percent_text
-from kerf.errors import InputError
 from kerf.model.instancetypes import price_text
 from kerf.model.plan import Launch, Plan
 from kerf.svg import COLOURS, document, number, text
@@ -19,14 +17,6 @@ _MOST_KINDS = 60
 
 _Fills = tuple[tuple[float, ...], ...]
 """By card, the parts of it that pods have."""
-
-
-def write_chart(plan: Plan, path: str) -> None:
-    """The file. Raises InputError where it cannot be written."""
-    try:
-        Path(path).write_text(svg(plan), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--chart {path}: expected a file that can be written, got: {error.strerror}") from None
 
 
 def svg(plan: Plan) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from kerf.cli.echo import echo
+from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.heldjobs import deadline_notes
 from kerf.cli.inputs.input import (
@@ -21,7 +21,7 @@ from kerf.cli.inputs.input import (
     selected,
 )
 from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of, span_s
-from kerf.cli.plan.chart import write_chart
+from kerf.cli.plan.chart import svg
 from kerf.cli.plan.comparison import (
     check_containers,
     compared_with_care,
@@ -147,7 +147,7 @@ def plan(**flags: Any) -> int:
         with progress(f"planning {counted(len(read.snapshot.pending), 'pod')} by each strategy"):
             found = tried(read.snapshot, read.market, options)
         emit(output, lambda: strategies_object(found), lambda: strategies_lines(found))
-        return LOOK if any(each.left for each in found) else DONE
+        return LOOK if any(each.decision.unserved for each in found) else DONE
     with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}"):
         decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
@@ -159,7 +159,7 @@ def plan(**flags: Any) -> int:
             made = replace(made, launches=with_runners_up(made.launches, read.world))
     watch.lap("plan_s")
     if flags["chart"] is not None:
-        write_chart(made, flags["chart"])
+        write_file("--chart", flags["chart"], svg(made))
     emit(
         output,
         lambda: plan_object(made, read.snapshot),

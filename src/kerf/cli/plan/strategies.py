@@ -25,11 +25,6 @@ class Tried:
     seconds: float
 
     @property
-    def left(self) -> int:
-        """Pods without a place."""
-        return sum(len(refusal.pods) for refusal in self.decision.refusals)
-
-    @property
     def above_micro(self) -> tuple[int, int] | None:
         """How much it costs above what its pods cost at least, and that least; None where there is no bound."""
         cost = self.decision.cost
@@ -62,7 +57,7 @@ def _object(each: Tried) -> Json:
         "perHourAfter": price_number(cost.after_micro),
         "perHourLowerBound": None if cost.bound_micro is None else price_number(cost.bound_micro),
         "gpus": {"paid": cards_number(gpus.paid), "allocated": cards_number(gpus.allocated)},
-        "unplaced": each.left,
+        "unplaced": each.decision.unserved,
         "seconds": round(each.seconds, 2),
     }
 
@@ -82,6 +77,6 @@ def _row(each: Tried) -> tuple[str, ...]:
         price_text(cost.after_micro),
         "-" if above is None else percent_text(*above),
         percent_text(gpus.paid - gpus.allocated, gpus.paid) if gpus.paid else "-",
-        str(each.left),
+        str(each.decision.unserved),
         f"{each.seconds:.2f}",
     )

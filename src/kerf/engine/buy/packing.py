@@ -211,7 +211,7 @@ def _buy_in_tier(
     settled.append(_settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank)))
     found = min(settled, key=lambda purchase: purchase.rank)
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
-    found.notes = (TooManyKinds(kinds, most),) if kinds > most else ()
+    found.notes = (TooManyKinds(kinds, most),) if chosen is None and kinds > most else ()
     return found
 
 

@@ -62,9 +62,9 @@ def _runner_up(load: Load, filler: Filler, others: Sequence[OfferedType]) -> Run
 
 def _least(load: Load, filler: Filler, others: Sequence[OfferedType]) -> Floats:
     """By type the least that the pods cost there, as far as amounts say; infinite where one of them has no place."""
-    numbers = [number for number, _ in load.held]
+    numbers = np.array([number for number, _ in load.held], dtype=np.int64)
     counts = np.array([count for _, count in load.held], dtype=np.float64)
-    alone = filler.held_by(others, np.array(numbers, dtype=np.int64))[:, numbers].astype(np.float64)
+    alone = filler.held_by(others, numbers).astype(np.float64)
     nodes = np.divide(counts, alone, out=np.full(alone.shape, np.inf), where=alone > 0).max(axis=1, initial=1.0)
     rows = filler.holding.rows(others)
     for name in (CPU, MEMORY):
