@@ -20,11 +20,13 @@ from kerf.model import events
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
+    FALSE,
     FOLLOW,
     INITIALIZED,
     MIN_VALUES_RELAXED,
     READY,
     RELABELLED,
+    REPLACED_BY,
     REPLACES,
     TRUE,
     UNKNOWN,
@@ -34,7 +36,8 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
-from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Repartition
+from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Plan, Repartition
+from kerf.model.poolhash import stamp
 from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
@@ -50,8 +53,8 @@ class Acts(Protocol):
         """Buy what the decision launches."""
         ...
 
-    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
-        """Buy nodes in the place of others."""
+    async def exchange(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        """Take nodes away; buy others first for those that go in their favour."""
         ...
 
     async def open(self, decision: Decision) -> None:
@@ -80,6 +83,8 @@ class Actuator:
         self._state, self._writer, self._recorder, self._clock = state, writer, recorder, clock
         self._gates = Gates(state, writer, recorder, clock)
         self._latest = LatestPlan(state, writer, one_age_s)
+        # Claims whose replacements are being created; after a restart none is, and what is half done is taken back.
+        self._under_way: set[str] = set()
 
     async def open(self, decision: Decision) -> None:
         """See Gates."""
@@ -94,10 +99,68 @@ class Actuator:
         await self._latest.let_move(decision)
         for relabel in decision.relabels:
             await self._relabel(relabel, snapshot.taken_at_s)
-        await self.replace(launches, snapshot)
+        await self._buy(launches, snapshot)
         await self._latest.keep(decision)
 
-    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
+    async def exchange(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        """Delete nodes that go for no others; mark those that wait for others, then create the claims of these.
+
+        In that order: a crash in between leaves marks that name claims which do not exist, and such are taken back.
+        """
+        claims = {
+            launch.name: claim_of(launch, pool, snapshot.taken_at_s)
+            for launch in plan.launches
+            if (pool := snapshot.pool(launch.node_pool)) is not None
+        }
+        waiting = [each for each in plan.deletions if each.replaced_by and claims.keys() >= {*each.replaced_by}]
+        self._under_way.update(each.claim for each in waiting)
+        try:
+            for deletion in waiting:
+                await self._mark(deletion, [claims[name].name for name in deletion.replaced_by])
+            for launch in plan.launches:
+                if launch.name in claims:
+                    made = await self._create(claims[launch.name])
+                    for old in launch.replaces:
+                        self._recorder.record(events.replacing(old, made.name, why_launched(launch)))
+        finally:
+            self._under_way.difference_update(each.claim for each in waiting)
+        for deletion in plan.deletions:
+            if not deletion.replaced_by:
+                await self.delete(deletion)
+
+    async def _mark(self, deletion: Deletion, names: Sequence[str]) -> None:
+        """Keep new pods off a node that goes once the nodes of these claims are up, and say why."""
+        claim = self._state.claim(deletion.claim)
+        if claim is None or claim.is_deleting:
+            return
+        await self._close(deletion.node)
+        marked = replace(claim, annotations={**claim.annotations, REPLACED_BY: ",".join(names)})
+        claim = await self._writer.update_node_claim(marked)
+        reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, deletion.why, self._clock.now_s())
+        self._state.note(await self._writer.update_node_claim_status(claim.with_condition(reason)))
+
+    def is_under_way(self, claim: str) -> bool:
+        """Whether nodes are being bought for that claim's now: not all of their claims are there yet."""
+        return claim in self._under_way
+
+    async def take_back(self, claim: NodeClaim, why: str) -> None:
+        """Open the node of a claim that was to be replaced, and say why it stays."""
+        left = {key: value for key, value in claim.annotations.items() if key != REPLACED_BY}
+        said = Condition(DISRUPTION_REASON, FALSE, "ReplacementFailed", why, self._clock.now_s())
+        claim = await self._writer.update_node_claim_status(claim.with_condition(said))
+        self._state.note(await self._writer.update_node_claim(replace(claim, annotations=left)))
+        self._recorder.record(events.disruption_blocked("NodeClaim", claim.name, why))
+        node = self._state.node_of(claim)
+        if node is not None:
+            self._recorder.record(events.disruption_blocked("Node", node.name, why))
+            await self.release(node)
+
+    async def _close(self, name: str) -> None:
+        node = self._state.node(name)
+        if node is not None and DISRUPTED_TAINT not in node.taints:
+            self._state.note(await self._writer.update_node(replace(node, taints=(*node.taints, DISRUPTED_TAINT))))
+
+    async def _buy(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
         """Create a claim for each launch whose pods still wait or that is for none, and say so."""
         buyers, counts = Buyers(snapshot, self._state), _nodes_by_pool(snapshot)
         totals = {name: sum(1 for each in launches if each.node_pool == name) for name in counts}
@@ -107,9 +170,7 @@ class Actuator:
             if pool is None or (launch.pods and not waiting):
                 continue
             claim = await self._create(claim_of(launch, pool, snapshot.taken_at_s))
-            if launch.replaces:
-                self._recorder.record(events.replacing(launch.replaces, claim.name, why_launched(launch)))
-            elif not launch.pods:
+            if not launch.pods:
                 self._recorder.record(events.below_floor(pool.name, claim.name, why_launched(launch)))
             before = counts.get(pool.name, 0)
             after = before + totals.get(pool.name, 0)
@@ -158,12 +219,14 @@ class Actuator:
         claim = self._state.claim(deletion.claim)
         if claim is None or claim.is_deleting:
             return
-        node = self._state.node(deletion.node)
-        if node is not None and DISRUPTED_TAINT not in node.taints:
-            await self._writer.update_node(replace(node, taints=(*node.taints, DISRUPTED_TAINT)))
+        await self._close(deletion.node)
         reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, deletion.why, self._clock.now_s())
-        claim = await self._writer.update_node_claim_status(claim.with_condition(reason))
-        why = f"{deletion.reason}: {deletion.why}"
+        await self.end(await self._writer.update_node_claim_status(claim.with_condition(reason)))
+
+    async def end(self, claim: NodeClaim) -> None:
+        """Delete a claim for the reason that it bears."""
+        reason, node = claim.condition(DISRUPTION_REASON), self._state.node_of(claim)
+        why = f"{reason.reason}: {reason.message}" if reason is not None else "it is needed no more"
         self._recorder.record(events.disruption_terminating("NodeClaim", claim.name, why))
         if node is not None:
             self._recorder.record(events.disruption_terminating("Node", node.name, why))
@@ -172,7 +235,7 @@ class Actuator:
         except NotFound:
             return
         self._state.note(replace(claim, deleted_s=self._clock.now_s()))
-        CLAIMS_DISRUPTED.labels(claim.node_pool, deletion.reason).inc()
+        CLAIMS_DISRUPTED.labels(claim.node_pool, reason.reason if reason is not None else "").inc()
 
     async def release(self, node: Node) -> None:
         """Open a node again that an earlier life tainted and did not come to delete."""
@@ -203,11 +266,12 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     name = f"{pool.name}-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
     annotations = {
         **pool.annotations,
+        **stamp(pool),
         **written(Promises(planned, offering, launch.devices, rounds=rounds)),
         FOLLOW: launch.follow,
     }
     if launch.replaces:
-        annotations[REPLACES] = launch.replaces
+        annotations[REPLACES] = ",".join(launch.replaces)
     if launch.is_relaxed:
         annotations[MIN_VALUES_RELAXED] = "true"
     return NodeClaim(

@@ -11,11 +11,13 @@ from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.drift import Drift
+from kerf.controllers.nodeclaim.expiration import Expiration
 from kerf.controllers.nodeclaim.following import Followed
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
+from kerf.controllers.nodeclaim.replacing import Replacing
 from kerf.controllers.nodeclasses import NodeClassLoop
 from kerf.controllers.nodepool.sharing import SharingStatus
 from kerf.controllers.options import options_of
@@ -68,6 +70,8 @@ def compose(
             LastWord(state, ports, provisioning.expectations, settings),
             ProvisioningRequests(state, ports, book, settings),
             DisruptionController(state, ports, book, actuator, settings),
+            Replacing(state, ports, actuator),
+            Expiration(state, ports, actuator),
             GarbageCollection(state, ports, settings, is_foreign),
             CloudLoops(state, ports, book),
             NodeClassLoop(state, ports),

@@ -27,7 +27,7 @@ from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.leaving import moves
 from kerf.engine.world import World
 from kerf.model import events
-from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, NodeClaim
 from kerf.model.nodepool import WHEN_EMPTY
 from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
@@ -49,7 +49,11 @@ def any_may_go(snapshot: ClusterSnapshot) -> bool:
     }
     for held in snapshot.nodes:
         claim = held.claim
-        if claim is None or held.node is None or not claim.is_true(CONSOLIDATABLE):
+        if claim is None or held.node is None:
+            continue
+        if claim.is_true(DRIFTED):
+            return True
+        if not claim.is_true(CONSOLIDATABLE):
             continue
         if claim.node_pool not in keeping or not any(map(moves, held.pods)):
             return True
@@ -115,7 +119,7 @@ class DisruptionController:
             # What has changed while it was decided has not been looked at.
             self._settled = (version, now + self._settings.settled_s)
             return poll
-        names = (*(deletion.claim for deletion in command.deletions), *(each.replaces for each in command.launches))
+        names = tuple(deletion.claim for deletion in command.deletions)
         if self._resting is None or self._resting[0] != names:
             self._resting = (names, now)
             return Result(self._settings.validation_s)
@@ -131,11 +135,8 @@ class DisruptionController:
         plan = explained(command)
         self._ports.feed.launching(plan.launches)
         self._ports.feed.publish(snapshot, plan)
-        for deletion in plan.deletions:
-            await self._actuator.delete(deletion)
-            self._going.add(deletion.claim)
-        if plan.launches:
-            await self._actuator.replace(plan.launches, snapshot)
+        self._going.update(deletion.claim for deletion in plan.deletions if not deletion.replaced_by)
+        await self._actuator.exchange(plan, snapshot)
         return poll
 
     async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:

@@ -6,7 +6,7 @@ shadow` asks the leader.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from kerf.controllers.market import MarketBook
@@ -21,7 +21,7 @@ from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.plan import Deletion, Launch
+from kerf.model.plan import Deletion, Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot, Event, Synced, Upserted, Watched
 from kerf.ports import Recorder
 from kerf.state import ClusterState
@@ -46,10 +46,15 @@ class Shadow:
         """An event on each pool that a node would be launched for, and on each node that would be relabelled."""
         for relabel in decision.relabels:
             self._recorder.record(events.would_relabel(relabel.node, why_relabelled(relabel)))
-        await self.replace(decision.launches, decision.world.snapshot)
+        self._tell(decision.launches)
 
-    async def replace(self, launches: Sequence[Launch], snapshot: ClusterSnapshot) -> None:
-        """An event on each pool that a node would be launched for."""
+    async def exchange(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        """An event on each claim that would go, and on each pool that a node would be launched for."""
+        self._tell(plan.launches)
+        for deletion in plan.deletions:
+            await self.delete(deletion)
+
+    def _tell(self, launches: Iterable[Launch]) -> None:
         for launch in launches:
             why = why_launched(launch)
             self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), why))

@@ -215,7 +215,7 @@ def bounded(decision: Decision) -> Decision:
     """
     world = decision.world
     pods = [pod for node in decision.bought for pod in node.pods]
-    shapes = _sole(pods)
+    shapes = alone(pods)
     if decision.placements:
         shapes = _unserved(decision, shapes)
         if not shapes:
@@ -247,8 +247,8 @@ def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     return tuple(found)
 
 
-def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
-    """The pods as they would be on nodes of their own: a bound leaves out what they ask of others."""
+def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:
+    """The pods grouped as they would be on nodes of their own: a bound leaves out what they ask of others."""
     known: dict[int, PodSpec] = {}
 
     def of(spec: PodSpec) -> PodSpec:

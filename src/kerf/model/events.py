@@ -166,8 +166,8 @@ def node_class_waits(kind: str, name: str, claims: Sequence[str]) -> Occurrence:
 
 
 def drifted(claim: str, reason: str) -> Occurrence:
-    """The instance of a claim is not what its NodeClass says now."""
-    message = f"its instance is not what its NodeClass says now: {reason}"
+    """The node of a claim is not what its pool or its NodeClass says now."""
+    message = f"its node is not what its NodePool and its NodeClass say now: {reason}"
     return _about("NodeClaim", claim, NORMAL, "Drifted", message, 300)
 
 
@@ -207,9 +207,9 @@ def floor_unmet(pool: str, why: str) -> Occurrence:
     return _about("NodePool", pool, WARNING, "MinNodesUnmet", why, 300)
 
 
-def replacing(claim: str, by: str, why: str) -> Occurrence:
-    """A node is bought in place of another, whose pods will move once it is up."""
-    return _about("NodeClaim", claim, NORMAL, "Replacing", f"launching NodeClaim {by}, which {why}")
+def replacing(claim: str, by: str, what: str) -> Occurrence:
+    """A node is bought in place of another, which goes once it is up."""
+    return _about("NodeClaim", claim, NORMAL, "Replacing", f"launching NodeClaim {by} in its place: {what}")
 
 
 def price_cap_exceeded(claim: str, text: str) -> Occurrence:

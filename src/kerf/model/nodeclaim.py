@@ -44,7 +44,9 @@ PREDICTED_DEVICES = "kerf.dev/predicted-devices"
 FOLLOW = "kerf.dev/follow"
 """Annotation of a claim: `replay`, `reserve` or `pin`."""
 REPLACES = "kerf.dev/replaces"
-"""Annotation of a claim: the claim of the node in whose place it was bought."""
+"""Annotation of a claim: the claims of the nodes in whose place it was bought, one after another with commas."""
+REPLACED_BY = "kerf.dev/replaced-by"
+"""Annotation of a claim whose node goes once others are up: the claims of these, one after another with commas."""
 MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed"
 """Annotation of a claim: `true` where it names fewer types than minValues of its pool ask for."""
 PODS_SEEN = "kerf.dev/pods-seen"
@@ -146,6 +148,21 @@ class NodeClaim:
         return self.deleted_s is not None
 
     @property
+    def replaced_by(self) -> tuple[str, ...]:
+        """The claims that must be up before its node goes; empty where it goes for no others."""
+        return names_in(self.annotations.get(REPLACED_BY, ""))
+
+    @property
+    def replaces(self) -> tuple[str, ...]:
+        """The claims of the nodes in whose place it was bought; empty for any other."""
+        return names_in(self.annotations.get(REPLACES, ""))
+
+    @property
     def instance_type(self) -> str:
         """The type it was launched as; before that, the cheapest it asks for is unknown and this is empty."""
         return self.labels.get("node.kubernetes.io/instance-type", "")
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in an annotation that has them one after another with commas."""
+    return tuple(name for name in (part.strip() for part in text.split(",")) if name)

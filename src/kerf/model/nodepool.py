@@ -10,14 +10,16 @@ from kerf.model.cronjobs import LEAD_TIMES
 from kerf.model.nodeclaim import OBSERVED_DEVICES, Condition, NodeClassRef
 from kerf.model.quantities import Resources
 
-EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
+EMPTY, UNDERUTILIZED, DRIFTED, EXPIRED = "Empty", "Underutilized", "Drifted", "Expired"
+REPLACE_EXPIRED = "kerf.dev/replace-expired"
+"""Annotation of a pool: `true` where a node that is as old as `expireAfter` goes only once others are up instead."""
 LIMITS_REACHED = "LimitsReached"
 """Condition of a pool whose limits keep pods waiting."""
 GPU_SHARING_MISCONFIGURED = "GPUSharingMisconfigured"
 """Condition of a pool some of whose nodes would show no GPU, or whose ConfigMap cannot be read."""
 FIELDS_NOT_SERVED = "FieldsNotServed"
 """Condition of a pool that states what is accepted and not done."""
-_NOTES = (OBSERVED_DEVICES, LEAD_TIMES)
+_NOTES = (OBSERVED_DEVICES, LEAD_TIMES, "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version")
 """Annotations that Kerf itself keeps on a pool."""
 _DOMAIN = "kerf.dev/"
 """Of the annotations that a decision reads."""
@@ -95,6 +97,11 @@ class NodePool:
     def stated_annotations(self) -> Mapping[str, str]:
         """Annotations of the pool and of its template; the template's win."""
         return {**self.own_annotations, **self.annotations}
+
+    @property
+    def replaces_expired(self) -> bool:
+        """Whether an old node goes only once others are up in its place."""
+        return self.stated_annotations.get(REPLACE_EXPIRED) == "true"
 
     @cached_property
     def bounds(self) -> Bounds:

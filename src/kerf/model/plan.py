@@ -130,7 +130,7 @@ class RunnerUp:
 class Launch:
     """Buy one node. `offering` is the planned one; `alternatives` are types that hold the same pods, cheapest first.
 
-    `replaces` is the claim of the node in whose place it is bought, empty where it is not.
+    `replaces` are the claims of the nodes in whose place it is bought, empty where it is not.
     `requirements` is what the claim will ask for; `requests` the pods' kubelet-visible sum with daemons; `labels` what
     the node gets beside the pool's own, where the pool leaves a choice, and `taints` those that it gets besides.
     `charge` is what the node counts against its pool's limits: the largest of the planned type and the alternatives.
@@ -154,7 +154,7 @@ class Launch:
     allocated: int = 0
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
-    replaces: str = ""
+    replaces: tuple[str, ...] = ()
     charge: Resources = NOTHING
     is_relaxed: bool = False
     runner_up: RunnerUp | None = field(default=None, compare=False)
@@ -170,7 +170,10 @@ class NodePlacement:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Take one node away. `moved` are pods that go elsewhere, with where; `why` is the `cause` in words."""
+    """Take one node away. `moved` are pods that go to nodes that are there, with where; `why` is the `cause` in words.
+
+    `replaced_by` are the launches of the same plan that must be up before: some of its pods go to each of them.
+    """
 
     node: str
     claim: str
@@ -180,6 +183,7 @@ class Deletion:
     cause: Cause
     moved: tuple[NodePlacement, ...] = ()
     why: str = ""
+    replaced_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
 from kerf.model.namespaces import Namespace, Service
-from kerf.model.nodeclaim import REGISTERED, Condition, NodeClaim, NodeClassRef
+from kerf.model.nodeclaim import REGISTERED, REPLACED_BY, Condition, NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
@@ -252,10 +252,11 @@ class ClusterNode(Large):
 
     @property
     def is_deleting(self) -> bool:
-        """Whether the node or its claim is on the way out."""
-        return (self.claim is not None and self.claim.is_deleting) or (
-            self.node is not None and self.node.deleted_s is not None
-        )
+        """Whether the node or its claim is on the way out; or is to go once the nodes in its place are up, as one that
+        Karpenter has marked for deletion."""
+        claim, node = self.claim, self.node
+        goes = claim is not None and (claim.is_deleting or REPLACED_BY in claim.annotations)
+        return goes or (node is not None and node.deleted_s is not None)
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.drift import Drift
 from kerf.model.nodeclaim import DRIFTED, NodeClaim
 from tests.clouds.market import MARKET
-from tests.controllers.cluster import Cluster
+from tests.controllers.cluster import Cluster, pool
 
 
 class Judging(FakeCloud):
@@ -35,18 +35,20 @@ def cloud(cluster: Cluster) -> Judging:
 
 
 def test_a_drifted_claim_says_so_and_stays(cluster: Cluster, cloud: Judging) -> None:
-    """Reason of the cloud, one event, one write; nothing acts on it."""
+    """Reason of the cloud, one event, one write; it stays for now."""
+    cluster.put(pool())
     cluster.running()
     cluster.start(Drift(cluster.state, cluster.ports))
     cluster.at(700)
 
     assert ("True", "AMIDrift", "") == cluster.condition(DRIFTED)
-    assert ["its instance is not what its NodeClass says now: AMIDrift"] == cluster.said("Drifted")
+    assert ["its node is not what its NodePool and its NodeClass say now: AMIDrift"] == cluster.said("Drifted")
     assert (3, False) == (cloud.asked, cluster.claim().is_deleting)
 
 
 def test_the_condition_goes_when_the_drift_does(cluster: Cluster, cloud: Judging) -> None:
     """The NodeClass was changed back."""
+    cluster.put(pool())
     cluster.running()
     cluster.start(Drift(cluster.state, cluster.ports))
     cloud.reason = None
@@ -66,6 +68,7 @@ def test_a_claim_without_an_instance_is_not_asked_for(cluster: Cluster, cloud: J
 
 def test_a_cloud_that_does_not_judge_is_never_asked(cluster: Cluster) -> None:
     """As the acted-out ones: no key, no look."""
+    cluster.put(pool())
     cluster.running()
     cluster.start(Drift(cluster.state, cluster.ports))
     cluster.at(301)

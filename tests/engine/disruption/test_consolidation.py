@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.disruption.first import METHODS
 from kerf.engine.disruption.relocation import relocation
@@ -34,7 +34,13 @@ def order(snapshot: ClusterSnapshot) -> list[str]:
 
 def test_methods_are_asked_emptiness_first() -> None:
     """As Karpenter's; what is above a price cap is replaced where nothing can just go."""
-    assert (emptiness.propose, consolidation.propose, pricecaps.propose) == METHODS
+    assert (
+        emptiness.propose,
+        drift.propose,
+        repacking.propose,
+        consolidation.propose,
+        pricecaps.propose,
+    ) == METHODS
 
 
 def test_a_node_goes_when_its_pods_fit_elsewhere() -> None:

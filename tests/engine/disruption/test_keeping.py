@@ -12,16 +12,17 @@ from kerf.engine.disruption.causes import (
     OnlyWhenEmpty,
     OthersFirst,
     PodComes,
+    Replaced,
     ReplacementOf,
     SuccessorComes,
     UnreadableFloor,
 )
 from kerf.engine.disruption.keeping import Fates
-from kerf.engine.explain.disruption import keeping_text
+from kerf.engine.explain.disruption import going_text, keeping_text
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
-from kerf.model.nodeclaim import REPLACES
+from kerf.model.nodeclaim import REPLACED_BY, REPLACES
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
@@ -30,7 +31,7 @@ from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import NOON_S, a_pool
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
-from tests.engine.disruption.test_pricecaps import capped, with_pods
+from tests.engine.disruption.test_pricecaps import DEAR
 
 NOTHING = Plan("cost", Cost("USD", 0, 0))
 
@@ -104,8 +105,15 @@ def test_a_node_waits_for_the_successor_of_a_pod_that_ends() -> None:
 
 
 def test_a_replacement_waits_for_the_pods_of_the_old_node() -> None:
-    """It looks empty and is not free to go."""
-    node, claim = ours("new")
-    held = with_pods(capped(), (node, replace(claim, annotations={REPLACES: "dear"})))
+    """It looks empty and is not free to go; the old one goes once the other is up."""
+    (node, claim), (old, marked) = ours("new"), DEAR
+    nodes = [
+        (old, replace(marked, annotations={REPLACED_BY: "new"})),
+        (node, replace(claim, annotations={REPLACES: "dear"})),
+    ]
+    held = a_cluster([pool_with(Budget("2"))], nodes, [on("dear", "web", cpu=3)])
 
     assert ReplacementOf(Name("dear")) == why(replace(held, taken_at_s=3600), "new")
+    going = Fates(World(held, MARKET), Plan("cost", Cost("USD", 0, 0))).going(held.nodes[0])
+    assert Replaced((Name("new"),)) == going
+    assert "it goes once new is up, bought for its pods" == going_text(going)

@@ -1,15 +1,14 @@
-"""001-22: a node above a price cap is replaced by one cheaper node that holds its pods."""
+"""001-22: a node above a price cap is replaced by cheaper nodes that hold its pods."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kerf.engine.disruption.pricecaps import kept_for, propose
+from kerf.engine.disruption.pricecaps import propose
 from kerf.engine.explain.disruption import explained
 from kerf.engine.world import World
 from kerf.model.bounds import MAX_PRICE
-from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import WHEN_EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import Plan
 from kerf.model.snapshot import ClusterSnapshot
@@ -36,18 +35,14 @@ def with_pods(pool: NodePool, *nodes: Any, cpu: int = 3, **given: Any) -> Cluste
 
 
 def test_the_new_node_comes_first() -> None:
-    """One launch and no deletion; both are paid for until the pods have moved."""
+    """The old one goes once the other is up, which holds its pod."""
     plan = proposed(with_pods(capped()))[0]
-    launch = plan.launches[0]
+    launch, deletion = plan.launches[0], plan.deletions[0]
 
-    assert ((), (), "dear", "m5.xlarge") == (
-        plan.deletions,
-        launch.pods,
-        launch.replaces,
-        launch.offering.instance_type,
-    )
-    assert "price 0.384 > cap 0.25; saves 0.192 USD/h" in launch.why
-    assert (384_000, 576_000) == (plan.cost.before_micro, plan.cost.after_micro)
+    assert (("dear",), "m5.xlarge") == (launch.replaces, launch.offering.instance_type)
+    assert ("dear", (launch.name,), 192_000) == (deletion.node, deletion.replaced_by, deletion.saved_micro)
+    assert "price 0.384 > cap 0.25; what is bought for its pods saves 0.192 USD/h" in deletion.why
+    assert (384_000, 192_000) == (plan.cost.before_micro, plan.cost.after_micro)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +62,7 @@ def test_nothing_is_bought_where_it_need_not_or_may_not_be(pool: NodePool) -> No
     assert [] == proposed(with_pods(pool))
 
 
-def test_pods_that_one_cheaper_node_does_not_hold_stay() -> None:
+def test_pods_that_no_cheaper_node_holds_stay() -> None:
     """Six cores need an m5.2xlarge again."""
     assert [] == proposed(with_pods(capped(), cpu=6))
 
@@ -77,16 +72,3 @@ def test_both_nodes_count_against_the_limits() -> None:
     one, two = (capped(limits=resources(nodes=number)) for number in (1, 2))
 
     assert ([], 1) == (proposed(with_pods(one)), len(proposed(with_pods(two))))
-
-
-def test_a_node_is_replaced_once_and_its_successor_kept_for_an_hour() -> None:
-    """The new claim says so itself; an empty node that replaces nothing is not kept."""
-    node, claim = ours("new")
-    successor = node, replace(claim, annotations={REPLACES: "dear"})
-    held = with_pods(capped(), successor, ours("idle"))
-    later = replace(held, taken_at_s=NOON_S + 3601)
-
-    assert [] == proposed(held)
-    kept = {c.node.name: kept_for(c, World(replace(held, taken_at_s=3600), MARKET)) for c in may_go(held) if not c.pods}
-    assert {"new": "dear", "idle": ""} == kept
-    assert {""} == {kept_for(c, World(later, MARKET)) for c in may_go(later)}

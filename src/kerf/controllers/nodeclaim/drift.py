@@ -1,52 +1,77 @@
-"""Says on a claim that its instance is not what its NodeClass says now. Nothing acts on it.
+"""Says on a claim that its node is not what its pool or its NodeClass says now: the condition Drifted, as Karpenter's.
 
-The cloud judges; here it is only asked again and again, and its answer is the condition Drifted, as Karpenter writes
-it, so a person can see what a new image or a changed NodeClass would replace.
+The reasons are asked in Karpenter's order: the pool's template by its digest, its requirements by the node's labels,
+then whether the type is sold still, and last the cloud. Which node goes when is decided elsewhere
+(`engine.disruption.drift`).
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.model import events
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.nodeclaim import DRIFTED, LAUNCHED, TRUE, Condition, NodeClaim
-from kerf.model.snapshot import Event, NodeClass, Synced, Upserted, Watched
+from kerf.model.nodepool import EXPIRED, NodePool
+from kerf.model.poolhash import has_drifted, is_stamped, stamp
+from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
 from kerf.state import ClusterState
 
 _AGAIN_S = 300.0
+_SOLD_S = 1800.0
+"""What a pool's cloud sells is asked again after so long."""
+_YOUNG_S = 3600.0
+"""A claim that is younger is not asked whether its type is sold still: it was just bought, and lists lag."""
+_POOL = "nodepool/"
+TEMPLATE, REQUIREMENTS, TYPE = "NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"
 
 
 class Drift:
-    """One claim at a time; none where the provider does not judge."""
+    """One claim at a time; and pools, whose digest is written on them."""
 
     name = "drift"
 
     def __init__(self, state: ClusterState, ports: Ports) -> None:
         self._state, self._ports = state, ports
+        self._sold: dict[str, tuple[float, frozenset[str]]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """All claims at first, one that is launched, and those of a NodeClass that changes."""
-        if not self._ports.cloud.has_drift:
-            return ()
+        """All claims at first, one that is launched, and those of a pool or NodeClass that changes."""
         if isinstance(event, Synced):
-            return tuple(claim.name for claim in self._state.claims())
+            pools = tuple(_POOL + pool.name for pool in self._state.pools())
+            return (*pools, *(claim.name for claim in self._state.claims()))
         value = event.value
         if isinstance(value, NodeClass):
             reference = value.reference
             return tuple(claim.name for claim in self._state.claims() if claim.node_class == reference)
+        if isinstance(value, NodePool):
+            if isinstance(event, Deleted) or (isinstance(previous, NodePool) and _is_as_before(previous, value)):
+                return ()
+            self._sold.pop(value.name, None)
+            return (_POOL + value.name, *(claim.name for claim in self._state.claims_of(value.name)))
         is_new = isinstance(value, NodeClaim) and isinstance(event, Upserted) and value.is_true(LAUNCHED)
         was_there = isinstance(previous, NodeClaim) and previous.is_true(LAUNCHED)
         return (value.name,) if isinstance(value, NodeClaim) and is_new and not was_there else ()
 
     async def reconcile(self, key: str) -> Result:
-        """Ask the cloud, and write what has changed."""
+        """Look, ask the cloud, and write what has changed."""
+        if key.startswith(_POOL):
+            return await self._stamp(key.removeprefix(_POOL))
         claim = self._state.claim(key)
         if claim is None or claim.is_deleting or not claim.is_true(LAUNCHED):
             return DONE
-        reason = await self._ports.cloud.drift(claim)
+        pool = self._state.pool(claim.node_pool)
+        if pool is None:
+            return Result(_AGAIN_S)
+        reason = await self._reason(claim, pool)
         # The call took its time: write on the claim as it is now.
         claim = self._state.claim(key)
         if claim is None or claim.is_deleting:
             return DONE
+        if not is_stamped(claim.annotations):
+            noted = replace(claim, annotations={**claim.annotations, **stamp(pool)})
+            claim = await self._ports.writer.update_node_claim(noted)
+            self._state.note(claim)
         held = claim.condition(DRIFTED)
         if reason is None and held is not None:
             self._state.note(await self._ports.writer.update_node_claim_status(claim.without_condition(DRIFTED)))
@@ -55,3 +80,45 @@ class Drift:
             self._state.note(await self._ports.writer.update_node_claim_status(claim.with_condition(condition)))
             self._ports.recorder.record(events.drifted(claim.name, reason))
         return Result(_AGAIN_S)
+
+    async def _reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
+        if has_drifted(claim, pool):
+            return TEMPLATE
+        if self._is_outside(claim, pool):
+            return REQUIREMENTS
+        if not await self._is_sold(claim, pool):
+            return TYPE
+        age_s = self._ports.clock.now_s() - claim.created_s
+        if pool.replaces_expired and claim.expire_after_s is not None and age_s >= claim.expire_after_s:
+            return EXPIRED
+        return await self._ports.cloud.drift(claim) if self._ports.cloud.has_drift else None
+
+    def _is_outside(self, claim: NodeClaim, pool: NodePool) -> bool:
+        """Whether a label of the node is not what the pool requires; one that it does not have says nothing."""
+        node = self._state.node_of(claim)
+        labels = {**claim.labels, **(node.labels if node is not None else {})}
+        return any(not each.has(labels[key]) for key, each in pool.requirements.items() if key in labels)
+
+    async def _is_sold(self, claim: NodeClaim, pool: NodePool) -> bool:
+        """Whether the cloud has the claim's type still; True where that cannot be said."""
+        now_s, name = self._ports.clock.now_s(), claim.labels.get(INSTANCE_TYPE, "")
+        if not name or now_s < claim.created_s + _YOUNG_S:
+            return True
+        asked_s, sold = self._sold.get(pool.name, (0.0, frozenset[str]()))
+        if now_s >= asked_s + _SOLD_S:
+            sold = frozenset(kind.name for kind in await self._ports.cloud.instance_types(pool))
+            self._sold[pool.name] = now_s, sold
+        # A cloud that lists nothing has not been asked rightly, and must not make every node look drifted.
+        return not sold or name in sold
+
+    async def _stamp(self, name: str) -> Result:
+        pool = self._state.pool(name)
+        if pool is not None and pool.deleted_s is None:
+            wanted = stamp(pool)
+            if any(pool.own_annotations.get(key) != value for key, value in wanted.items()):
+                await self._ports.writer.annotate_node_pool(name, wanted)
+        return DONE
+
+
+def _is_as_before(one: NodePool, other: NodePool) -> bool:
+    return (one.generation, one.requirements) == (other.generation, other.requirements) and stamp(one) == stamp(other)

@@ -1,13 +1,14 @@
 """Nodes that may be disrupted at all, and those that something forbids to; the rules are Karpenter's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.leaving import moves
 from kerf.model.causes import Name
-from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, NodeClaim
-from kerf.model.nodepool import NodePool
+from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, NodeClaim
+from kerf.model.nodepool import WHEN_EMPTY, NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -15,13 +16,26 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A node that may go, with its claim and pool, and the pods that would have to move."""
+    """A node that may go, with its claim and pool, and the pods that would have to move.
+
+    `is_quiet`: it may go to save money. `drift` is why it is not what its pool says, empty where it is.
+    """
 
     cluster_node: ClusterNode
     node: Node
     claim: NodeClaim
     pool: NodePool
     pods: tuple[Pod, ...]
+    is_quiet: bool = True
+    drift: str = ""
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether its drain ends by itself, whatever its pods say: one that must go some time need not wait for them.
+
+        Karpenter's eventual disruption; a node that goes to save money is never forced.
+        """
+        return bool(self.drift) and self.claim.termination_grace_period_s is not None
 
 
 def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
@@ -35,22 +49,38 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
         cause = obstacles.of(candidate.node, held.pods)
         if cause is None:
             found.append(candidate)
+        elif candidate.is_forced and obstacles.of(candidate.node, ()) is None:
+            found.append(replace(candidate, is_quiet=False))
         else:
             blocked.append(Blocked(Name(candidate.node.name), cause))
     return tuple(found), tuple(blocked)
 
 
 def candidate_of(held: ClusterNode, snapshot: ClusterSnapshot) -> Candidate | None:
-    """The node as a candidate, obstacles aside; None for one that is not ours, starts, goes, or is not quiet yet."""
+    """The node as a candidate, obstacles aside; None for one that is not ours, starts, goes, or has no reason to."""
     node, claim = held.node, held.claim
     if node is None or claim is None or held.is_deleting:
         return None
     pool = snapshot.pool(claim.node_pool)
-    if pool is None or not claim.is_true(CONSOLIDATABLE) or not claim.is_true(INITIALIZED):
+    if pool is None or not claim.is_true(INITIALIZED):
         return None
-    return Candidate(held, node, claim, pool, moving(held))
+    drifted, is_quiet = claim.condition(DRIFTED), claim.is_true(CONSOLIDATABLE)
+    drift = drifted.reason if drifted is not None and drifted.status == TRUE else ""
+    if not drift and not is_quiet:
+        return None
+    return Candidate(held, node, claim, pool, moving(held), is_quiet, drift)
 
 
 def moving(held: ClusterNode) -> tuple[Pod, ...]:
     """The pods that would have to move: a node without any counts as empty."""
     return tuple(pod for pod in held.pods if moves(pod))
+
+
+def may_save(candidate: Candidate, allowance: Allowance) -> bool:
+    """Whether the node has pods and may go to save money, and its pool lets one more such node go."""
+    pool = candidate.pool
+    if not candidate.is_quiet or not candidate.pods:
+        return False
+    if pool.disruption.policy == WHEN_EMPTY or pool.disruption.consolidate_after_s is None:
+        return False
+    return allowance.is_open(pool.name)

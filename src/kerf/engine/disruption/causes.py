@@ -207,10 +207,9 @@ class Leaving(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Replaced(Cause):
-    """The plan buys a node for its pods: the launch's name and instance type."""
+    """The node goes once the nodes of these claims are up, which were bought for its pods."""
 
-    launch: Name
-    instance_type: Name
+    claims: tuple[Name, ...]
 
 
 Going = DeletedByPlan | Leaving | Replaced
@@ -222,6 +221,22 @@ class EmptyFor(Cause):
     """Why a node goes: no pod that counts has run there for so long."""
 
     seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drifts(Cause):
+    """Why a node goes: it is not what its pool or its NodeClass says now; `reason` is that of its condition."""
+
+    reason: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Repacked(Cause):
+    """Why nodes go: so many pods on so many nodes cost less elsewhere, and on so many new nodes."""
+
+    pods: int
+    nodes: int
+    bought: int
 
 
 @dataclass(frozen=True, slots=True)

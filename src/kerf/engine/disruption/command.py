@@ -1,15 +1,18 @@
-"""Command: nodes to take away, or one to buy in the place of another; what each method proposes."""
+"""Command: nodes to take away, and nodes to buy in their place first; what each method proposes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kerf.engine.supply.pricing import cards_in_use, cards_of, cluster_price
+from kerf.engine.supply.pricing import cards_bought, cards_in_use, cards_of, cluster_price
 from kerf.engine.world import World
 from kerf.model.plan import Cost, Deletion, GpuUse, Launch
 
 
 @dataclass(frozen=True)
 class Command:
-    """What one method does at once, without its words. `cost` and `gpus` are those of the cluster after it."""
+    """What one method does at once, without its words. `cost` and `gpus` are those of the cluster after it.
+
+    A node whose deletion names launches goes once these are up, and stays where one of them fails.
+    """
 
     cost: Cost
     gpus: GpuUse = field(default_factory=GpuUse)
@@ -25,3 +28,13 @@ def deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
     cards = cards_of((node for node in world.snapshot.nodes if node.name in gone), world.market)
     cost = Cost(world.market.currency, before, before - sum(d.saved_micro for d in deletions))
     return Command(cost, GpuUse(paid - cards, allocated), deletions)
+
+
+def replacing(world: World, deletions: tuple[Deletion, ...], launches: tuple[Launch, ...]) -> Command:
+    """The same, with nodes that are bought first. Cost: linear in nodes."""
+    gone = deleting(world, deletions)
+    before, nodes = gone.cost.before_micro, {deletion.node for deletion in deletions}
+    left = cluster_price((node for node in world.snapshot.nodes if node.name not in nodes), world.supply)
+    cost = replace(gone.cost, before_micro=before, after_micro=left + sum(each.price_micro for each in launches))
+    gpus = GpuUse(gone.gpus.paid + cards_bought(launches), gone.gpus.allocated)
+    return Command(cost, gpus, deletions, launches)

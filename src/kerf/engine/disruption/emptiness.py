@@ -26,7 +26,9 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:
     """Whether the node is empty, and its pool lets one more go."""
     pool = candidate.pool
-    return not candidate.pods and pool.disruption.consolidate_after_s is not None and allowance.is_open(pool.name)
+    if candidate.pods or not candidate.is_quiet:
+        return False
+    return pool.disruption.consolidate_after_s is not None and allowance.is_open(pool.name)
 
 
 def _deletion(candidate: Candidate, world: World) -> Deletion:

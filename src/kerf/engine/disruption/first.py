@@ -3,21 +3,20 @@
 The controller acts on this command, and the command line shows the same one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
-from kerf.engine.disruption.pricecaps import kept_for
-from kerf.engine.disruption.successors import Successors
+from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NodePlacement
 
-METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
-"""In the order in which they are asked, as Karpenter's; what is too dear is replaced where nothing can just go."""
+METHODS = (emptiness.propose, drift.propose, repacking.propose, consolidation.propose, pricecaps.propose)
+"""In the order in which they are asked, as Karpenter's; what is too dear is replaced last."""
 
 
 def first_command(
@@ -33,14 +32,14 @@ def first_command(
     news.
     """
     successors = Successors(world.snapshot)
-    may_go = [each for each in candidates if not kept_for(each, world) and not successors.awaited_by(each)]
+    may_go = [each for each in candidates if not replaced(each, world.snapshot) and not successors.awaited_by(each)]
     command = _first(world, may_go)
     if command is None:
         return None, ()
     pods: dict[str, list[str]] = {}
     for placement in placements():
         pods.setdefault(placement.node, []).append(placement.pod.pod)
-    held = [node for node in _nodes_of(command, may_go) if node in pods]
+    held = [deletion.node for deletion in command.deletions if deletion.node in pods]
     if not held:
         return command, ()
     real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
@@ -50,11 +49,3 @@ def first_command(
 
 def _first(world: World, candidates: Sequence[Candidate]) -> Command | None:
     return next((command for method in METHODS for command in method(world, candidates)), None)
-
-
-def _nodes_of(command: Command, candidates: Iterable[Candidate]) -> Iterator[str]:
-    """The nodes that the command deletes or replaces."""
-    yield from (deletion.node for deletion in command.deletions)
-    replaced = {launch.replaces for launch in command.launches if launch.replaces}
-    if replaced:
-        yield from (each.node.name for each in candidates if each.claim.name in replaced)

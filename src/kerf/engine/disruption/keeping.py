@@ -29,10 +29,9 @@ from kerf.engine.disruption.causes import (
     UnreadableFloor,
 )
 from kerf.engine.disruption.obstacles import Obstacles
-from kerf.engine.disruption.pricecaps import kept_for
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
-from kerf.engine.disruption.successors import Successors
+from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
@@ -55,11 +54,10 @@ class Fates:
         deletion = self._deletions.get(node.name)
         if deletion is not None:
             return DeletedByPlan(deletion)
-        if node.is_deleting:
-            return Leaving()
-        claim = node.claim.name if node.claim is not None else ""
-        launch = next((each for each in self._plan.launches if claim and each.replaces == claim), None)
-        return None if launch is None else Replaced(Name(launch.name), Name(launch.offering.instance_type))
+        claim = node.claim
+        if claim is not None and claim.replaced_by and not claim.is_deleting:
+            return Replaced(tuple(map(Name, claim.replaced_by)))
+        return Leaving() if node.is_deleting else None
 
     def keeping(self, node: ClusterNode) -> Keeping:
         """Why a node stays that `going` says nothing of: the first of the rules that applies."""
@@ -106,7 +104,7 @@ class Fates:
             ending = self._successors.awaited_by(candidate) if candidate is not None else ""
             if ending:
                 return SuccessorComes(Name(ending))
-            old = kept_for(candidate, self._world) if candidate is not None else ""
+            old = replaced(candidate, self._snapshot) if candidate is not None else ""
             return ReplacementOf(Name(old)) if old else OthersFirst(is_empty=True)
         if candidate is not None and self._relocation.of(candidate) is None:
             return NothingElseHasRoom(pods)

@@ -5,41 +5,49 @@ The rules are those of the methods that made the command. They must be no strict
 again, and never stands, would keep every other from its turn.
 """
 
-from dataclasses import replace
 from functools import cached_property
 
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.disruption import consolidation, emptiness, pricecaps
+from kerf.engine.disruption import drift, emptiness
 from kerf.engine.disruption.budgets import Allowance
-from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
-from kerf.engine.disruption.command import Command, deleting
+from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, moving
+from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.relocation import still_fit
-from kerf.engine.disruption.successors import Successors
+from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.world import World
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED, is_read_alike
+from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, is_read_alike
 from kerf.model.plan import Deletion, Launch
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
-_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: consolidation.may_go}
+_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: may_save, DRIFTED: drift.may_go}
 """What each method asks of a candidate, by the reason of its deletions."""
 
 
 def standing(command: Command, before: World, now: ClusterSnapshot) -> Command | None:
     """The command without the deletions and launches that do not stand; None where none does.
 
-    The very same command where all of it stands. Cost: the pods of its nodes and of the destinations that have
-    changed; and once, for budgets and limits, linear in nodes, waiting pods and PodDisruptionBudgets.
+    The very same command where all of it stands. Nodes that one launch is bought for go together or not at all. Cost:
+    the pods of its nodes and of the destinations that have changed; and once, for budgets and limits, linear in nodes,
+    waiting pods and PodDisruptionBudgets.
     """
     present = _Present(before, now)
-    deletions = tuple(deletion for deletion in command.deletions if present.goes(deletion))
-    launches = tuple(launch for launch in command.launches if present.replaces(launch))
-    if (deletions, launches) == (command.deletions, command.launches):
+    launches = {launch.name: launch for launch in command.launches if present.may_buy(launch)}
+    deletions = [each for each in command.deletions if launches.keys() >= {*each.replaced_by} and present.goes(each)]
+    while True:
+        claims = {deletion.claim for deletion in deletions}
+        launches = {name: launch for name, launch in launches.items() if claims.issuperset(launch.replaces)}
+        kept = [each for each in deletions if launches.keys() >= {*each.replaced_by}]
+        if len(kept) == len(deletions):
+            break
+        deletions = kept
+    if len(deletions) == len(command.deletions) and len(launches) == len(command.launches):
         return command
-    if not deletions and not launches:
+    if not deletions:
         return None
-    return replace(deleting(before, deletions), launches=launches)
+    bought = tuple(launch for launch in command.launches if launch.name in launches)
+    return replacing(before, tuple(deletions), bought)
 
 
 class _Present:
@@ -57,25 +65,27 @@ class _Present:
         allowance = self._allowance(deletion.reason)
         if candidate is None or not _MAY_GO[deletion.reason](candidate, allowance):
             return False
-        if deletion.moved and not still_fit(deletion.moved, candidate.pods, self._before.snapshot, self._now):
+        moved = {placement.pod.pod for placement in deletion.moved}
+        pods = [pod for pod in candidate.pods if pod.key in moved]
+        if was is None or (deletion.replaced_by and len(candidate.pods) != len(moving(was))):
+            # For fewer pods other nodes, or none, may do.
+            return False
+        if not deletion.replaced_by and moved and len(pods) < len(candidate.pods):
+            return False
+        if moved and not still_fit(deletion.moved, pods, self._before.snapshot, self._now):
             return False
         return allowance.take(candidate.pool.name)
 
-    def replaces(self, launch: Launch) -> bool:
-        """Whether the old node may still go, holds all its pods still, and the launch's pool may still buy."""
-        was = self._before.snapshot.node_of_claim(launch.replaces)
-        candidate = self._candidate(was, self._now.snapshot.node_of_claim(launch.replaces))
-        allowance = self._allowance(UNDERUTILIZED)
-        if was is None or candidate is None or not pricecaps.may_go(candidate, allowance):
+    def may_buy(self, launch: Launch) -> bool:
+        """Whether the launch's pool is as it was and may still buy, beside the old nodes, which still count."""
+        if not self._is_as_it_was(launch.node_pool):
             return False
-        # For fewer pods another node, or none, may do.
-        if len(candidate.pods) != len(moving(was)):
-            return False
-        # The cap is the old node's pool's.
-        if not all(map(self._is_as_it_was, (launch.node_pool, candidate.pool.name))):
-            return False
-        is_allowed = pricecaps.is_allowed(launch, self._ledger, self._before.supply)
-        return is_allowed and allowance.take(candidate.pool.name)
+        for offered in self._before.supply.by_pool.get(launch.node_pool, ()):
+            if offered.kind.name == launch.offering.instance_type and self._ledger.room_for(offered) != 0:
+                # Several launches of one pool take of one limit.
+                self._ledger.charge(launch.node_pool, launch.charge)
+                return True
+        return False
 
     def _allowance(self, reason: str) -> Allowance:
         if reason not in self._allowances:
@@ -89,13 +99,17 @@ class _Present:
         candidate = candidate_of(held, self._now.snapshot)
         if candidate is None or candidate.claim.uid != was.claim.uid:
             return None
-        if self._obstacles.of(candidate.node, held.pods) is not None or pricecaps.kept_for(candidate, self._now):
+        if self._is_blocked(candidate) or replaced(candidate, self._now.snapshot):
             return None
         if self._successors.awaited_by(candidate):
             return None
         before = {(pod.key, pod.uid): pod for pod in moving(was)}
         is_news = any(_is_news(pod, before.get((pod.key, pod.uid))) for pod in candidate.pods)
         return None if is_news else candidate
+
+    def _is_blocked(self, candidate: Candidate) -> bool:
+        pods = () if candidate.is_forced else candidate.cluster_node.pods
+        return self._obstacles.of(candidate.node, pods) is not None
 
     def _is_as_it_was(self, pool: str) -> bool:
         known, held = self._before.snapshot.pool(pool), self._now.snapshot.pool(pool)

@@ -31,3 +31,11 @@ class Successors:
         now_s, going = self._snapshot.taken_at_s, (node for node in self._snapshot.nodes if node.is_deleting)
         pods = (pod for node in going for pod in node.pods if not pod.is_daemon)
         return frozenset(pod.key for pod in pods if pod.deleted_s is not None and now_s <= pod.deleted_s + _STUCK_S)
+
+
+def replaced(candidate: Candidate, snapshot: ClusterSnapshot) -> str:
+    """The node in whose place an empty one was bought, and whose pods are still to come; empty for any other."""
+    if candidate.pods:
+        return ""
+    olds = (snapshot.node_of_claim(name) for name in candidate.claim.replaces)
+    return next((old.name for old in olds if old is not None and old.is_deleting), "")

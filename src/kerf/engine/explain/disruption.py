@@ -8,6 +8,7 @@ from kerf.engine.disruption.causes import (
     BudgetPrevents,
     DeletedByPlan,
     DoNotDisrupt,
+    Drifts,
     EmptyFor,
     Going,
     Keeping,
@@ -28,6 +29,7 @@ from kerf.engine.disruption.causes import (
     PodsFit,
     PriceUnknown,
     ProtectedPod,
+    Repacked,
     Replaced,
     ReplacementOf,
     ReplacesTooDear,
@@ -38,7 +40,8 @@ from kerf.engine.disruption.causes import (
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
-from kerf.engine.explain.causes import cause_text, words
+from kerf.engine.explain.causes import cause_text, counted, some, words
+from kerf.engine.explain.launches import why_launched
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
@@ -127,8 +130,8 @@ def going_text(cause: Going) -> str:
             return deletion.why
         case Leaving():
             return "it is being deleted"
-        case Replaced(launch, instance_type):
-            return f"{launch}, a {instance_type}, is bought for its pods; it goes when they have moved"
+        case Replaced(claims):
+            return f"it goes once {some(claims)} {'is' if len(claims) == 1 else 'are'} up, bought for its pods"
         case _:
             assert_never(cause)
 
@@ -145,19 +148,26 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             return f"empty for {duration_text(seconds)}, {saves}"
         case PodsFit(pods):
             return f"{pods} {'pod fits' if pods == 1 else 'pods fit'} on other nodes, {saves}"
+        case Repacked(pods, nodes, bought):
+            together = f" of {nodes} nodes together" if nodes > 1 else ""
+            where = f"cost less on {counted(bought, 'new node')}" if bought else "fit on other nodes"
+            total = f", {saves}" if deletion.saved_micro else ""
+            return f"the {counted(pods, 'pod')}{together} {where}{total}"
+        case Drifts(reason):
+            return f"drifted: {reason}"
     return cause_text(deletion.cause)
 
 
 @words.register
 def _(cause: ReplacesTooDear) -> str:
     return (
-        f"replaces node {cause.node} of NodePool {cause.pool}: {cause_text(cause.excess)}; "
-        f"saves {price_text(cause.saved_micro)} {cause.currency}/h once its pods have moved"
+        f"node {cause.node} of NodePool {cause.pool} is too dear: {cause_text(cause.excess)}; "
+        f"what is bought for its pods saves {price_text(cause.saved_micro)} {cause.currency}/h"
     )
 
 
 def explained(command: Command) -> Plan:
     """A command as a plan that does nothing else."""
     deletions = tuple(replace(each, why=removal_text(each, command.cost.currency)) for each in command.deletions)
-    launches = tuple(replace(each, why=cause_text(each.cause)) for each in command.launches)
+    launches = tuple(replace(each, why=why_launched(each)) for each in command.launches)
     return Plan(COST, command.cost, command.gpus, launches, deletions)

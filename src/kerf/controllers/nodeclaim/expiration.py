@@ -1,0 +1,53 @@
+"""Ends claims at the age that they state: `expireAfter`, as Karpenter's. No budget holds that back.
+
+A pool that asks for it (`kerf.dev/replace-expired`) gets nodes in the place of an old one before it goes: then a claim
+counts as drifted once it is old, and the budgets for drift hold.
+"""
+
+from collections.abc import Iterable
+
+from kerf.controllers.actuator import Actuator
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
+from kerf.model.nodepool import EXPIRED
+from kerf.model.snapshot import Deleted, Event, Synced, Watched
+from kerf.model.times import duration_text
+from kerf.state import ClusterState
+
+_AGAIN_S = 300.0
+"""A pool may ask for replacements, and cease to."""
+_LONGEST_S = 86400.0
+"""A clock that jumps is noticed within a day."""
+
+
+class Expiration:
+    """One claim at a time, when its time is over."""
+
+    name = "expiration"
+
+    def __init__(self, state: ClusterState, ports: Ports, actuator: Actuator) -> None:
+        self._state, self._ports, self._actuator = state, ports, actuator
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims that are new: the spec of a claim never changes."""
+        if isinstance(event, Synced):
+            return tuple(claim.name for claim in self._state.claims())
+        value = event.value
+        is_new = isinstance(value, NodeClaim) and previous is None and not isinstance(event, Deleted)
+        return (value.name,) if is_new and isinstance(value, NodeClaim) else ()
+
+    async def reconcile(self, key: str) -> Result:
+        """Delete the claim, or look again when it is old enough."""
+        claim = self._state.claim(key)
+        if claim is None or claim.is_deleting or claim.expire_after_s is None:
+            return DONE
+        pool = self._state.pool(claim.node_pool)
+        if pool is not None and pool.replaces_expired:
+            return Result(_AGAIN_S)
+        left_s = claim.created_s + claim.expire_after_s - self._ports.clock.now_s()
+        if left_s > 0:
+            return Result(min(left_s, _LONGEST_S))
+        why = f"expireAfter {duration_text(claim.expire_after_s)} is over"
+        reason = Condition(DISRUPTION_REASON, TRUE, EXPIRED, why, self._ports.clock.now_s())
+        await self._actuator.end(await self._ports.writer.update_node_claim_status(claim.with_condition(reason)))
+        return DONE

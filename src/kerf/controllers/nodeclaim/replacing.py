@@ -1,0 +1,80 @@
+"""Nodes that go once others are up: waits for these, then deletes; where one of them fails, the old node stays.
+
+What is to be done stands on the claims alone: `kerf.dev/replaced-by` on one that goes, `kerf.dev/replaces` on those in
+its place. Each old node waits for its own. So a launch that fails takes back the nodes whose pods were to go there, and
+no others.
+"""
+
+from collections.abc import Iterable
+
+from kerf.controllers.actuator import Actuator
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.leaving import moves
+from kerf.model.nodeclaim import INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
+from kerf.model.snapshot import Event, Synced, Watched
+from kerf.state import ClusterState
+
+_AGAIN_S = 1.0
+
+
+class Replacing:
+    """One claim at a time: of a node that goes, or of one in its place."""
+
+    name = "replacing"
+
+    def __init__(self, state: ClusterState, ports: Ports, actuator: Actuator) -> None:
+        self._state, self._ports, self._actuator = state, ports, actuator
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims that go for others; when one in their place changes, those that wait for it, and itself."""
+        if isinstance(event, Synced):
+            held = {REPLACED_BY, REPLACES}
+            return tuple(claim.name for claim in self._state.claims() if held & claim.annotations.keys())
+        value = event.value
+        if not isinstance(value, NodeClaim):
+            return ()
+        own = (value.name,) if {REPLACED_BY, REPLACES} & value.annotations.keys() else ()
+        return (*own, *value.replaces)
+
+    async def reconcile(self, key: str) -> Result:
+        """Wait, delete, or take back; and end what was bought for a node that stays after all."""
+        claim = self._state.claim(key)
+        if claim is None or claim.is_deleting:
+            return DONE
+        if self._actuator.is_under_way(key) or any(map(self._actuator.is_under_way, claim.replaces)):
+            return Result(_AGAIN_S)
+        if claim.replaces:
+            await self._end_if_needless(claim)
+        if REPLACED_BY not in claim.annotations:
+            return DONE
+        failed = [name for name in claim.replaced_by if not self._is_coming(name)]
+        if failed or not claim.replaced_by:
+            await self._actuator.take_back(claim, self._why(failed))
+            return DONE if not claim.replaced_by else Result(then=claim.replaced_by)
+        if all(self._is_up(name) for name in claim.replaced_by):
+            await self._actuator.end(claim)
+        return DONE
+
+    def _is_coming(self, name: str) -> bool:
+        claim = self._state.claim(name)
+        return claim is not None and not claim.is_deleting
+
+    def _is_up(self, name: str) -> bool:
+        claim = self._state.claim(name)
+        return claim is not None and claim.is_true(INITIALIZED)
+
+    def _why(self, failed: list[str]) -> str:
+        names = ", ".join(failed) or "no claim"
+        return f"the node stays: {names} was to come in its place, and did not"
+
+    async def _end_if_needless(self, claim: NodeClaim) -> None:
+        """Delete a claim for which no node goes any more, unless pods are on its node: then it is as any other."""
+        olds = (self._state.claim(name) for name in claim.replaces)
+        if any(old is not None and (old.is_deleting or claim.name in old.replaced_by) for old in olds):
+            return
+        if all(self._state.claim(name) is None for name in claim.replaces):
+            # All that it was bought for is done.
+            return
+        if claim.node_name and any(moves(pod) for pod in self._state.pods_on(claim.node_name)):
+            return
+        await self._actuator.end(claim)

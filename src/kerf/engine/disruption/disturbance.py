@@ -1,0 +1,52 @@
+"""What it costs to move pods, by two measures.
+
+`of_eviction` is Karpenter's, and orders nodes: one for a pod, more or less by its deletion cost and priority. `lost`
+says what a move throws away, in money: a pod that starts anew does nothing for a while, and one that ends some day has
+worked for nothing so far.
+"""
+
+from collections.abc import Iterable
+
+from kerf.model.pods import Pod
+
+MILLION = 1_000_000
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_RESTART_S = 60.0
+"""So long a pod that is moved does nothing until its successor works, where nothing was measured."""
+_SHORTEST_LIFE_S = 900.0
+_MAKES_AGAIN = frozenset({"ReplicaSet", "StatefulSet", "Deployment", "ReplicationController", "DaemonSet"})
+"""Kinds of owners whose pods serve: one that is made again takes up where the other left off."""
+
+
+def of_node(pods: Iterable[Pod]) -> int:
+    """What the move of a node's pods disturbs, in millionths; of an empty node one million.
+
+    As Karpenter's RescheduleDisruptionCost.
+    """
+    return MILLION + sum(map(of_eviction, pods))
+
+
+def of_eviction(pod: Pod) -> int:
+    """What the eviction of one pod disturbs, in millionths, as Karpenter's EvictionCost; from 0 to ten million."""
+    try:
+        deletion_cost = int(pod.annotations.get(_DELETION_COST, "0"))
+    except ValueError:
+        deletion_cost = 0
+    cost = MILLION + deletion_cost * MILLION // 2**27 + pod.spec.priority * MILLION // 2**25
+    return max(0, min(10 * MILLION, cost))
+
+
+def lost_s(pod: Pod, now_s: float) -> float:
+    """Seconds of the pod's work that its move throws away."""
+    serves = pod.owner is not None and pod.owner.kind in _MAKES_AGAIN
+    return _RESTART_S if serves else _RESTART_S + max(0.0, now_s - pod.created_s)
+
+
+def life_s(pods: Iterable[Pod], now_s: float) -> float:
+    """How long pods may be expected to run on: as long as half of them have run already, and a quarter of an hour at
+    least.
+
+    Nothing says when they end. What has run for long runs on for long, as a rule (the Lindy effect).
+    """
+    ages = sorted(max(0.0, now_s - pod.created_s) for pod in pods)
+    return max(_SHORTEST_LIFE_S, ages[len(ages) // 2] if ages else 0.0)

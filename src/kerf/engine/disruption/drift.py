@@ -1,0 +1,50 @@
+"""Nodes that are not what their pool or their NodeClass says now go, others first: Karpenter's order.
+
+Empty ones go together, as many as the budgets allow. Of those with pods one goes at a time, the one that drifted first;
+where its pods find no place, the next. What its pods need is bought before anything is taken away.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.causes import Drifts
+from kerf.engine.disruption.command import Command, deleting, replacing
+from kerf.engine.disruption.substitution import Substitutes
+from kerf.engine.world import World
+from kerf.model.causes import Name
+from kerf.model.nodepool import DRIFTED
+from kerf.model.plan import Deletion
+
+_MOST_TRIED = 20
+"""Nodes for which a place is looked for in one pass, those that drifted first; the others have their turn later."""
+
+
+def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
+    """One command for all empty nodes that drifted, then one for each with pods. Cost: at most twenty decisions."""
+    allowance = Allowance(world.snapshot, DRIFTED)
+    drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
+    gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
+    if gone:
+        yield deleting(world, tuple(map(_deletion, gone)))
+        return
+    substitutes = Substitutes(world)
+    for candidate in drifted[:_MOST_TRIED]:
+        found = substitutes.of([candidate])
+        if found is not None:
+            yield replacing(world, found.deletions(DRIFTED, Drifts(Name(candidate.drift))), found.launches)
+
+
+def may_go(candidate: Candidate, allowance: Allowance) -> bool:
+    """Whether the node has drifted, and its pool lets one more such node go."""
+    return bool(candidate.drift) and allowance.is_open(candidate.pool.name)
+
+
+def _since(candidate: Candidate) -> tuple[float, str]:
+    condition = candidate.claim.condition(DRIFTED)
+    return (condition.since_s if condition is not None else 0.0, candidate.node.name)
+
+
+def _deletion(candidate: Candidate) -> Deletion:
+    cause = Drifts(Name(candidate.drift))
+    return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, 0, DRIFTED, cause)

@@ -1,0 +1,165 @@
+"""Nodes whose pods cost less elsewhere go together: on room that others have, and on new nodes that cost less.
+
+The fleet is judged as one. Prices of what nodes have (the proof of a lower bound, `model.lowerbound`) say what the pods
+of each node would cost at the least in the cheapest fleet. A node that costs much more than its pods are worth is
+wasted, whatever its size. So the nodes that are wasted most go first, as many at once as the budgets allow, and the
+planner packs their pods anew: one node may become two, and ten become seven. Fewer are tried where so many save
+nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kerf.engine.buy.bound import proven
+from kerf.engine.decide import alone
+from kerf.engine.disruption.balanced import Balance
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate, may_save
+from kerf.engine.disruption.causes import Repacked
+from kerf.engine.disruption.command import Command, replacing
+from kerf.engine.disruption.disturbance import MILLION, life_s, lost_s, of_node
+from kerf.engine.disruption.substitution import Substitutes, Substitution
+from kerf.engine.supply.pricing import present_price
+from kerf.engine.world import World
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
+from kerf.model.lowerbound import NANO
+from kerf.model.nodepool import UNDERUTILIZED
+
+_WASTED = 50
+"""A node is looked at where it costs one part in so many more than its pods are worth; prices are no more exact."""
+_HOUR_S = 3600
+_MOST_ALONE = 10
+"""Nodes that are tried one by one where no more of them save anything together."""
+_AS_GOOD = 0.97
+"""Fewer nodes go where so much of the gain is left."""
+_FEW = 20
+"""So few nodes are looked at again without those that would be bought again, though with fewer pods."""
+_GOOD_ENOUGH = 0.7
+"""Fewer nodes are not tried where so much is saved of what is wasted on those that go."""
+
+
+def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
+    """The command that saves most, if any does. Cost: the bound of all their pods, and at most some twenty decisions
+    for those of the nodes that go."""
+    allowance = Allowance(world.snapshot, UNDERUTILIZED)
+    judged = _judged(world, [each for each in candidates if may_save(each, allowance)])
+    chosen = [each for each in judged if allowance.take(each.candidate.pool.name)]
+    found = _best(world, chosen)
+    if found is not None:
+        pods = sum(len(each.pods) for each in found.victims)
+        cause = Repacked(pods, len(found.victims), len(found.launches))
+        yield replacing(world, found.deletions(UNDERUTILIZED, cause), found.launches)
+
+
+class _Wasted:
+    """A candidate, what an hour of it costs beyond what its pods are worth, and what these lose when they move."""
+
+    def __init__(self, world: World, candidate: Candidate, worths: dict[str, int]) -> None:
+        now_s, pods = world.snapshot.taken_at_s, candidate.pods
+        self.candidate = candidate
+        self.price_micro = present_price(candidate.cluster_node, world.supply)
+        self.worth_micro = sum(worths.get(pod.key, 0) for pod in pods) // NANO
+        self.waste_micro = self.price_micro - self.worth_micro
+        self.lost_micro = sum(int(worths.get(pod.key, 0) * lost_s(pod, now_s)) for pod in pods) // NANO // _HOUR_S
+        self.life_s = life_s(pods, now_s)
+
+    @property
+    def is_wasted(self) -> bool:
+        """Whether it costs much more than its pods are worth, and their move pays while they may be expected to run."""
+        if self.waste_micro * _WASTED <= self.price_micro:
+            return False
+        return self.waste_micro * self.life_s > self.lost_micro * _HOUR_S
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Sort key: the most waste for what the move disturbs first."""
+        return (-self.waste_micro * MILLION // of_node(self.candidate.pods), self.candidate.node.name)
+
+
+def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Wasted]:
+    """All of them, the most wasted first; none where nothing is known of prices."""
+    pods = [pod for each in candidates for pod in each.pods]
+    if not pods or not world.market.types:
+        return []
+    shapes = alone(pods)
+    bound = proven(shapes, world.supply.available, world.holding)
+    if bound is None:
+        return []
+    by_first = {each.pod: each.nano for each in bound.worths}
+    worths = {pod.key: by_first.get(shape.pods[0].key, 0) for shape in shapes for pod in shape.pods}
+    return sorted((_Wasted(world, each, worths) for each in candidates), key=lambda each: each.order)
+
+
+def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
+    """The best of those that are wasted, of half as many, and so on; else of single ones.
+
+    All are tried together first where most are wasted: what the others keep would be missing beside the rest.
+    """
+    substitutes, balance = Substitutes(world), Balance(world)
+    wasted = [each for each in judged if each.is_wasted]
+    best: tuple[float, Substitution] | None = None
+    sizes = [len(wasted) >> power for power in range(len(wasted).bit_length() - 1)]
+    tries = [wasted[:size] for size in sizes if size > 1]
+    if len(judged) > len(wasted) > len(judged) // 2:
+        tries.insert(0, list(judged))
+    for chosen in tries:
+        gain, found = _tried(substitutes, balance, chosen)
+        if found is None:
+            continue
+        if best is None or gain > best[0]:
+            best = gain, found
+        if found.saved_micro >= _GOOD_ENOUGH * sum(max(0, each.waste_micro) for each in chosen):
+            break
+    if best is not None:
+        return best[1]
+    for each in wasted[:_MOST_ALONE]:
+        _, found = _tried(substitutes, balance, [each])
+        if found is not None:
+            return found
+    return None
+
+
+def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]) -> tuple[float, Substitution | None]:
+    """What is gained by these nodes' end while their pods run, and how; None where nothing is.
+
+    Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods.
+    """
+    gain, found = _gained(substitutes, balance, wasted)
+    while found is not None and len(wasted) <= _FEW:
+        fewer = _without_mirrored(wasted, found)
+        if len(fewer) in (0, len(wasted)):
+            break
+        less, again = _gained(substitutes, balance, fewer)
+        if again is None or less < _AS_GOOD * gain:
+            break
+        wasted, gain, found = fewer, less, again
+    return gain, found
+
+
+def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]) -> tuple[float, Substitution | None]:
+    victims = sorted((each.candidate for each in wasted), key=lambda each: each.node.name)
+    found = substitutes.of(victims, must_save=True)
+    if found is None or not balance.allows(victims, found.saved_micro):
+        return 0.0, None
+    going = {each.node.name for each in found.victims}
+    moved = [each for each in wasted if each.candidate.node.name in going]
+    life = sum(each.life_s for each in moved) / max(1, len(moved))
+    gain = found.saved_micro * life / _HOUR_S - sum(each.lost_micro for each in moved)
+    is_noise = found.saved_micro * _WASTED <= found.before_micro
+    return (0.0, None) if gain <= 0 or is_noise else (gain, found)
+
+
+def _without_mirrored(wasted: Sequence[_Wasted], found: Substitution) -> list[_Wasted]:
+    """Those for which no node of their own kind is bought; of equals the least wasted stay."""
+    mirrored = Counter(
+        (each.node_pool, each.offering.instance_type, each.offering.capacity_type) for each in found.launches
+    )
+    kept = []
+    for each in reversed(wasted):
+        labels = each.candidate.cluster_node.labels
+        kind = each.candidate.pool.name, labels.get(INSTANCE_TYPE, ""), labels.get(CAPACITY_TYPE, "")
+        if mirrored[kind]:
+            mirrored[kind] -= 1
+        else:
+            kept.append(each)
+    return kept[::-1]

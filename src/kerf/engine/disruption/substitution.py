@@ -1,0 +1,268 @@
+"""What would hold the pods of nodes that go: room on nodes that stay, and nodes to buy beside it.
+
+The planner itself is asked, in the world as it will be while the new nodes start: the old ones take no more pods and
+still count against the limits of their pools, and their pods wait. So what is found here is what the next plans find.
+"""
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kerf.engine.buy.options import Options
+from kerf.engine.decide import decide
+from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.relocation import may_receive
+from kerf.engine.place.shapes import Kinds, Readings
+from kerf.engine.supply.pricing import present_price
+from kerf.engine.world import World
+from kerf.model.causes import Cause
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement
+from kerf.model.instancetypes import SPOT
+from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
+from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+_SPOT_TYPES = 15
+"""So many cheaper types must be left when one spot node replaces another: with fewer the cloud soon takes it back, and
+the next one is dearer than the one before (Karpenter: `MinInstanceTypesForSpotToSpotConsolidation`)."""
+
+_UNKNOWN = 2**62
+"""The price of a type of which none is known: above every limit."""
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """Nodes to buy, and where each pod of the nodes that go has its place: on a node that stays, or on one of these.
+
+    `places` are by the name of the old node, `fed` are the names of the launches that get pods of it.
+    """
+
+    victims: tuple[Candidate, ...]
+    launches: tuple[Launch, ...]
+    places: Mapping[str, tuple[NodePlacement, ...]]
+    fed: Mapping[str, tuple[str, ...]]
+    before_micro: int
+
+    @property
+    def after_micro(self) -> int:
+        """What the new nodes cost an hour."""
+        return sum(launch.price_micro for launch in self.launches)
+
+    @property
+    def saved_micro(self) -> int:
+        """What is saved an hour; negative where the new nodes cost more."""
+        return self.before_micro - self.after_micro
+
+    def deletions(self, reason: str, cause: Cause) -> tuple[Deletion, ...]:
+        """One for each old node, in their order. What is saved is told of the first: it is saved by all together."""
+        return tuple(
+            Deletion(
+                each.node.name,
+                each.claim.name,
+                each.pool.name,
+                0 if at else self.saved_micro,
+                reason,
+                cause,
+                self.places[each.node.name],
+                replaced_by=self.fed[each.node.name],
+            )
+            for at, each in enumerate(self.victims)
+        )
+
+
+class Substitutes:
+    """Of one snapshot."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def of(self, victims: Sequence[Candidate], *, must_save: bool = False) -> Substitution | None:
+        """What holds all pods of these nodes that are planned for; None where some pod would find no place.
+
+        `must_save`: also None where the new nodes cost no less, and then a launch keeps only those of its alternatives
+        that save, too. Cost: one decision for these pods.
+        """
+        marked = {each.node.name for each in victims}
+        world = self._without(marked)
+        keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked}
+        if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
+            # Of some pods no plan is made beforehand: they are not moved to save money.
+            return None
+        made = decide(world, Options(with_bound=False))
+        placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
+        closed = {node.name for node in self._base.nodes if not may_receive(node, self._base)}
+        if made.relabels or made.evictions or any(each.node in closed for each in placed.values()):
+            return None
+        launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
+        bought = {each.pod for launch in launches for each in launch.pods if each.pod in keys}
+        if len(placed) + len(bought) < len(keys):
+            return None
+        moves = _Moves(victims, keys, placed, launches, Kinds(Readings.of(world.snapshot)))
+        if must_save:
+            moves.cancel()
+        supply = self._world.supply
+        before = sum(present_price(each.cluster_node, supply) for each in moves.victims)
+        found = Substitution(tuple(moves.victims), tuple(moves.launches), {}, {}, before)
+        if must_save:
+            saving = self._saving(found)
+            if saving is None:
+                return None
+            moves.launches = list(saving)
+        return moves.assigned(before)
+
+    def _saving(self, found: Substitution) -> Sequence[Launch] | None:
+        """The launches without alternatives that would cost more than is saved; None where nothing is saved."""
+        if found.saved_micro <= 0:
+            return None
+        if not found.launches:
+            return found.launches
+        slack = found.saved_micro // len(found.launches)
+        launches = [self._cheaper(launch, launch.price_micro + slack) for launch in found.launches]
+        if all(_capacity_type(each.cluster_node) == SPOT for each in found.victims):
+            is_flexible = len(found.victims) > 1 or len(launches[0].alternatives) + 1 >= _SPOT_TYPES
+            if not is_flexible and any(launch.offering.capacity_type == SPOT for launch in launches):
+                return None
+        return launches
+
+    def _cheaper(self, launch: Launch, below_micro: int) -> Launch:
+        """The launch with those of its alternatives that cost less than that, where it names others, too."""
+        kept = tuple(name for name in launch.alternatives if self._price(launch, name) < below_micro)
+        if len(kept) == len(launch.alternatives):
+            return launch
+        types = Requirement.of(INSTANCE_TYPE, "In", (launch.offering.instance_type, *kept))
+        requirements = launch.requirements.intersect(type(launch.requirements)([types]))
+        return replace(launch, alternatives=kept, requirements=requirements)
+
+    def _price(self, launch: Launch, name: str) -> int:
+        kind = self._world.supply.type_in(launch.node_pool, name)
+        offerings = kind.offerings if kind is not None else ()
+        prices = [each.price_micro for each in offerings if each.capacity_type == launch.offering.capacity_type]
+        return max(prices, default=_UNKNOWN)
+
+    def _without(self, marked: set[str]) -> World:
+        """The world in which these nodes go, and nodes that may go themselves take no pods of theirs."""
+        base = self._base
+        nodes = tuple(
+            _going(node) if node.name in marked else node if may_receive(node, base) else _closed(node)
+            for node in base.nodes
+        )
+        known = vars(self._world).get("holding")
+        world = World(replace(base, nodes=nodes), self._world.market, self._world.ignores_preferences, known)
+        return world.with_leaving()
+
+    @cached_property
+    def _base(self) -> ClusterSnapshot:
+        """The snapshot with those of the waiting pods that have a place on a node which takes others, too.
+
+        The others are bought for, or wait for a node that starts, with or without what is decided here.
+        """
+        snapshot = replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=())
+        if not snapshot.pending:
+            return snapshot
+        made = decide(World(snapshot, self._world.market), Options(with_bound=False))
+        homes = {each.pod.pod: each.node for each in made.placements}
+        waiting = (pod for pod in snapshot.pending if self._takes(homes.get(pod.key, ""), snapshot))
+        return replace(snapshot, pending=tuple(waiting))
+
+    def _takes(self, node: str, snapshot: ClusterSnapshot) -> bool:
+        held = snapshot.node(node)
+        return held is not None and may_receive(held, snapshot)
+
+
+class _Moves:
+    """Who goes where. Equal pods may change places, so that each old node has its pods on few others.
+
+    `placed` are places on nodes there are, by pod; all pods of `keys` are among these or on the launches.
+    """
+
+    def __init__(
+        self,
+        victims: Sequence[Candidate],
+        keys: set[str],
+        placed: Mapping[str, NodePlacement],
+        launches: Sequence[Launch],
+        kinds: Kinds,
+    ) -> None:
+        self.victims, self.launches = list(victims), list(launches)
+        self._placed = [placed[key] for key in sorted(placed)]
+        self._pods = {each.node.name: [pod for pod in each.pods if pod.key in keys] for each in victims}
+        self._kinds = {pod.key: kinds.of(pod) for pods in self._pods.values() for pod in pods}
+
+    def cancel(self) -> None:
+        """Let a node stay for which one of its own kind with the same pods is bought; both are left out.
+
+        Cost: the pods.
+        """
+        mirrors: dict[Hashable, list[Candidate]] = {}
+        for each in reversed(self.victims):
+            labels, kinds = each.cluster_node.labels, self._counted(pod.key for pod in self._pods[each.node.name])
+            sold = each.pool.name, labels.get(INSTANCE_TYPE), labels.get(CAPACITY_TYPE)
+            mirrors.setdefault((sold, kinds), []).append(each)
+        stays, bought = set[str](), []
+        for launch in self.launches:
+            sold = launch.node_pool, launch.offering.instance_type, launch.offering.capacity_type
+            are_moved = all(each.pod in self._kinds for each in launch.pods)
+            alike = mirrors.get((sold, self._counted(each.pod for each in launch.pods))) if are_moved else None
+            if alike:
+                stays.add(alike.pop().node.name)
+            else:
+                bought.append(launch)
+        self.launches = bought
+        self.victims = [each for each in self.victims if each.node.name not in stays]
+
+    def _counted(self, keys: Iterable[str]) -> Hashable:
+        return frozenset(Counter(self._kinds[key] for key in keys).items())
+
+    def assigned(self, before_micro: int) -> Substitution:
+        """The places of the pods of all nodes that go. Cost: the pods."""
+        slots: dict[Hashable, deque[tuple[int, PlacedPod | NodePlacement]]] = {}
+        for placement in self._placed:
+            slots.setdefault(self._kinds[placement.pod.pod], deque()).append((-1, placement))
+        others: list[list[PlacedPod]] = [[] for _ in self.launches]
+        for at, launch in enumerate(self.launches):
+            for placed in launch.pods:
+                if placed.pod in self._kinds:
+                    slots.setdefault(self._kinds[placed.pod], deque()).append((at, placed))
+                else:
+                    others[at].append(placed)
+        places: dict[str, tuple[NodePlacement, ...]] = {}
+        fed: dict[str, tuple[str, ...]] = {}
+        claims: list[list[str]] = [[] for _ in self.launches]
+        for each in self.victims:
+            here, launches = [], set[int]()
+            for pod in self._pods[each.node.name]:
+                at, slot = slots[self._kinds[pod.key]].popleft()
+                if isinstance(slot, NodePlacement):
+                    here.append(NodePlacement(replace(slot.pod, pod=pod.key), slot.node))
+                else:
+                    others[at].append(replace(slot, pod=pod.key))
+                    launches.add(at)
+            places[each.node.name] = tuple(sorted(here, key=lambda place: place.pod.pod))
+            fed[each.node.name] = tuple(self.launches[at].name for at in sorted(launches))
+            for at in sorted(launches):
+                claims[at].append(each.claim.name)
+        # Open to all once it is up: the pods that come there are made again, and have other names.
+        bound = tuple(
+            replace(launch, pods=tuple(others[at]), replaces=tuple(claims[at]), follow=REPLAY)
+            for at, launch in enumerate(self.launches)
+        )
+        return Substitution(tuple(self.victims), bound, places, fed, before_micro)
+
+
+def _going(node: ClusterNode) -> ClusterNode:
+    claim = node.claim
+    assert claim is not None
+    return replace(node, claim=replace(claim, annotations={**claim.annotations, REPLACED_BY: ""}))
+
+
+def _closed(node: ClusterNode) -> ClusterNode:
+    """The node as one that takes no pods; those on it still count."""
+    held, claim = node.node, node.claim
+    if held is not None:
+        return replace(node, node=replace(held, taints=(*held.taints, DISRUPTED_TAINT)))
+    return node if claim is None else replace(node, claim=replace(claim, taints=(*claim.taints, DISRUPTED_TAINT)))
+
+
+def _capacity_type(node: ClusterNode) -> str:
+    return node.labels.get(CAPACITY_TYPE, "")
