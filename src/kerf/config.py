@@ -21,6 +21,7 @@ NUMBER = "a whole number from 1 on, of at most nine digits"
 FOLLOWING = ("auto", "reserve", "pin", "off")
 PREFERENCES = ("Respect", "Ignore")
 MIN_VALUES = ("Strict", "BestEffort")
+SPOT_TO_SPOT = ("Off", "On")
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: str = "") -> Any:
@@ -43,6 +44,11 @@ class Settings:
         NONE,
         "The defaultConstraints that kube-scheduler's configuration has for PodTopologySpread.",
         form=FORM,
+    )
+    spot_to_spot_consolidation: str = _setting(
+        "Off",
+        "Whether a spot node may be replaced by a spot node, where fifteen types are cheaper.",
+        SPOT_TO_SPOT,
     )
     batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
     batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")

@@ -138,30 +138,6 @@ def test_what_a_pass_leaves_has_its_turn_in_the_next_ones(cluster: Cluster) -> N
     assert 50 == len(refused(cluster))
 
 
-def test_the_condition_of_a_pool_says_what_is_not_served(cluster: Cluster) -> None:
-    """Until it is not stated any more; a pool that never stated it has no such condition."""
-    cluster.put(pool(template={"expireAfter": "48h"}), pool("plain"))
-    start(cluster)
-    cluster.at(2)
-    assert {"gpu": ("True", "expireAfter is accepted and not done yet: no node goes because of its age")} == said(
-        cluster
-    )
-
-    cluster.change("NodePool", "gpu", spec={"template": {"spec": {"expireAfter": "Never"}}})
-    cluster.at(4)
-    assert {"gpu": ("False", "")} == said(cluster)
-
-
-def said(cluster: Cluster) -> dict[str, tuple[str, str]]:
-    """Status and message of FieldsNotServed by pool."""
-    return {
-        obj["metadata"]["name"]: (each["status"], each.get("message", ""))
-        for obj in cluster.api.list("NodePool")
-        for each in obj.get("status", {}).get("conditions", ())
-        if each["type"] == "FieldsNotServed"
-    }
-
-
 @pytest.mark.parametrize("number", [10, 11, 12, 40])
 def test_a_group_of_more_kinds_of_pods_than_a_pass_has_its_turn(cluster: Cluster, number: int) -> None:
     """Bought for whole within a few batch windows, though others of another tenant are older and have theirs, too."""

@@ -20,6 +20,7 @@ from kerf.controllers.nodeclaim.pricecaps import PriceCaps
 from kerf.controllers.nodeclaim.replacing import Replacing
 from kerf.controllers.nodeclasses import NodeClassLoop
 from kerf.controllers.nodepool.sharing import SharingStatus
+from kerf.controllers.nodepool.static import StaticPools
 from kerf.controllers.options import options_of
 from kerf.controllers.pins import Pins
 from kerf.controllers.prewarm import Prewarm
@@ -72,6 +73,7 @@ def compose(
             DisruptionController(state, ports, book, actuator, settings),
             Replacing(state, ports, actuator),
             Expiration(state, ports, actuator),
+            StaticPools(state, ports, actuator),
             GarbageCollection(state, ports, settings, is_foreign),
             CloudLoops(state, ports, book),
             NodeClassLoop(state, ports),

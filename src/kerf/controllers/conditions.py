@@ -11,7 +11,6 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.unserved import unserved_text
 from kerf.engine.headroom.prewarm import prewarm_problem
 from kerf.engine.supply import overlays
 from kerf.engine.supply.offered import pool_problem
@@ -27,10 +26,9 @@ from kerf.model.nodeclaim import (
     Condition,
     NodeClaim,
 )
-from kerf.model.nodepool import FIELDS_NOT_SERVED, NodePool
+from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
-from kerf.model.unserved import unserved
 from kerf.model.uses import uses_problems
 from kerf.sharing.registry import unknown_sharing
 from kerf.state import ClusterState
@@ -113,6 +111,9 @@ class Consolidatable:
         pool = self._state.pool(claim.node_pool) if claim is not None else None
         if claim is None or pool is None or claim.is_deleting or not claim.is_true(INITIALIZED):
             return DONE
+        if pool.replicas is not None:
+            # A static pool keeps its nodes, in use or not.
+            return DONE
         left_s = remaining_s(claim, pool, self._ports.clock.now_s())
         if left_s is None:
             return DONE
@@ -173,7 +174,6 @@ class PoolStatus:
                 ),
             )
         )
-        undone = "; ".join(map(unserved_text, unserved(pool)))
         not_ready = "" if problem is None else cause_text(problem)
         conditions = (
             _judged(pool, Condition(VALIDATED, TRUE, VALIDATED, invalid, now), "NodePoolValidationFailed"),
@@ -182,7 +182,6 @@ class PoolStatus:
                 Condition(READY, TRUE, READY, not_ready, now),
                 "NodePoolNotReady",
             ),
-            *filter(None, [complaint(pool, FIELDS_NOT_SERVED, undone, "AllServed", now)]),
         )
         if resources != pool.resources or any(condition not in pool.conditions for condition in conditions):
             await self._ports.writer.update_node_pool_status(key, resources, conditions)

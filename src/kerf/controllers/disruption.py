@@ -155,7 +155,13 @@ class DisruptionController:
         if not found:
             return None, None
         market = await self._book.market(snapshot)
-        world = World(snapshot, market, self._settings.preference_policy == IGNORE)
+        settings = self._settings
+        world = World(
+            snapshot,
+            market,
+            settings.preference_policy == IGNORE,
+            replaces_spot=settings.spot_to_spot_consolidation == "On",
+        )
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)
 

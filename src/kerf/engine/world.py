@@ -26,6 +26,8 @@ class World:
     ignores_preferences: bool = False
     known: Holding | None = None
     """What another world has found of types most of which are also of this one; None where nothing is known."""
+    replaces_spot: bool = False
+    """Whether spot nodes may be replaced by spot nodes (Karpenter's gate SpotToSpotConsolidation)."""
 
     @cached_property
     def supply(self) -> Supply:

@@ -506,11 +506,12 @@ class PoolOffersNothing(Cause):
 
 @dataclass(frozen=True, slots=True)
 class BelowFloor(Cause):
-    """Why a node is bought for no pod: its pool has fewer nodes than it keeps."""
+    """Why a node is bought for no pod: its pool has fewer nodes than it keeps, or than it states."""
 
     pool: Name
     held: int
     floor: int
+    is_static: bool = False
 
 
 # What an operator should know beside a decision.

@@ -10,15 +10,14 @@ from kerf.model.cronjobs import LEAD_TIMES
 from kerf.model.nodeclaim import OBSERVED_DEVICES, Condition, NodeClassRef
 from kerf.model.quantities import Resources
 
-EMPTY, UNDERUTILIZED, DRIFTED, EXPIRED = "Empty", "Underutilized", "Drifted", "Expired"
+EMPTY, UNDERUTILIZED, DRIFTED, EXPIRED, SCALED_DOWN = "Empty", "Underutilized", "Drifted", "Expired", "ScaledDown"
+"""Why a node is disrupted."""
 REPLACE_EXPIRED = "kerf.dev/replace-expired"
 """Annotation of a pool: `true` where a node that is as old as `expireAfter` goes only once others are up instead."""
 LIMITS_REACHED = "LimitsReached"
 """Condition of a pool whose limits keep pods waiting."""
 GPU_SHARING_MISCONFIGURED = "GPUSharingMisconfigured"
 """Condition of a pool some of whose nodes would show no GPU, or whose ConfigMap cannot be read."""
-FIELDS_NOT_SERVED = "FieldsNotServed"
-"""Condition of a pool that states what is accepted and not done."""
 _NOTES = (OBSERVED_DEVICES, LEAD_TIMES, "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version")
 """Annotations that Kerf itself keeps on a pool."""
 _DOMAIN = "kerf.dev/"
@@ -55,8 +54,7 @@ class NodePool:
     `labels`, `annotations`, `taints`, `startup_taints` are those of the template. `limits` None means unlimited; a key
     that is absent from it too. `own_labels` and `own_annotations` are those of the pool object itself.
     `chosen_labels` are those of `labels` that Kerf has chosen for one node, where the pool left them open.
-    `expire_after_s` and `termination_grace_period_s` None mean never; `states_expiry` says that a person has chosen the
-    first, as far as that can be known. `invalid` says what of the spec cannot be carried
+    `expire_after_s` and `termination_grace_period_s` None mean never. `invalid` says what of the spec cannot be carried
     out although the API took it, so that the pool takes no nodes; `invalid_schedule` that of a budget, so that no node
     is disrupted.
     """
@@ -85,8 +83,6 @@ class NodePool:
     invalid: str = ""
     invalid_schedule: str = ""
     chosen_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    # Not compared: with the default stated or left out the pool is the same.
-    states_expiry: bool = field(default=False, compare=False)
 
     @property
     def node_labels(self) -> Mapping[str, str]:
@@ -107,6 +103,11 @@ class NodePool:
     def bounds(self) -> Bounds:
         """Floor and price caps, as its annotations state them."""
         return bounds_of(self.stated_annotations)
+
+    @property
+    def fewest(self) -> int:
+        """So many nodes it has at least, whatever pods there are: exactly so many where it is static."""
+        return self.bounds.min_nodes if self.replicas is None else self.replicas
 
     @cached_property
     def min_values(self) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking
+from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, staticdrift
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.disruption.first import METHODS
 from kerf.engine.disruption.relocation import relocation
@@ -36,6 +36,7 @@ def test_methods_are_asked_emptiness_first() -> None:
     """As Karpenter's; what is above a price cap is replaced where nothing can just go."""
     assert (
         emptiness.propose,
+        staticdrift.propose,
         drift.propose,
         repacking.propose,
         consolidation.propose,

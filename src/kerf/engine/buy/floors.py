@@ -1,60 +1,93 @@
-"""Floors of NodePools (`kerf.dev/min-nodes`): nodes that are bought though no pod waits, because a pool has too few.
+"""Nodes that are bought though no pod waits, because a pool has too few: floors (`kerf.dev/min-nodes`), static pools.
 
-They come after the launches for pods, which count towards the floor, and are the cheapest that the pool offers within
-its limits and caps.
+They come after the launches for pods, which count towards a floor, and are the cheapest that the pool offers within its
+limits and caps. A static pool (`spec.replicas`) is no supply for pods; it has as many nodes as it states.
 """
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 
 from kerf.engine.buy.filling import charge
 from kerf.engine.buy.launching import bought_as
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
+from kerf.engine.world import World
 from kerf.model.causes import BelowFloor, Cause, FloorUnmet, LimitLeavesNoRoom, Name, PoolClosed, PoolOffersNothing
 from kerf.model.instancetypes import Offering
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import REPLACED_BY, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Launch
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ClusterSnapshot
 
 
 def lacking(
     pools: Iterable[NodePool], claims: Iterable[NodeClaim], launches: Iterable[Launch] = ()
 ) -> dict[str, tuple[int, int]]:
     """By pool that has fewer nodes than its floor, (how many it has, its floor); those on their way count."""
-    held = Counter(claim.node_pool for claim in claims if not claim.is_deleting)
+    held = Counter(claim.node_pool for claim in claims if stays(claim))
     held.update(launch.node_pool for launch in launches)
     return {
-        pool.name: (held[pool.name], pool.bounds.min_nodes)
+        pool.name: (held[pool.name], pool.fewest)
         for pool in pools
-        if pool.deleted_s is None and held[pool.name] < pool.bounds.min_nodes
+        if pool.deleted_s is None and held[pool.name] < pool.fewest
     }
 
 
+def stays(claim: NodeClaim) -> bool:
+    """Whether the claim counts towards what its pool keeps: one that goes once others are up does not."""
+    return not claim.is_deleting and REPLACED_BY not in claim.annotations
+
+
+class Floors:
+    """What can be bought for pools and no pods, while limits are spent. Static pools are opened for it."""
+
+    def __init__(self, world: World, ledger: Ledger) -> None:
+        self._world, self._ledger = world, ledger
+
+    @cached_property
+    def _opened(self) -> Supply:
+        pools = [replace(pool, replicas=None) for pool in self._world.snapshot.node_pools if pool.replicas is not None]
+        return self._world.with_pools(pools).supply if pools else self._world.supply
+
+    def cheapest(self, pool: NodePool, name: str, cause: Cause, replaces: tuple[str, ...] = ()) -> Launch | None:
+        """One more node of the pool, charged to its limits; None where it can have none."""
+        supply = self._world.supply if pool.replicas is None else self._opened
+        bought = _cheapest(supply.by_pool.get(pool.name, ()), self._ledger)
+        if bought is None:
+            return None
+        offered, offering = bought
+        self._ledger.charge(pool.name, charge(offered, offering, within_cap(offered, offering)))
+        return replace(_launch(name, offered, offering, cause), replaces=replaces)
+
+    def obstacle(self, pool: NodePool) -> Cause:
+        """Why the pool can have no further node."""
+        return _obstacle(pool.name, self._world.supply if pool.replicas is None else self._opened, self._ledger)
+
+
 def floor_launches(
-    snapshot: ClusterSnapshot, supply: Supply, ledger: Ledger, launches: tuple[Launch, ...]
+    world: World, ledger: Ledger, launches: tuple[Launch, ...]
 ) -> tuple[tuple[Launch, ...], tuple[FloorUnmet, ...]]:
-    """What is to be bought beside `launches` so that each pool has its floor; charges `ledger`.
+    """What is to be bought beside `launches` so that each pool has what it keeps; charges `ledger`.
 
     Also every pool that cannot have it, with what stands in the way. Cost: missing nodes x types.
     """
-    claims = [node.claim for node in snapshot.nodes if node.claim is not None and not node.is_deleting]
+    claims = [node.claim for node in world.snapshot.nodes if node.claim is not None and not node.is_deleting]
     found: list[Launch] = []
-    unmet = []
-    for name, (held, floor) in sorted(lacking(snapshot.node_pools, claims, launches).items()):
-        offered_types = supply.by_pool.get(name, ())
-        cause = BelowFloor(Name(name), held, floor)
+    unmet, floors = [], Floors(world, ledger)
+    for name, (held, floor) in sorted(lacking(world.snapshot.node_pools, claims, launches).items()):
+        pool = world.snapshot.pool(name)
+        if pool is None:
+            continue
+        cause = BelowFloor(Name(name), held, floor, pool.replicas is not None)
         for number in range(held, floor):
-            bought = _cheapest(offered_types, ledger)
-            if bought is None:
-                unmet.append(FloorUnmet(Name(name), number, floor, _obstacle(name, supply, ledger)))
+            launch = floors.cheapest(pool, f"launch-{len(launches) + len(found)}", cause)
+            if launch is None:
+                unmet.append(FloorUnmet(Name(name), number, floor, floors.obstacle(pool)))
                 break
-            offered, offering = bought
-            ledger.charge(name, charge(offered, offering, within_cap(offered, offering)))
-            found.append(_launch(f"launch-{len(launches) + len(found)}", offered, offering, cause))
+            found.append(launch)
     return tuple(found), tuple(unmet)
 
 

@@ -36,8 +36,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:
-    """Whether the node has drifted, and its pool lets one more such node go."""
-    return bool(candidate.drift) and allowance.is_open(candidate.pool.name)
+    """Whether the node of a pool that is not static has drifted, and the pool lets one more such node go."""
+    return bool(candidate.drift) and candidate.pool.replicas is None and allowance.is_open(candidate.pool.name)
 
 
 def _since(candidate: Candidate) -> tuple[float, str]:

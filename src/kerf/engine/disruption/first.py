@@ -5,7 +5,7 @@ The controller acts on this command, and the command line shows the same one.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking
+from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, staticdrift
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
@@ -15,7 +15,14 @@ from kerf.model.causes import Name
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NodePlacement
 
-METHODS = (emptiness.propose, drift.propose, repacking.propose, consolidation.propose, pricecaps.propose)
+METHODS = (
+    emptiness.propose,
+    staticdrift.propose,
+    drift.propose,
+    repacking.propose,
+    consolidation.propose,
+    pricecaps.propose,
+)
 """In the order in which they are asked, as Karpenter's; what is too dear is replaced last."""
 
 

@@ -8,7 +8,7 @@ again, and never stands, would keep every other from its turn.
 from functools import cached_property
 
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.disruption import drift, emptiness
+from kerf.engine.disruption import drift, emptiness, staticdrift
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, moving
 from kerf.engine.disruption.command import Command, replacing
@@ -19,9 +19,15 @@ from kerf.engine.world import World
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, is_read_alike
 from kerf.model.plan import Deletion, Launch
 from kerf.model.pods import Pod
+from kerf.model.quantities import NODES
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
-_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: may_save, DRIFTED: drift.may_go}
+
+def _has_drifted(candidate: Candidate, allowance: Allowance) -> bool:
+    return drift.may_go(candidate, allowance) or staticdrift.may_go(candidate, allowance)
+
+
+_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: may_save, DRIFTED: _has_drifted}
 """What each method asks of a candidate, by the reason of its deletions."""
 
 
@@ -80,6 +86,10 @@ class _Present:
         """Whether the launch's pool is as it was and may still buy, beside the old nodes, which still count."""
         if not self._is_as_it_was(launch.node_pool):
             return False
+        pool = self._now.snapshot.pool(launch.node_pool)
+        if pool is not None and pool.replicas is not None:
+            most = (pool.limits or {}).get(NODES)
+            return most is None or self._ledger.used(pool.name).get(NODES, 0) < most
         for offered in self._before.supply.by_pool.get(launch.node_pool, ()):
             if offered.kind.name == launch.offering.instance_type and self._ledger.room_for(offered) != 0:
                 # Several launches of one pool take of one limit.

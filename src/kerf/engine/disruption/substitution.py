@@ -119,17 +119,23 @@ class Substitutes:
             return found.launches
         slack = found.saved_micro // len(found.launches)
         launches = [self._cheaper(launch, launch.price_micro + slack) for launch in found.launches]
-        if all(_capacity_type(each.cluster_node) == SPOT for each in found.victims):
-            is_flexible = len(found.victims) > 1 or len(launches[0].alternatives) + 1 >= _SPOT_TYPES
-            if not is_flexible and any(launch.offering.capacity_type == SPOT for launch in launches):
-                return None
-        return launches
+        are_spot = all(_capacity_type(each.cluster_node) == SPOT for each in found.victims)
+        if not are_spot or all(launch.offering.capacity_type != SPOT for launch in launches):
+            return launches
+        if not self._world.replaces_spot:
+            return None
+        if len(found.victims) > 1:
+            return launches
+        if any(len(launch.alternatives) + 1 < _SPOT_TYPES for launch in launches):
+            return None
+        return [self._of_types(launch, launch.alternatives[: _SPOT_TYPES - 1]) for launch in launches]
 
     def _cheaper(self, launch: Launch, below_micro: int) -> Launch:
         """The launch with those of its alternatives that cost less than that, where it names others, too."""
         kept = tuple(name for name in launch.alternatives if self._price(launch, name) < below_micro)
-        if len(kept) == len(launch.alternatives):
-            return launch
+        return launch if len(kept) == len(launch.alternatives) else self._of_types(launch, kept)
+
+    def _of_types(self, launch: Launch, kept: tuple[str, ...]) -> Launch:
         types = Requirement.of(INSTANCE_TYPE, "In", (launch.offering.instance_type, *kept))
         requirements = launch.requirements.intersect(type(launch.requirements)([types]))
         return replace(launch, alternatives=kept, requirements=requirements)

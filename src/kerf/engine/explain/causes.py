@@ -456,7 +456,8 @@ def _(_: GroupUntried) -> str:
 
 @words.register
 def _(cause: causes.BelowFloor) -> str:
-    return f"NodePool {cause.pool} keeps {cause.floor} nodes ({MIN_NODES}) and has {cause.held}"
+    stated = "spec.replicas" if cause.is_static else MIN_NODES
+    return f"NodePool {cause.pool} keeps {cause.floor} nodes ({stated}) and has {cause.held}"
 
 
 @words.register

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted, some
 from kerf.engine.explain.runs import warning_text
-from kerf.engine.explain.unserved import unserved_notes
 from kerf.engine.explain.volumes import assumed_notes
 from kerf.engine.headroom.prewarm import Leads, prewarm_problem, warnings
 from kerf.engine.supply.offered import supply
@@ -90,7 +89,7 @@ def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
 
 def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
     """What an operator should know of the pools, and of their cards where one of the pods asks for any."""
-    found = [*unserved_notes(snapshot.node_pools), *_sharing_notes(snapshot)]
+    found = [*_sharing_notes(snapshot)]
     if any(name.startswith(_GPU_RESOURCES) for pod in pods for name in pod.spec.requests):
         found += (*_label_notes(snapshot), *_unknown_notes(snapshot, market))
     return tuple(found)

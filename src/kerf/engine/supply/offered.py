@@ -239,7 +239,8 @@ class Supply(Large):
 
     def problem_of(self, pool: NodePool) -> Cause | None:
         """Why one of the pools takes no new nodes now; None when it does."""
-        return pool_problem(pool, self.terms.node_classes, assume_ready=self.terms.assume_node_classes)
+        problem = pool_problem(pool, self.terms.node_classes, assume_ready=self.terms.assume_node_classes)
+        return PoolStatic() if problem is None and pool.replicas is not None else problem
 
     def overlaid(self, pool: NodePool, types: Sequence[InstanceType]) -> overlays.Overlaid:
         """Those of the types that the pool allows, as NodeOverlays correct them for it."""
@@ -422,8 +423,6 @@ def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_re
         return PoolDeleting()
     if pool.invalid or pool.bounds.invalid:
         return PoolInvalid(Quoted(pool.invalid), Quoted(pool.bounds.invalid))
-    if pool.replicas is not None:
-        return PoolStatic()
     reference = pool.node_class
     kind, name = Name(reference.kind), Name(reference.name)
     wanted = (reference.group, reference.kind, reference.name)

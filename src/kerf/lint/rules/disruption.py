@@ -1,13 +1,11 @@
 """Nodes that never go, or go at once."""
 
-from kerf.engine.explain.unserved import unserved_text
 from kerf.lint.context import Held, LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path
 from kerf.model.nodepool import NodePool
-from kerf.model.unserved import Unserved, unserved
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _ENDLESS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
@@ -84,9 +82,9 @@ def gpu_nodes_go_at_once(subject: Subject, context: LintContext) -> Notes:
 def deadline_without_grace(subject: Subject, context: LintContext) -> Notes:
     """Nodes expire, and work that may not be disturbed holds them for ever.
 
-    Karpenter drains a node at the age `expireAfter` (720h by default); Kerf does not yet (KL071). A pod with
-    `karpenter.sh/do-not-disrupt` or a budget that allows nothing holds the drain for ever unless
-    `terminationGracePeriod` ends it: the node is old, tainted and paid for.
+    A node is drained at the age `expireAfter` (720h by default). A pod with `karpenter.sh/do-not-disrupt` or a budget
+    that allows nothing holds the drain for ever unless `terminationGracePeriod` ends it: the node is old, tainted and
+    paid for.
     """
     pool = subject.value
     if not isinstance(pool, NodePool) or pool.expire_after_s is None or pool.termination_grace_period_s is not None:
@@ -106,25 +104,3 @@ def _ends(held: Held) -> bool:
     """Whether the pods end by a deadline of their own, or of their Job."""
     job = ("spec", "jobTemplate", "spec") if held.subject.kind == "CronJob" else ("spec",)
     return held.pod.spec.active_deadline_s is not None or held.subject.get(*job, "activeDeadlineSeconds") is not None
-
-
-@rule("KL071", "accepted-and-not-done", Severity.WARNING, ("NodePool",))
-def accepted_and_not_done(subject: Subject, context: LintContext) -> Notes:
-    """A field of a pool is accepted, and Kerf does nothing with it yet.
-
-    `expireAfter`: no node goes because of its age. `consolidationPolicy: Balanced`: the pool is consolidated as with
-    `WhenEmptyOrUnderutilized`. The fields are read because Karpenter has them; `kerf plan` and the condition
-    `FieldsNotServed` of the pool say the same.
-    """
-    del context
-    pool = subject.value
-    if not isinstance(pool, NodePool):
-        return
-    for field in unserved(pool):
-        yield Note(_PATHS[field], unserved_text(field), at_key=True)
-
-
-_PATHS: dict[Unserved, Path] = {
-    Unserved.EXPIRE_AFTER: ("spec", "template", "spec", "expireAfter"),
-    Unserved.BALANCED: ("spec", "disruption", "consolidationPolicy"),
-}

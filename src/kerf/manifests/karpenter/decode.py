@@ -50,11 +50,6 @@ def _duration(text: str | None, default: str) -> int | None:
     return duration_s(default if text is None else text)
 
 
-def _states_expiry(text: str | None, meta: Meta) -> bool:
-    # An API server writes the default into every pool, so it need not have been chosen there.
-    return text is not None and not (meta.uid and text == _EXPIRY)
-
-
 def node_pool_of(raw: dict[str, Any]) -> NodePool:
     """A NodePool with the defaults of its CRD."""
     meta, spec, status = Meta.of(raw), raw["spec"], raw.get("status") or {}
@@ -73,7 +68,6 @@ def node_pool_of(raw: dict[str, Any]) -> NodePool:
         replicas=spec.get("replicas"),
         disruption=_disruption(spec.get("disruption") or {}, is_closed=bool(invalid_schedule)),
         expire_after_s=_duration(template.get("expireAfter"), _EXPIRY),
-        states_expiry=_states_expiry(template.get("expireAfter"), meta),
         termination_grace_period_s=_duration(template.get("terminationGracePeriod"), "Never"),
         own_labels=meta.labels,
         own_annotations=meta.annotations,

@@ -1,0 +1,52 @@
+"""A claim ends at the age that it states."""
+
+from kerf.controllers.nodeclaim.drift import Drift
+from kerf.controllers.nodeclaim.expiration import Expiration
+from kerf.sim.objects import Json
+from tests.controllers.cluster import Cluster, pod, pool
+
+REPLACED: Json = {"kerf.dev/replace-expired": "true"}
+
+
+def start(cluster: Cluster, *, expire_after_s: int | None = 3600, annotations: Json | None = None) -> None:
+    """A node that is in use, and the controllers."""
+    cluster.put(pool(annotations=annotations, disruption={"budgets": [{"nodes": "0"}]}))
+    cluster.running(expire_after_s=expire_after_s)
+    cluster.put(pod(node="node-1"))
+    begin(cluster)
+
+
+def begin(cluster: Cluster) -> None:
+    """The controllers, also in a second life."""
+    cluster.start(Expiration(cluster.state, cluster.ports, cluster.actuator), Drift(cluster.state, cluster.ports))
+
+
+def test_a_claim_is_deleted_at_its_age_whatever_budgets_say(cluster: Cluster) -> None:
+    """As in Karpenter; a restart in between changes nothing."""
+    start(cluster)
+    cluster.at(1800)
+    cluster.crash()
+    begin(cluster)
+    cluster.at(3599)
+    assert not cluster.claim().is_deleting
+
+    cluster.at(3601)
+    assert cluster.claim().is_deleting
+    assert ("True", "Expired", "expireAfter 1h is over") == cluster.condition("DisruptionReason")
+
+
+def test_never_means_never(cluster: Cluster) -> None:
+    """A claim without expireAfter stays."""
+    start(cluster, expire_after_s=None)
+    cluster.at(40 * 86400)
+
+    assert not cluster.claim().is_deleting
+
+
+def test_a_pool_may_ask_for_replacements_first(cluster: Cluster) -> None:
+    """Then the claim counts as drifted, and goes as such."""
+    start(cluster, annotations=REPLACED)
+    cluster.at(3600 + 301)
+
+    assert not cluster.claim().is_deleting
+    assert ("True", "Expired") == cluster.condition("Drifted")[:2]

@@ -1,0 +1,182 @@
+"""A node goes once all that were bought in its place are up; where one of them fails, it stays."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from kerf.controllers.nodeclaim.replacing import Replacing
+from kerf.manifests.encode import node_claim_status
+from kerf.model.causes import Cause
+from kerf.model.constraints import Requirements
+from kerf.model.instancetypes import OfferingKey
+from kerf.model.nodeclaim import DISRUPTED_TAINT, INITIALIZED, REPLACED_BY, TRUE, Condition
+from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan
+from tests.controllers.cluster import STAGES, Cluster, pod, pool
+
+
+def launch(name: str, *claims: str, pods: Sequence[str] = ()) -> Launch:
+    """A node in the place of these claims' nodes."""
+    planned = OfferingKey("g5.xlarge", "us-east-1a", "on-demand")
+    placed = tuple(PlacedPod(key) for key in pods)
+    return Launch(name, "gpu", planned, 4_000_000, placed, Requirements(), why="cheaper", replaces=claims)
+
+
+def deletion(number: int, *launches: str) -> Deletion:
+    """Of `gpu-N`, once these launches are up."""
+    return Deletion(
+        f"node-{number}",
+        f"gpu-{number}",
+        "gpu",
+        0,
+        "Drifted",
+        Cause(),
+        why="drifted: NodePoolDrifted",
+        replaced_by=launches,
+    )
+
+
+def plan(deletions: Sequence[Deletion], launches: Sequence[Launch]) -> Plan:
+    """Nothing else."""
+    return Plan("cost", Cost("USD", 0, 0), launches=tuple(launches), deletions=tuple(deletions))
+
+
+def begin(cluster: Cluster) -> None:
+    """The controller, also in a second life."""
+    cluster.start(Replacing(cluster.state, cluster.ports, cluster.actuator))
+
+
+def start(cluster: Cluster, nodes: int = 1) -> None:
+    """A pool with nodes, and the controller."""
+    cluster.put(pool())
+    for number in range(1, nodes + 1):
+        cluster.running(number)
+    begin(cluster)
+
+
+def exchange(cluster: Cluster, made: Plan) -> list[str]:
+    """Act on the plan; the names of the new claims."""
+    before = set(cluster.names("NodeClaim"))
+    cluster.done(cluster.actuator.exchange(made, cluster.state.snapshot(cluster.clock.now_s())))
+    return sorted(set(cluster.names("NodeClaim")) - before)
+
+
+def comes_up(cluster: Cluster, name: str) -> None:
+    """The node of a claim is initialised."""
+    claim = cluster.claim(name)
+    for stage in STAGES:
+        claim = claim.with_condition(Condition(stage, TRUE, stage, since_s=cluster.clock.now_s()))
+    cluster.change("NodeClaim", name, status=node_claim_status(claim))
+
+
+def going(cluster: Cluster) -> list[str]:
+    """The claims that are being deleted."""
+    return [obj["metadata"]["name"] for obj in cluster.api.list("NodeClaim") if "deletionTimestamp" in obj["metadata"]]
+
+
+def test_the_old_node_is_closed_at_once_and_goes_when_the_new_one_is_up(cluster: Cluster) -> None:
+    """All of it can be read on the claims."""
+    start(cluster)
+    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
+
+    assert (new,) == cluster.claim().replaced_by
+    assert ("gpu-1",) == cluster.claim(new).replaces
+    assert (DISRUPTED_TAINT,) == cluster.node().taints
+    assert ("True", "Drifted", "drifted: NodePoolDrifted") == cluster.condition("DisruptionReason")
+    assert [f"launching NodeClaim {new} in its place: cheaper"] == cluster.said("Replacing")
+    cluster.at(600)
+    assert [] == going(cluster)
+
+    comes_up(cluster, new)
+    assert ["gpu-1"] == going(cluster)
+
+
+def test_a_node_waits_for_all_of_its_own_and_for_no_others(cluster: Cluster) -> None:
+    """Two are fed by the first launch, one of them by the second as well."""
+    start(cluster, 2)
+    launches = [launch("launch-0", "gpu-1", "gpu-2"), launch("launch-1", "gpu-2", pods=["default/q"])]
+    exchange(cluster, plan([deletion(1, "launch-0"), deletion(2, "launch-0", "launch-1")], launches))
+    first, second = cluster.claim("gpu-2").replaced_by
+
+    comes_up(cluster, first)
+    assert ["gpu-1"] == going(cluster)
+    comes_up(cluster, second)
+    assert ["gpu-1", "gpu-2"] == going(cluster)
+
+
+def test_a_launch_that_fails_takes_its_own_nodes_back(cluster: Cluster) -> None:
+    """The node is open again and says why; what was bought beside it for it alone goes; others go on."""
+    start(cluster, 2)
+    launches = [
+        launch("launch-0", "gpu-1"),
+        launch("launch-1", "gpu-1", pods=["default/p"]),
+        launch("launch-2", "gpu-2", pods=["default/q"]),
+    ]
+    exchange(cluster, plan([deletion(1, "launch-0", "launch-1"), deletion(2, "launch-2")], launches))
+    (lost, beside), (other,) = cluster.claim("gpu-1").replaced_by, cluster.claim("gpu-2").replaced_by
+    cluster.remove("NodeClaim", lost)
+
+    assert REPLACED_BY not in cluster.claim("gpu-1").annotations
+    assert ((), (DISRUPTED_TAINT,)) == (cluster.node("node-1").taints, cluster.node("node-2").taints)
+    assert ("False", "ReplacementFailed") == cluster.condition("DisruptionReason")[:2]
+    why = f"the node stays: {lost} was to come in its place, and did not"
+    assert [why, why] == cluster.said("DisruptionBlocked")
+    assert beside in going(cluster)
+    comes_up(cluster, other)
+    assert "gpu-2" in going(cluster)
+    assert "gpu-1" not in going(cluster)
+
+
+def test_a_new_node_that_has_pods_already_stays(cluster: Cluster) -> None:
+    """It is as any other then."""
+    start(cluster)
+    exchange(
+        cluster,
+        plan(
+            [deletion(1, "launch-0", "launch-1")],
+            [launch("launch-0", "gpu-1"), launch("launch-1", "gpu-1", pods=["default/p"])],
+        ),
+    )
+    lost, kept = cluster.claim().replaced_by
+    comes_up(cluster, kept)
+    held = cluster.claim(kept)
+    cluster.change("NodeClaim", kept, status=node_claim_status(replace(held, node_name="node-9", provider_id="i-9")))
+    cluster.joined(replace(held, provider_id="i-9"), "node-9")
+    cluster.put(pod("x", node="node-9"))
+    cluster.remove("NodeClaim", lost)
+
+    assert kept not in going(cluster)
+
+
+@pytest.mark.parametrize("named", ["", "gone", "gone,other"])
+def test_a_mark_that_names_no_claim_is_taken_back(cluster: Cluster, named: str) -> None:
+    """A crash between the mark and the claims, or a person: nothing stays closed for ever."""
+    cluster.put(pool())
+    cluster.running(annotations={REPLACED_BY: named}, node={"taints": (DISRUPTED_TAINT,)})
+    begin(cluster)
+
+    assert (REPLACED_BY in cluster.claim().annotations, cluster.node().taints) == (False, ())
+    assert [] == going(cluster)
+
+
+def test_a_restart_goes_on(cluster: Cluster) -> None:
+    """Whenever it comes."""
+    start(cluster)
+    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
+    cluster.crash()
+    comes_up(cluster, new)
+    begin(cluster)
+
+    assert ["gpu-1"] == going(cluster)
+    assert cluster.claim(new).is_true(INITIALIZED)
+
+
+def test_a_node_that_a_person_deletes_meanwhile_goes_by_itself(cluster: Cluster) -> None:
+    """The new one stays: the pods of the old come there."""
+    start(cluster)
+    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
+    cluster.remove("NodeClaim", "gpu-1")
+    cluster.at(cluster.now_s + 5)
+
+    assert ["gpu-1"] == going(cluster)
+    assert new in cluster.names("NodeClaim")

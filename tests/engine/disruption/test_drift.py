@@ -1,0 +1,120 @@
+"""Nodes that are not what their pool says go in Karpenter's order, and others come first."""
+
+from dataclasses import replace
+from typing import Any
+
+from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.drift import propose
+from kerf.engine.world import World
+from kerf.model.constraints import Requirements
+from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, DRIFTED, TRUE, Condition
+from kerf.model.nodepool import Budget, Disruption
+from kerf.model.pods import PodDisruptionBudget
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.testing.builders import resources
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
+
+
+def drifted(name: str, since_s: float = 0, **given: Any) -> tuple[Any, Any]:
+    """A node that has drifted, and need not be quiet."""
+    node, claim = ours(name, **given)
+    return node, claim.with_condition(Condition(DRIFTED, TRUE, "NodePoolDrifted", since_s=since_s)).without_condition(
+        CONSOLIDATABLE
+    )
+
+
+def commands(snapshot: ClusterSnapshot) -> list[Command]:
+    """All that the method has, best first."""
+    return list(propose(World(snapshot, MARKET), may_go(snapshot)))
+
+
+def going(snapshot: ClusterSnapshot) -> list[list[str]]:
+    """The nodes of each command."""
+    return [[deletion.node for deletion in command.deletions] for command in commands(snapshot)]
+
+
+def test_empty_nodes_go_first_as_many_as_the_budget_allows() -> None:
+    """One command for all of them, and the one with a pod waits."""
+    nodes = [drifted("a"), drifted("b"), drifted("c")]
+
+    assert [["a", "b"]] == going(a_cluster([free_pool()], nodes, [on("c", "x", cpu=1)]))
+    assert [["a"]] == going(a_cluster([pool_with(Budget("1"))], nodes, [on("c", "x", cpu=1)]))
+
+
+def test_of_nodes_with_pods_the_one_that_drifted_first_goes() -> None:
+    """Its pod does not fit on the other, so a node is bought before."""
+    nodes = [drifted("a", since_s=20), drifted("b", since_s=10)]
+    first = commands(a_cluster([free_pool()], nodes, [on("a", "x", cpu=3), on("b", "y", cpu=3)]))[0]
+
+    assert (["b"], 1) == ([each.node for each in first.deletions], len(first.launches))
+    assert (first.launches[0].name,) == first.deletions[0].replaced_by
+    assert ("b",) == first.launches[0].replaces
+
+
+def test_several_nodes_may_come_in_the_place_of_one() -> None:
+    """The type of the old node is not sold any more."""
+    size = {"cpu": 16, "memory": "64Gi", "pods": 58}
+    big = drifted("big", instance_type="m4.4xlarge", allocatable=size)
+    pods = [on("big", f"p{number}", cpu=5) for number in range(3)]
+    first = commands(a_cluster([free_pool()], [big], pods))[0]
+
+    assert 3 == len(first.launches)
+    assert {"m5.2xlarge"} == {each.offering.instance_type for each in first.launches}
+
+
+def test_a_node_whose_pods_find_no_place_lets_the_next_go() -> None:
+    """A pod that asks for more than any type has."""
+    size = {"cpu": 64, "memory": "256Gi", "pods": 58}
+    nodes = [drifted("a", since_s=1, allocatable=size), drifted("b", since_s=2)]
+    held = a_cluster([free_pool()], nodes, [on("a", "x", cpu=60), on("b", "y", cpu=3)])
+
+    assert [["b"]] == going(held)
+
+
+def test_budgets_for_drift_hold() -> None:
+    """Others do not."""
+    nodes = [drifted("a")]
+    closed = pool_with(Budget("0", (DRIFTED,)), Budget("100%"))
+    other = pool_with(Budget("0", ("Underutilized",)))
+
+    assert ([], [["a"]]) == (going(a_cluster([closed], nodes)), going(a_cluster([other], nodes)))
+
+
+def test_limits_hold_while_both_are_there() -> None:
+    """Of one node in all there is no room for another before it goes."""
+    pool = replace(free_pool(), limits=resources(nodes=1))
+
+    assert [] == going(a_cluster([pool], [drifted("a")], [on("a", "x", cpu=3)]))
+
+
+def test_a_drain_that_ends_by_itself_is_not_held_back_by_pods() -> None:
+    """With terminationGracePeriod neither a pod's annotation nor a budget blocks drift; without, both do."""
+    kept = on("a", "x", cpu=1, annotations={DO_NOT_DISRUPT: "true"})
+    budget = PodDisruptionBudget("default", "none", Requirements.of_labels({"app": "x"}), 0)
+    for pods, budgets in (([kept], ()), ([on("a", "x", cpu=1, labels={"app": "x"})], (budget,))):
+        node, claim = drifted("a")
+        held = a_cluster([free_pool()], [(node, claim)], pods, disruption_budgets=budgets)
+        forced = a_cluster(
+            [free_pool()],
+            [(node, replace(claim, termination_grace_period_s=60))],
+            pods,
+            disruption_budgets=budgets,
+        )
+
+        assert ([], 1) == (going(held), len(candidates(held)[1]))
+        assert [["a"]] == going(forced)
+
+
+def test_a_node_that_may_not_be_disrupted_stays() -> None:
+    """The node's own annotation holds whatever its pool says."""
+    node, claim = drifted("a", annotations={DO_NOT_DISRUPT: "true"})
+
+    assert [] == going(a_cluster([free_pool()], [(node, replace(claim, termination_grace_period_s=60))]))
+
+
+def test_drift_waits_for_no_quiet() -> None:
+    """A pool whose consolidateAfter is Never replaces what has drifted."""
+    pool = replace(free_pool(), disruption=Disruption(None, budgets=(Budget("100%"),)))
+
+    assert [["a"]] == going(a_cluster([pool], [drifted("a")]))

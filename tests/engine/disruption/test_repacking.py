@@ -1,0 +1,209 @@
+"""Nodes whose pods cost less elsewhere go together, and only where that saves what the move costs."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.repacking import propose
+from kerf.engine.explain.disruption import explained
+from kerf.engine.world import World
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
+from kerf.model.market import Market
+from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePool
+from kerf.model.plan import REPLAY
+from kerf.model.pods import Owner, Pod
+from kerf.model.snapshot import ClusterSnapshot
+from kerf.testing.builders import NOON_S, a_market, a_pool, an_instance_type, resources
+from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours
+from tests.engine.worlds import M5, M5_2X
+
+M5_4X = an_instance_type("m5.4xlarge", cpu=16, memory="64Gi", price="0.768")
+LARGE = a_market(M5, M5_2X, M5_4X)
+SERVES = Owner("ReplicaSet", "web")
+
+
+def serving(node: str, name: str, cpu: int, **given: Any) -> Pod:
+    """A pod of a Deployment that has run for a day."""
+    return on(node, name, cpu=cpu, owner=SERVES, created_s=NOON_S - 86400, **given)
+
+
+def node(name: str, instance_type: str, cpu: int, **given: Any) -> tuple[Any, Any]:
+    """A node of so many cores, which may go."""
+    size = {"cpu": cpu, "memory": f"{4 * cpu}Gi", "pods": 58}
+    return ours(name, instance_type=instance_type, allocatable=size, **given)
+
+
+def first(snapshot: ClusterSnapshot, market: Market = LARGE, *, replaces_spot: bool = False) -> Command | None:
+    """What the method would do."""
+    return next(propose(World(snapshot, market, replaces_spot=replaces_spot), may_go(snapshot)), None)
+
+
+def told(command: Command | None) -> tuple[list[str], list[str]]:
+    """The nodes that go, and the types that are bought."""
+    assert command is not None
+    return (
+        [each.node for each in command.deletions],
+        sorted(each.offering.instance_type for each in command.launches),
+    )
+
+
+def test_one_large_node_becomes_two_small_ones() -> None:
+    """Karpenter never splits a node: two pods of three cores keep sixteen."""
+    pods = [serving("big", "a", 3), serving("big", "b", 3)]
+    command = first(a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods))
+
+    assert (["big"], ["m5.2xlarge"]) == told(command)
+    split = first(a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods), a_market(M5, M5_4X))
+    assert (["big"], ["m5.xlarge", "m5.xlarge"]) == told(split)
+    assert split is not None
+    assert (768_000, 384_000) == (split.cost.before_micro, split.cost.after_micro)
+    plan = explained(split)
+    assert "the 2 pods cost less on 2 new nodes, saves 0.384 USD/h" == plan.deletions[0].why
+    assert {("big",)} == {each.replaces for each in plan.launches}
+    assert {REPLAY} == {each.follow for each in plan.launches}
+    assert tuple(each.name for each in plan.launches) == plan.deletions[0].replaced_by
+
+
+def test_many_nodes_become_fewer() -> None:
+    """Three nodes of four cores with one core each: one holds all, and it is one of them."""
+    nodes = [node(name, "m5.xlarge", 4) for name in "abc"]
+    command = first(a_cluster([free_pool()], nodes, [serving(name, f"p-{name}", 1) for name in "abc"]))
+
+    gone, bought = told(command)
+    assert (2, []) == (len(gone), bought)
+
+
+def test_a_node_is_not_given_up_for_its_mirror_image() -> None:
+    """Full nodes, and nodes that would be bought again as they are."""
+    nodes = [node(name, "m5.xlarge", 4) for name in "ab"]
+
+    assert first(a_cluster([free_pool()], nodes, [serving(name, f"p-{name}", 3) for name in "ab"])) is None
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        free_pool(policy=WHEN_EMPTY),
+        replace(free_pool(), disruption=Disruption(None, budgets=(Budget("100%"),))),
+        replace(free_pool(), disruption=Disruption(0, budgets=(Budget("0"),))),
+        replace(free_pool(), limits=resources(nodes=1)),
+    ],
+    ids=["WhenEmpty", "Never", "budget", "limit"],
+)
+def test_settings_of_the_pool_hold(pool: NodePool) -> None:
+    """Old and new nodes count against a limit together."""
+    pods = [serving("big", "a", 3)]
+    assert first(a_cluster([pool], [node("big", "m5.4xlarge", 16)], pods)) is None
+
+
+def test_work_that_would_be_lost_counts() -> None:
+    """A job of twenty hours is not moved for half the price of its node; one of five minutes is."""
+    job = Owner("Job", "train")
+    old = on("big", "train", cpu=7, owner=job, created_s=NOON_S - 20 * 3600)
+    young = replace(old, created_s=NOON_S - 300)
+    held = [node("big", "m5.4xlarge", 16)]
+
+    assert first(a_cluster([free_pool()], held, [old])) is None
+    assert (["big"], ["m5.2xlarge"]) == told(first(a_cluster([free_pool()], held, [young])))
+
+
+def test_a_balanced_pool_weighs_the_saving_against_the_disturbance() -> None:
+    """Of ten nodes one is half empty: a tenth of the price of one node is saved for a tenth of the disturbance, no."""
+    full = [node(f"n{number}", "m5.xlarge", 4) for number in range(9)]
+    pods = [serving(f"n{number}", f"p{number}", 4) for number in range(9)]
+    crowd = [serving("big", f"s{number}", 1) for number in range(8)]
+    pool = free_pool(policy=BALANCED)
+
+    assert first(a_cluster([free_pool()], [*full, node("big", "m5.4xlarge", 16)], [*pods, *crowd])) is not None
+    assert first(a_cluster([pool], [*full, node("big", "m5.4xlarge", 16)], [*pods, *crowd])) is None
+    alone = serving("big", "s", 3)
+    assert first(a_cluster([pool], [*full, node("big", "m5.4xlarge", 16)], [*pods, alone])) is not None
+
+
+def spot(name: str) -> tuple[Any, Any]:
+    """A large node of spot."""
+    made, claim = node(name, "m5.4xlarge", 16)
+    labels = {CAPACITY_TYPE: "spot"}
+    return replace(made, labels={**made.labels, **labels}), replace(claim, labels={**claim.labels, **labels})
+
+
+def test_spot_replaces_spot_where_fifteen_types_are_left() -> None:
+    """Karpenter's rule, where it is allowed: else the cloud takes the cheapest back soon, and the next costs more."""
+
+    def market(number: int) -> Market:
+        sold: dict[str, Any] = {"capacity_types": ("spot",)}
+        small = (an_instance_type(f"x{at:02}.large", cpu=4, price=f"0.2{at:02}", **sold) for at in range(number))
+        return a_market(*small, an_instance_type("m5.4xlarge", cpu=16, price="0.768", **sold))
+
+    pool = a_pool(capacity_types=("spot",), disruption=free_pool().disruption)
+    held = a_cluster([pool], [spot("big")], [serving("big", "a", 3)])
+
+    assert first(held, market(20)) is None
+    assert first(held, market(14), replaces_spot=True) is None
+    command = first(held, market(20), replaces_spot=True)
+    assert command is not None
+    assert (1, 14) == (len(command.launches), len(command.launches[0].alternatives))
+
+
+def test_a_launch_names_no_type_that_would_cost_more_than_is_saved() -> None:
+    """The cloud may take any of them."""
+    mid = an_instance_type("m6.4xlarge", cpu=16, memory="64Gi", price="0.800")
+    command = first(
+        a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], [serving("big", "a", 3)]), a_market(M5, M5_4X, mid)
+    )
+
+    assert command is not None
+    launch = command.launches[0]
+    assert ((), {"m5.xlarge"}) == (launch.alternatives, set(launch.requirements[INSTANCE_TYPE].values))
+
+
+_SIZES = {"m5.xlarge": 4, "m5.2xlarge": 8, "m5.4xlarge": 16}
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> ClusterSnapshot:
+    """Nodes of three sizes with pods of one to three cores that fit there."""
+    nodes, pods = [], []
+    for number in range(draw(st.integers(1, 6))):
+        kind = draw(st.sampled_from(sorted(_SIZES)))
+        name, left = f"n{number}", _SIZES[kind]
+        nodes.append(node(name, kind, _SIZES[kind]))
+        for at in range(draw(st.integers(0, 5))):
+            cpu = draw(st.integers(1, 3))
+            if cpu <= left:
+                left -= cpu
+                pods.append(serving(name, f"{name}-{at}", cpu))
+    budget = draw(st.sampled_from(["100%", "1", "50%"]))
+    pool = replace(free_pool(), disruption=Disruption(0, budgets=(Budget(budget),)))
+    return a_cluster([pool], nodes, pods)
+
+
+@given(fleets())
+@settings(max_examples=60, deadline=None)
+def test_every_pod_of_a_node_that_goes_has_one_place_that_holds_it(held: ClusterSnapshot) -> None:
+    """Conservation, room, budgets and price, whatever the fleet; judged by sums of cores alone."""
+    command = first(held)
+    if command is None:
+        return
+    gone = {each.node for each in command.deletions}
+    moving = [pod.key for each in held.nodes if each.name in gone for pod in each.pods]
+    placed = [place for each in command.deletions for place in each.moved]
+    bought = [placed.pod for launch in command.launches for placed in launch.pods]
+    assert sorted(moving) == sorted([*(place.pod.pod for place in placed), *bought])
+    cpu = {pod.key: pod.spec.requests["cpu"] for each in held.nodes for pod in each.pods}
+    used = Counter({each.name: sum(cpu[pod.key] for pod in each.pods) for each in held.nodes})
+    for place in placed:
+        used[place.node] += cpu[place.pod.pod]
+    rooms = {each.name: each.node.allocatable["cpu"] for each in held.nodes if each.node is not None}
+    assert all(used[name] <= rooms[name] for name in rooms if name not in gone)
+    assert not gone & {place.node for place in placed}
+    for launch in command.launches:
+        assert sum(cpu[each.pod] for each in launch.pods) <= 1000 * _SIZES[launch.offering.instance_type]
+    assert command.cost.after_micro < command.cost.before_micro
+    names = {launch.name for launch in command.launches}
+    assert names == {name for each in command.deletions for name in each.replaced_by}
