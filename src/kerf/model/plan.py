@@ -170,8 +170,9 @@ class NodePlacement:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Take one node away. `moved` are pods that go to nodes that are there, with where; `why` is the `cause` in words.
+    """Take one node away; `saved_micro` is its price, `why` is the `cause` in words.
 
+    `moved` are pods that go to nodes that are there, with where.
     `replaced_by` are the launches of the same plan that must be up before: some of its pods go to each of them.
     """
 

@@ -40,7 +40,7 @@ def test_the_new_node_comes_first() -> None:
     launch, deletion = plan.launches[0], plan.deletions[0]
 
     assert (("dear",), "m5.xlarge") == (launch.replaces, launch.offering.instance_type)
-    assert ("dear", (launch.name,), 192_000) == (deletion.node, deletion.replaced_by, deletion.saved_micro)
+    assert ("dear", (launch.name,), 384_000) == (deletion.node, deletion.replaced_by, deletion.saved_micro)
     assert "price 0.384 > cap 0.25; what is bought for its pods saves 0.192 USD/h" in deletion.why
     assert (384_000, 192_000) == (plan.cost.before_micro, plan.cost.after_micro)
 

@@ -224,15 +224,6 @@ def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tu
     return decision, with_deletions(explained(decision, asked=asked), read, preferences=options.preferences)
 
 
-def _with_replacement(made: Plan, first: Plan) -> Plan:
-    """The plan with the node that is bought in place of another; that one goes when its pods have moved."""
-    launches, added = list(made.launches), first.cost.after_micro - first.cost.before_micro
-    launches += (replace(each, name=f"launch-{len(launches) + n}") for n, each in enumerate(first.launches))
-    cost = replace(made.cost, after_micro=made.cost.after_micro + added, bound=None)
-    gpus = replace(made.gpus, paid=made.gpus.paid + cards_bought(first.launches))
-    return replace(made, cost=cost, gpus=gpus, launches=tuple(launches))
-
-
 def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, preferences: str = RESPECT) -> Plan:
     """The plan with what the controller would take away beside it.
 
@@ -254,12 +245,17 @@ def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, 
     if command is None:
         return made
     first = command_explained(command)
-    if first.launches:
-        return _with_replacement(made, first)
+    names = {each.name: f"launch-{len(made.launches) + number}" for number, each in enumerate(first.launches)}
+    launches = (replace(each, name=names[each.name]) for each in first.launches)
+    deletions = (replace(each, replaced_by=tuple(names[name] for name in each.replaced_by)) for each in first.deletions)
     gone = {deletion.node for deletion in first.deletions}
     cards = cards_of((node for node in snapshot.nodes if node.name in gone), everything.market)
-    saved = sum(deletion.saved_micro for deletion in first.deletions)
+    after = made.cost.after_micro + first.cost.after_micro - first.cost.before_micro
     # The bound counts every node of today as kept; it says nothing once some of them go.
-    cost = replace(made.cost, after_micro=made.cost.after_micro - saved, bound=None)
-    gpus = replace(made.gpus, paid=made.gpus.paid - cards)
-    return replace(made, cost=cost, gpus=gpus, deletions=first.deletions)
+    return replace(
+        made,
+        cost=replace(made.cost, after_micro=after, bound=None),
+        gpus=replace(made.gpus, paid=made.gpus.paid + cards_bought(first.launches) - cards),
+        launches=(*made.launches, *launches),
+        deletions=tuple(deletions),
+    )

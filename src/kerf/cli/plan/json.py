@@ -45,8 +45,8 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
         **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.worths else {}),
         "launches": [launch_object(launch) for launch in plan.launches],
         **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
-        "deletions": [_deletion(deletion) for deletion in plan.deletions],
-        "replacements": [],
+        "deletions": [_deletion(each) for each in plan.deletions if not each.replaced_by],
+        "replacements": [_replacement(each) for each in plan.deletions if each.replaced_by],
         "evictions": [_eviction(each) for each in plan.evictions],
         "placements": [placement_object(placement, snapshot) for placement in plan.placements],
         "unplaced": [unplaced_object(unplaced) for unplaced in plan.unplaced],
@@ -133,6 +133,7 @@ def launch_object(launch: Launch) -> Json:
         "pods": [pod.pod for pod in launch.pods],
         **({"devices": devices} if devices else {}),
         **({"labels": dict(launch.labels)} if launch.labels else {}),
+        **({"replaces": list(launch.replaces)} if launch.replaces else {}),
         "follow": launch.follow,
         **_turns(launch),
         "why": launch.why,
@@ -195,6 +196,11 @@ def _deletion(deletion: Deletion) -> Json:
         "perHourSaved": price_number(deletion.saved_micro),
         "why": deletion.why,
     }
+
+
+def _replacement(deletion: Deletion) -> Json:
+    """A node that goes once the launches that get its pods are up."""
+    return {**_deletion(deletion), "launches": list(deletion.replaced_by), "moved": [p.pod.pod for p in deletion.moved]}
 
 
 def unplaced_object(unplaced: Unplaced) -> Json:

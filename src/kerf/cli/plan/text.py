@@ -90,7 +90,8 @@ def _deletion_row(deletion: Deletion, snapshot: ClusterSnapshot, is_wide: bool) 
     zone, capacity = (labels.get(k, "") for k in ("topology.kubernetes.io/zone", "karpenter.sh/capacity-type"))
     wide = (deletion.claim, zone, capacity, "") if is_wide else ()
     saved = f"-{price_text(deletion.saved_micro)}" if deletion.saved_micro else "0.00"
-    return (deletion.node_pool, "delete", deletion.node, *wide, saved, str(len(deletion.moved)), deletion.why)
+    action = "replace" if deletion.replaced_by else "delete"
+    return (deletion.node_pool, action, deletion.node, *wide, saved, str(len(deletion.moved)), deletion.why)
 
 
 def _choices(plan: Plan) -> list[str]:
@@ -156,7 +157,8 @@ def totals(plan: Plan) -> Iterator[str]:
 
 
 def _pods(plan: Plan, is_wide: bool) -> Iterator[str]:
-    found = [pod.pod for launch in plan.launches for pod in launch.pods]
+    # Pods of a node that is replaced have a place now.
+    found = [pod.pod for launch in plan.launches if not launch.replaces for pod in launch.pods]
     found += [placement.pod.pod for placement in plan.placements]
     kept = sum(map(is_virtual, found))
     places = f", {counted(kept, 'place')} kept" if kept else ""

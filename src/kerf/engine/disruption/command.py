@@ -33,8 +33,5 @@ def deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
 def replacing(world: World, deletions: tuple[Deletion, ...], launches: tuple[Launch, ...]) -> Command:
     """The same, with nodes that are bought first. Cost: linear in nodes."""
     gone = deleting(world, deletions)
-    before, nodes = gone.cost.before_micro, {deletion.node for deletion in deletions}
-    left = cluster_price((node for node in world.snapshot.nodes if node.name not in nodes), world.supply)
-    cost = replace(gone.cost, before_micro=before, after_micro=left + sum(each.price_micro for each in launches))
-    gpus = GpuUse(gone.gpus.paid + cards_bought(launches), gone.gpus.allocated)
-    return Command(cost, gpus, deletions, launches)
+    cost = replace(gone.cost, after_micro=gone.cost.after_micro + sum(launch.price_micro for launch in launches))
+    return Command(cost, replace(gone.gpus, paid=gone.gpus.paid + cards_bought(launches)), deletions, launches)

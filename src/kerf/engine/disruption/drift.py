@@ -11,6 +11,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Drifts
 from kerf.engine.disruption.command import Command, deleting, replacing
 from kerf.engine.disruption.substitution import Substitutes
+from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.nodepool import DRIFTED
@@ -26,7 +27,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
     gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
     if gone:
-        yield deleting(world, tuple(map(_deletion, gone)))
+        yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
     substitutes = Substitutes(world)
     for candidate in drifted[:_MOST_TRIED]:
@@ -45,6 +46,6 @@ def _since(candidate: Candidate) -> tuple[float, str]:
     return (condition.since_s if condition is not None else 0.0, candidate.node.name)
 
 
-def _deletion(candidate: Candidate) -> Deletion:
-    cause = Drifts(Name(candidate.drift))
-    return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, 0, DRIFTED, cause)
+def _deletion(candidate: Candidate, world: World) -> Deletion:
+    cause, price_micro = Drifts(Name(candidate.drift)), present_price(candidate.cluster_node, world.supply)
+    return Deletion(candidate.node.name, candidate.claim.name, candidate.pool.name, price_micro, DRIFTED, cause)

@@ -47,7 +47,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     found = _best(world, chosen)
     if found is not None:
         pods = sum(len(each.pods) for each in found.victims)
-        cause = Repacked(pods, len(found.victims), len(found.launches))
+        cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
         yield replacing(world, found.deletions(UNDERUTILIZED, cause), found.launches)
 
 

@@ -19,7 +19,7 @@ from kerf.engine.world import World
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, is_read_alike
 from kerf.model.plan import Deletion, Launch
 from kerf.model.pods import Pod
-from kerf.model.quantities import NODES
+from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 
@@ -88,7 +88,7 @@ class _Present:
             return False
         pool = self._now.snapshot.pool(launch.node_pool)
         if pool is not None and pool.replicas is not None:
-            most = (pool.limits or {}).get(NODES)
+            most = (pool.limits or Resources()).get(NODES)
             return most is None or self._ledger.used(pool.name).get(NODES, 0) < most
         for offered in self._before.supply.by_pool.get(launch.node_pool, ()):
             if offered.kind.name == launch.offering.instance_type and self._ledger.room_for(offered) != 0:

@@ -11,6 +11,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Drifts
 from kerf.engine.disruption.command import Command, replacing
+from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.nodeclaim import DRIFTED as CONDITION
@@ -32,8 +33,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
             continue
         allowance.take(each.pool.name)
         launches.append(launch)
-        names = each.node.name, each.claim.name, each.pool.name
-        deletions.append(Deletion(*names, 0, DRIFTED, cause, replaced_by=(launch.name,)))
+        names, price = (each.node.name, each.claim.name, each.pool.name), present_price(each.cluster_node, world.supply)
+        deletions.append(Deletion(*names, price, DRIFTED, cause, replaced_by=(launch.name,)))
     if deletions:
         yield replacing(world, tuple(deletions), tuple(launches))
 

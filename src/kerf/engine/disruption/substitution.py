@@ -35,14 +35,20 @@ _UNKNOWN = 2**62
 class Substitution:
     """Nodes to buy, and where each pod of the nodes that go has its place: on a node that stays, or on one of these.
 
-    `places` are by the name of the old node, `fed` are the names of the launches that get pods of it.
+    `places` are by the name of the old node, `fed` are the names of the launches that get pods of it, `prices` what it
+    costs an hour.
     """
 
     victims: tuple[Candidate, ...]
     launches: tuple[Launch, ...]
     places: Mapping[str, tuple[NodePlacement, ...]]
     fed: Mapping[str, tuple[str, ...]]
-    before_micro: int
+    prices: Mapping[str, int]
+
+    @property
+    def before_micro(self) -> int:
+        """What the old nodes cost an hour."""
+        return sum(self.prices[each.node.name] for each in self.victims)
 
     @property
     def after_micro(self) -> int:
@@ -55,19 +61,19 @@ class Substitution:
         return self.before_micro - self.after_micro
 
     def deletions(self, reason: str, cause: Cause) -> tuple[Deletion, ...]:
-        """One for each old node, in their order. What is saved is told of the first: it is saved by all together."""
+        """One for each old node, in their order; each saves its own price, less what the launches cost."""
         return tuple(
             Deletion(
                 each.node.name,
                 each.claim.name,
                 each.pool.name,
-                0 if at else self.saved_micro,
+                self.prices[each.node.name],
                 reason,
                 cause,
                 self.places[each.node.name],
                 replaced_by=self.fed[each.node.name],
             )
-            for at, each in enumerate(self.victims)
+            for each in self.victims
         )
 
 
@@ -101,15 +107,14 @@ class Substitutes:
         moves = _Moves(victims, keys, placed, launches, Kinds(Readings.of(world.snapshot)))
         if must_save:
             moves.cancel()
-        supply = self._world.supply
-        before = sum(present_price(each.cluster_node, supply) for each in moves.victims)
-        found = Substitution(tuple(moves.victims), tuple(moves.launches), {}, {}, before)
+        prices = {each.node.name: present_price(each.cluster_node, self._world.supply) for each in moves.victims}
+        found = Substitution(tuple(moves.victims), tuple(moves.launches), {}, {}, prices)
         if must_save:
             saving = self._saving(found)
             if saving is None:
                 return None
             moves.launches = list(saving)
-        return moves.assigned(before)
+        return moves.assigned(prices)
 
     def _saving(self, found: Substitution) -> Sequence[Launch] | None:
         """The launches without alternatives that would cost more than is saved; None where nothing is saved."""
@@ -220,7 +225,7 @@ class _Moves:
     def _counted(self, keys: Iterable[str]) -> Hashable:
         return frozenset(Counter(self._kinds[key] for key in keys).items())
 
-    def assigned(self, before_micro: int) -> Substitution:
+    def assigned(self, prices: Mapping[str, int]) -> Substitution:
         """The places of the pods of all nodes that go. Cost: the pods."""
         slots: dict[Hashable, deque[tuple[int, PlacedPod | NodePlacement]]] = {}
         for placement in self._placed:
@@ -253,7 +258,7 @@ class _Moves:
             replace(launch, pods=tuple(others[at]), replaces=tuple(claims[at]), follow=REPLAY)
             for at, launch in enumerate(self.launches)
         )
-        return Substitution(tuple(self.victims), bound, places, fed, before_micro)
+        return Substitution(tuple(self.victims), bound, places, fed, prices)
 
 
 def _going(node: ClusterNode) -> ClusterNode:

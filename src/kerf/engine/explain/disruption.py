@@ -148,11 +148,10 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             return f"empty for {duration_text(seconds)}, {saves}"
         case PodsFit(pods):
             return f"{pods} {'pod fits' if pods == 1 else 'pods fit'} on other nodes, {saves}"
-        case Repacked(pods, nodes, bought):
+        case Repacked(pods, nodes, bought, saved_micro):
             together = f" of {nodes} nodes together" if nodes > 1 else ""
             where = f"cost less on {counted(bought, 'new node')}" if bought else "fit on other nodes"
-            total = f", {saves}" if deletion.saved_micro else ""
-            return f"the {counted(pods, 'pod')}{together} {where}{total}"
+            return f"the {counted(pods, 'pod')}{together} {where}, saves {price_text(saved_micro)} {currency}/h"
         case Drifts(reason):
             return f"drifted: {reason}"
     return cause_text(deletion.cause)
