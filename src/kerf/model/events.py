@@ -167,7 +167,7 @@ def node_class_waits(kind: str, name: str, claims: Sequence[str]) -> Occurrence:
 
 def drifted(claim: str, reason: str) -> Occurrence:
     """The node of a claim is not what its pool or its NodeClass says now."""
-    message = f"its node is not what its NodePool and its NodeClass say now: {reason}"
+    message = f"its node is not what its NodePool or NodeClass says now: {reason}"
     return _about("NodeClaim", claim, NORMAL, "Drifted", message, 300)
 
 

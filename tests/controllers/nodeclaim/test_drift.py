@@ -42,7 +42,7 @@ def test_a_drifted_claim_says_so_and_stays(cluster: Cluster, cloud: Judging) -> 
     cluster.at(700)
 
     assert ("True", "AMIDrift", "") == cluster.condition(DRIFTED)
-    assert ["its node is not what its NodePool and its NodeClass say now: AMIDrift"] == cluster.said("Drifted")
+    assert ["its node is not what its NodePool or NodeClass says now: AMIDrift"] == cluster.said("Drifted")
     assert (3, False) == (cloud.asked, cluster.claim().is_deleting)
 
 

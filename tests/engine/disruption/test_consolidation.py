@@ -38,9 +38,9 @@ def test_methods_are_asked_emptiness_first() -> None:
         emptiness.propose,
         staticdrift.propose,
         drift.propose,
+        pricecaps.propose,
         repacking.propose,
         consolidation.propose,
-        pricecaps.propose,
     ) == METHODS
 
 

@@ -63,7 +63,7 @@ def test_one_large_node_becomes_two_small_ones() -> None:
     assert split is not None
     assert (768_000, 384_000) == (split.cost.before_micro, split.cost.after_micro)
     plan = explained(split)
-    assert "the 2 pods cost less on 2 new nodes, saves 0.384 USD/h" == plan.deletions[0].why
+    assert "2 pods cost less on 2 new nodes, saves 0.384 USD/h" == plan.deletions[0].why
     assert {("big",)} == {each.replaces for each in plan.launches}
     assert {REPLAY} == {each.follow for each in plan.launches}
     assert tuple(each.name for each in plan.launches) == plan.deletions[0].replaced_by

@@ -14,7 +14,7 @@ from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.nodeclaim import DRIFTED, LAUNCHED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import EXPIRED, NodePool
 from kerf.model.poolhash import has_drifted, is_stamped, stamp
-from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
+from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Watched
 from kerf.state import ClusterState
 
 _AGAIN_S = 300.0
@@ -33,12 +33,14 @@ class Drift:
 
     def __init__(self, state: ClusterState, ports: Ports) -> None:
         self._state, self._ports = state, ports
+        self._known: set[str] = set()
         self._sold: dict[str, tuple[float, frozenset[str]]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """All claims at first, one that is launched, and those of a pool or NodeClass that changes."""
         if isinstance(event, Synced):
             pools = tuple(_POOL + pool.name for pool in self._state.pools())
+            self._known = {claim.uid for claim in self._state.claims() if claim.is_true(LAUNCHED)}
             return (*pools, *(claim.name for claim in self._state.claims()))
         value = event.value
         if isinstance(value, NodeClass):
@@ -49,9 +51,16 @@ class Drift:
                 return ()
             self._sold.pop(value.name, None)
             return (_POOL + value.name, *(claim.name for claim in self._state.claims_of(value.name)))
-        is_new = isinstance(value, NodeClaim) and isinstance(event, Upserted) and value.is_true(LAUNCHED)
-        was_there = isinstance(previous, NodeClaim) and previous.is_true(LAUNCHED)
-        return (value.name,) if isinstance(value, NodeClaim) and is_new and not was_there else ()
+        if not isinstance(value, NodeClaim):
+            return ()
+        if isinstance(event, Deleted):
+            self._known.discard(value.uid)
+            return ()
+        # What was there before an event says nothing: the state knows our own writes before the watch tells of them.
+        if value.uid in self._known or not value.is_true(LAUNCHED):
+            return ()
+        self._known.add(value.uid)
+        return (value.name,)
 
     async def reconcile(self, key: str) -> Result:
         """Look, ask the cloud, and write what has changed."""

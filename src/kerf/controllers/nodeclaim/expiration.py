@@ -27,14 +27,25 @@ class Expiration:
 
     def __init__(self, state: ClusterState, ports: Ports, actuator: Actuator) -> None:
         self._state, self._ports, self._actuator = state, ports, actuator
+        self._known: set[str] = set()
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Claims that are new: the spec of a claim never changes."""
+        """Claims that were not looked at yet: the spec of a claim never changes."""
         if isinstance(event, Synced):
-            return tuple(claim.name for claim in self._state.claims())
+            return self._news(self._state.claims())
         value = event.value
-        is_new = isinstance(value, NodeClaim) and previous is None and not isinstance(event, Deleted)
-        return (value.name,) if is_new and isinstance(value, NodeClaim) else ()
+        if not isinstance(value, NodeClaim):
+            return ()
+        if isinstance(event, Deleted):
+            self._known.discard(value.uid)
+            return ()
+        return self._news((value,))
+
+    def _news(self, claims: Iterable[NodeClaim]) -> tuple[str, ...]:
+        # What was there before an event says nothing: the state knows our own claims before the watch tells of them.
+        news = [claim for claim in claims if claim.uid not in self._known]
+        self._known.update(claim.uid for claim in news)
+        return tuple(claim.name for claim in news)
 
     async def reconcile(self, key: str) -> Result:
         """Delete the claim, or look again when it is old enough."""

@@ -27,17 +27,14 @@ class StaticPools:
         self._state, self._ports, self._actuator = state, ports, actuator
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """Static pools that change, and those of claims that come or are kept after all."""
+        """Static pools that change, and those whose claims do."""
         if isinstance(event, Synced):
             return tuple(pool.name for pool in self._state.pools() if pool.replicas is not None)
         value = event.value
         if isinstance(value, NodePool) and not isinstance(event, Deleted):
             return (value.name,) if value.replicas is not None else ()
-        if not isinstance(value, NodeClaim) or isinstance(event, Deleted):
-            return ()
-        pool = self._state.pool(value.node_pool)
-        is_news = not isinstance(previous, NodeClaim) or stays(previous) != stays(value)
-        return (value.node_pool,) if is_news and pool is not None and pool.replicas is not None else ()
+        pool = self._state.pool(value.node_pool) if isinstance(value, NodeClaim) else None
+        return (pool.name,) if pool is not None and pool.replicas is not None else ()
 
     async def reconcile(self, key: str) -> Result:
         """Delete what is too much."""

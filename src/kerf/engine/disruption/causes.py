@@ -232,12 +232,20 @@ class Drifts(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Repacked(Cause):
-    """Why nodes go: so many pods of so many nodes cost less elsewhere and on so many new nodes, by that much an hour."""
+    """Why nodes go: so many pods of so many nodes cost less elsewhere and on so many new ones, by that much an hour."""
 
     pods: int
     nodes: int
     bought: int
     saved_micro: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakesPods(Cause):
+    """Why a node is bought: so many pods come from these nodes, which go once it is up."""
+
+    pods: int
+    nodes: tuple[Name, ...]
 
 
 @dataclass(frozen=True, slots=True)

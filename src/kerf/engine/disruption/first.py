@@ -19,11 +19,11 @@ METHODS = (
     emptiness.propose,
     staticdrift.propose,
     drift.propose,
+    pricecaps.propose,
     repacking.propose,
     consolidation.propose,
-    pricecaps.propose,
 )
-"""In the order in which they are asked, as Karpenter's; what is too dear is replaced last."""
+"""In the order in which they are asked, as Karpenter's; what is too dear goes before what is only wasted."""
 
 
 def first_command(

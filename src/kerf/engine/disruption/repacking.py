@@ -137,7 +137,7 @@ def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]
 
 
 def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]) -> tuple[float, Substitution | None]:
-    victims = sorted((each.candidate for each in wasted), key=lambda each: each.node.name)
+    victims = [each.candidate for each in wasted]
     found = substitutes.of(victims, must_save=True)
     if found is None or not balance.allows(victims, found.saved_micro):
         return 0.0, None

@@ -9,7 +9,7 @@ from kerf.engine.buy.floors import Floors
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
-from kerf.engine.disruption.causes import Drifts
+from kerf.engine.disruption.causes import Drifts, TakesPods
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -26,9 +26,10 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     launches: list[Launch] = []
     for each in sorted((each for each in candidates if may_go(each, allowance)), key=_order):
         cause = Drifts(Name(each.drift))
+        takes = TakesPods(len(each.pods), (Name(each.node.name),))
         if not allowance.is_open(each.pool.name):
             continue
-        launch = floors.cheapest(each.pool, f"launch-{len(launches)}", cause, replaces=(each.claim.name,))
+        launch = floors.cheapest(each.pool, f"launch-{len(launches)}", takes, replaces=(each.claim.name,))
         if launch is None:
             continue
         allowance.take(each.pool.name)

@@ -12,11 +12,12 @@ from functools import cached_property
 from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.relocation import may_receive
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
-from kerf.model.causes import Cause
+from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement
 from kerf.model.instancetypes import SPOT
 from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
@@ -203,10 +204,10 @@ class _Moves:
     def cancel(self) -> None:
         """Let a node stay for which one of its own kind with the same pods is bought; both are left out.
 
-        Cost: the pods.
+        Of equal nodes the last stays. Cost: the pods.
         """
         mirrors: dict[Hashable, list[Candidate]] = {}
-        for each in reversed(self.victims):
+        for each in self.victims:
             labels, kinds = each.cluster_node.labels, self._counted(pod.key for pod in self._pods[each.node.name])
             sold = each.pool.name, labels.get(INSTANCE_TYPE), labels.get(CAPACITY_TYPE)
             mirrors.setdefault((sold, kinds), []).append(each)
@@ -239,7 +240,7 @@ class _Moves:
                     others[at].append(placed)
         places: dict[str, tuple[NodePlacement, ...]] = {}
         fed: dict[str, tuple[str, ...]] = {}
-        claims: list[list[str]] = [[] for _ in self.launches]
+        fed_by: list[list[tuple[str, str]]] = [[] for _ in self.launches]
         for each in self.victims:
             here, launches = [], set[int]()
             for pod in self._pods[each.node.name]:
@@ -252,10 +253,16 @@ class _Moves:
             places[each.node.name] = tuple(sorted(here, key=lambda place: place.pod.pod))
             fed[each.node.name] = tuple(self.launches[at].name for at in sorted(launches))
             for at in sorted(launches):
-                claims[at].append(each.claim.name)
+                fed_by[at].append((each.claim.name, each.node.name))
         # Open to all once it is up: the pods that come there are made again, and have other names.
         bound = tuple(
-            replace(launch, pods=tuple(others[at]), replaces=tuple(claims[at]), follow=REPLAY)
+            replace(
+                launch,
+                pods=tuple(others[at]),
+                replaces=tuple(claim for claim, _ in fed_by[at]),
+                follow=REPLAY,
+                cause=TakesPods(len(others[at]), tuple(Name(node) for _, node in fed_by[at])),
+            )
             for at, launch in enumerate(self.launches)
         )
         return Substitution(tuple(self.victims), bound, places, fed, prices)

@@ -1,5 +1,6 @@
 """The words for why a node stays or goes: the only place that has them. Those of obstacles are Karpenter's."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -37,6 +38,7 @@ from kerf.engine.disruption.causes import (
     SeveralBudgets,
     Starting,
     SuccessorComes,
+    TakesPods,
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
@@ -45,6 +47,7 @@ from kerf.engine.explain.launches import why_launched
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
+from kerf.model.nodepool import EXPIRED
 from kerf.model.plan import Deletion, Plan
 from kerf.model.times import duration_text
 
@@ -140,6 +143,14 @@ def _pods(number: int) -> str:
     return "1 pod is" if number == 1 else f"{number} pods are"
 
 
+_DRIFTS: Mapping[str, str] = {
+    "NodePoolDrifted": "the template of its NodePool has changed",
+    "RequirementsDrifted": "the requirements of its NodePool leave it out",
+    "InstanceTypeNotFound": "its instance type is not sold any more",
+    EXPIRED: "its expireAfter is over",
+}
+
+
 def removal_text(deletion: Deletion, currency: str) -> str:
     """Why a node is taken away, and what that saves."""
     saves = f"saves {price_text(deletion.saved_micro)} {currency}/h"
@@ -149,11 +160,12 @@ def removal_text(deletion: Deletion, currency: str) -> str:
         case PodsFit(pods):
             return f"{pods} {'pod fits' if pods == 1 else 'pods fit'} on other nodes, {saves}"
         case Repacked(pods, nodes, bought, saved_micro):
-            together = f" of {nodes} nodes together" if nodes > 1 else ""
-            where = f"cost less on {counted(bought, 'new node')}" if bought else "fit on other nodes"
-            return f"the {counted(pods, 'pod')}{together} {where}, saves {price_text(saved_micro)} {currency}/h"
+            of_nodes = f" of {nodes} nodes" if nodes > 1 else ""
+            verb, where = ("cost", f"less on {counted(bought, 'new node')}") if bought else ("fit", "on other nodes")
+            who = f"{counted(pods, 'pod')}{of_nodes} {verb}{'s' if pods == 1 else ''}"
+            return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
         case Drifts(reason):
-            return f"drifted: {reason}"
+            return f"{_DRIFTS.get(reason, 'its NodeClass has changed')} ({reason})"
     return cause_text(deletion.cause)
 
 
@@ -163,6 +175,14 @@ def _(cause: ReplacesTooDear) -> str:
         f"node {cause.node} of NodePool {cause.pool} is too dear: {cause_text(cause.excess)}; "
         f"what is bought for its pods saves {price_text(cause.saved_micro)} {cause.currency}/h"
     )
+
+
+@words.register
+def _(cause: TakesPods) -> str:
+    nodes, go = ("node", "goes") if len(cause.nodes) == 1 else ("nodes", "go")
+    if not cause.pods:
+        return f"comes in the place of {nodes} {some(cause.nodes)}, which then {go}"
+    return f"takes {counted(cause.pods, 'pod')} of {nodes} {some(cause.nodes)}, which then {go}"
 
 
 def explained(command: Command) -> Plan:

@@ -144,6 +144,7 @@ def _settings(raw: Json) -> Settings:
         "preference_policy": "preferencePolicy",
         "min_values_policy": "minValuesPolicy",
         "default_spread": "defaultSpread",
+        "spot_to_spot_consolidation": "spotToSpotConsolidation",
     }
     return settings_of({field: raw[name] for field, name in names.items() if raw.get(name)})
 

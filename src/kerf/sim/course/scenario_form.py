@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.config import MIN_VALUES, PREFERENCES
+from kerf.config import MIN_VALUES, PREFERENCES, SPOT_TO_SPOT
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -276,6 +276,7 @@ SCENARIO = Record(
                         "preferencePolicy": one_of(*PREFERENCES),
                         "minValuesPolicy": one_of(*MIN_VALUES),
                         "defaultSpread": FILLED,
+                        "spotToSpotConsolidation": one_of(*SPOT_TO_SPOT),
                     }
                 ),
                 "objects": ListOf(ANYTHING),
