@@ -10,7 +10,8 @@ _NAMES = (
     " max-price-per-gpu-hour max-price-per-hour mig-configs min-nodes observed-devices opportunistic"
     " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods planned-rounds pod-group"
     " pod-group-min pods-seen predicted-devices prewarm prewarm-cronjobs prewarm-namespaces"
-    " registered-less rejected relabelled replaces reserved-for run-for usage-history window window-namespaces"
+    " registered-less rejected relabelled replace-expired replaced-by replaces"
+    " reserved-for run-for usage-history window window-namespaces"
 )
 KNOWN_KEYS = frozenset(f"{DOMAIN}{name}" for name in _NAMES.split())
 CLOUD_TAGS = frozenset({f"{DOMAIN}claim-uid", f"{DOMAIN}nodeclass-hash", f"{DOMAIN}owned"})

@@ -29,6 +29,7 @@ from kerf.cli.plan.comparison import (
     comparison_object,
     requests_of,
 )
+from kerf.cli.plan.consolidation import steps_lines, steps_object
 from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
@@ -56,6 +57,7 @@ from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
+from kerf.engine.study.steps import fleet_bound, steps
 from kerf.engine.supply.pricing import cards_bought, cards_of
 from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
@@ -114,6 +116,9 @@ def policy_options(command: _Command) -> _Command:
     help='Instead of a plan: what it would come to if the pods asked for so much, such as "cpu=900m"; repeatable.',
 )
 @click.option("--strategies", is_flag=True, help="Instead of a plan: what each strategy comes to, side by side.")
+@click.option(
+    "--consolidate", is_flag=True, help="Instead of a plan: the steps in which nodes would go, and what they save."
+)
 @click.option("--chart", metavar="FILE.svg", help="Draw the nodes to buy by type, and how full each card is.")
 @click.option("--timings", is_flag=True, help="One JSON line on stderr: seconds and bytes.")
 def plan(**flags: Any) -> int:
@@ -129,6 +134,10 @@ def plan(**flags: Any) -> int:
         raise click.UsageError(
             "--strategies: expected neither --compare nor --calendar, as it stands in place of a plan"
         )
+    if flags["consolidate"] and (flags["compare"] or flags["strategies"] or flags["calendar_s"] is not None):
+        raise click.UsageError(
+            "--consolidate: expected neither --compare, --strategies nor --calendar, as it stands in place of a plan"
+        )
     watch = Stopwatch(is_wanted=flags["timings"])
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     source = Source.of(flags)
@@ -140,6 +149,8 @@ def plan(**flags: Any) -> int:
         entries = calendar_of(read, flags["calendar_s"])
         emit(output, lambda: calendar_object(entries, read), lambda: calendar_lines(entries, read))
         return LOOK if any(entry.kept.unserved for entry in entries) else DONE
+    if flags["consolidate"]:
+        return _consolidate(whole, flags)
     options = _options(flags, read.decoded.dump if source.replay else None)
     if flags["compare"]:
         return _compare(read, options, flags)
@@ -185,6 +196,19 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
         min_values=asked["min_values_policy"],
         budget=flags["budget"],
     )
+
+
+def _consolidate(read: ReadInput, flags: dict[str, Any]) -> int:
+    """Print the steps for all nodes that were read, whatever pods were chosen."""
+    world = World(read.snapshot, read.market, flags["preference_policy"] == IGNORE)
+    with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}"):
+        found, bound_micro = list(steps(world)), fleet_bound(world)
+    emit(
+        flags["output"],
+        lambda: steps_object(found, world, bound_micro),
+        lambda: steps_lines(found, world, bound_micro),
+    )
+    return DONE
 
 
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:

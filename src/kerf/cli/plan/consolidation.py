@@ -1,0 +1,104 @@
+"""`kerf plan --consolidate`: the steps in which nodes would go, what each saves and moves, and the fleet's bound."""
+
+from collections.abc import Iterator, Sequence
+
+from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.render import counted, percent_text, some, table
+from kerf.engine.disruption.candidates import candidates
+from kerf.engine.explain.disruption import explained, obstacle_text
+from kerf.engine.study.steps import MOST_STEPS, Step
+from kerf.engine.world import World
+from kerf.model.instancetypes import price_number, price_text
+
+
+def steps_object(found: Sequence[Step], world: World, bound_micro: int | None) -> Json:
+    """All steps, and what stands against others."""
+    before, after = _prices(found)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Consolidation",
+        "currency": world.market.currency,
+        "perHourBefore": price_number(before),
+        "perHourAfter": price_number(after),
+        "perHourLowerBound": None if bound_micro is None else price_number(bound_micro),
+        "podsMoved": sum(step.moved for step in found),
+        "steps": [_object(step) for step in found],
+        "blocked": [{"node": node, "why": why} for node, why in _blocked(world)],
+    }
+
+
+def _object(step: Step) -> Json:
+    plan = explained(step.command)
+    return {
+        "reason": plan.deletions[0].reason,
+        "nodes": [
+            {"node": each.node, "nodePool": each.node_pool, "launches": list(each.replaced_by), "why": each.why}
+            for each in plan.deletions
+        ],
+        "launches": [
+            {"name": each.name, "nodePool": each.node_pool, "instanceType": each.offering.instance_type}
+            for each in plan.launches
+        ],
+        "podsMoved": step.moved,
+        "perHourSaved": price_number(step.before_micro - step.after_micro),
+        "perHourAfter": price_number(step.after_micro),
+    }
+
+
+def _prices(found: Sequence[Step]) -> tuple[int, int]:
+    return (found[0].before_micro, found[-1].after_micro) if found else (0, 0)
+
+
+def _blocked(world: World) -> list[tuple[str, str]]:
+    return [(each.node, obstacle_text(each.cause)) for each in candidates(world.snapshot)[1]]
+
+
+def steps_lines(found: Sequence[Step], world: World, bound_micro: int | None) -> Iterator[str]:
+    """A row a step, then what they come to, then the nodes that something keeps."""
+    currency = world.market.currency
+    if found:
+        headers = (
+            "STEP",
+            "REASON",
+            "NODES",
+            "NEW NODES",
+            "PODS MOVED",
+            f"SAVES {currency}/H",
+            f"THEN {currency}/H",
+            "WHY",
+        )
+        yield from table(headers, (_row(number, step) for number, step in enumerate(found, 1)))
+        yield ""
+        before, after = _prices(found)
+        text = f"cost: {price_text(before)} -> {price_text(after)} {currency}/h, {counted(_moved(found), 'pod')} moved"
+        if bound_micro:
+            over = percent_text(max(0, after - bound_micro), bound_micro)
+            text += f"; lower bound {price_text(bound_micro)}, so it is at most {over} above the cheapest possible"
+        yield text
+        if len(found) == MOST_STEPS:
+            yield f"note: {MOST_STEPS} steps are shown; there may be more"
+    else:
+        yield "no node would go"
+    for node, why in _blocked(world):
+        yield f"  {node} stays: {why}"
+
+
+def _moved(found: Sequence[Step]) -> int:
+    return sum(step.moved for step in found)
+
+
+def _row(number: int, step: Step) -> tuple[str, ...]:
+    plan = explained(step.command)
+    types: dict[str, int] = {}
+    for launch in plan.launches:
+        types[launch.offering.instance_type] = types.get(launch.offering.instance_type, 0) + 1
+    return (
+        str(number),
+        plan.deletions[0].reason,
+        some([each.node for each in plan.deletions]),
+        ", ".join(f"{count} x {name}" for name, count in sorted(types.items())) or "-",
+        str(step.moved),
+        price_text(step.before_micro - step.after_micro),
+        price_text(step.after_micro),
+        plan.deletions[0].why,
+    )

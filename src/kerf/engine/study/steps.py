@@ -1,0 +1,141 @@
+"""Where a cluster gets to if nothing happens but what Kerf does with its nodes: one command after the other.
+
+Each command is taken for done at once: the new nodes are up as planned, and the pods have their places. In a cluster
+pods come and go meanwhile, and every command is decided on what is there then.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kerf.engine.buy.bound import proven
+from kerf.engine.decide import alone
+from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.first import first_command
+from kerf.engine.supply.pricing import cluster_price
+from kerf.engine.world import World
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.gpu import DeviceState, Slice
+from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition, NodeClaim
+from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
+from kerf.model.plan import Launch, PlacedPod
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.sharing.registry import owner_of
+
+MOST_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, the pods that it moves, and what the nodes cost an hour before and after it."""
+
+    command: Command
+    moved: int
+    before_micro: int
+    after_micro: int
+
+
+def steps(world: World) -> Iterator[Step]:
+    """What would be done, until nothing is or two hundred steps are over. Pods that wait stay as they are.
+
+    Cost: a decision about all nodes for each step.
+    """
+    world = World(replace(world.snapshot, pending=()), world.market, world.ignores_preferences)
+    for _ in range(MOST_STEPS):
+        command, _ = first_command(world, candidates(world.snapshot)[0], tuple)
+        if command is None:
+            return
+        after = World(done(command, world), world.market, world.ignores_preferences)
+        moved = sum(len(places.moved) for places in command.deletions)
+        moved += sum(len(launch.pods) for launch in command.launches)
+        prices = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
+        yield Step(command, moved, *prices)
+        world = after
+
+
+def fleet_bound(world: World) -> int | None:
+    """What nodes for all pods that Kerf's nodes hold cost at least, on a cluster that is empty; None where none is
+    known."""
+    pods = [pod for node in world.snapshot.nodes if node.claim is not None for pod in node.pods if not pod.is_daemon]
+    shapes = alone(pod for pod in pods if not pod.is_ended)
+    if not shapes or not world.market.types:
+        return None
+    bound = proven(shapes, world.supply.available, world.holding)
+    return None if bound is None else bound.micro
+
+
+def done(command: Command, world: World) -> ClusterSnapshot:
+    """The cluster once the command is carried out as planned. Cost: linear in nodes, and in the pods that move."""
+    snapshot, gone = world.snapshot, {deletion.node for deletion in command.deletions}
+    pods = {pod.key: pod for node in snapshot.nodes if node.name in gone for pod in node.pods}
+    coming: dict[str, list[PlacedPod]] = {}
+    for deletion in command.deletions:
+        for placement in deletion.moved:
+            coming.setdefault(placement.node, []).append(placement.pod)
+    nodes = [_with(node, coming.get(node.name, ()), pods) for node in snapshot.nodes if node.name not in gone]
+    names = {node.name for node in snapshot.nodes}
+    for launch in command.launches:
+        pool = snapshot.pool(launch.node_pool)
+        assert pool is not None
+        name = _free(launch.name, names)
+        names.add(name)
+        nodes.append(_with(_node(name, launch, pool, world), launch.pods, pods))
+    return replace(snapshot, nodes=tuple(sorted(nodes, key=lambda node: node.name)))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number = 0
+    while f"{name}-{number}" in taken:
+        number += 1
+    return f"{name}-{number}"
+
+
+def _with(node: ClusterNode, placed: Sequence[PlacedPod], pods: dict[str, Pod]) -> ClusterNode:
+    """The node with these pods and their slices."""
+    if not placed:
+        return node
+    here = [replace(pods[each.pod], node_name=node.name) for each in placed if each.pod in pods]
+    devices = {device.index: device for device in node.devices}
+    for part in (part for each in placed for part in each.slices):
+        devices[part.device] = _taking(devices[part.device], part)
+    return replace(node, pods=(*node.pods, *here), devices=tuple(devices[index] for index in sorted(devices)))
+
+
+def _taking(device: DeviceState, part: Slice) -> DeviceState:
+    return device.taking(part.memory_mib, part.cores, placement=part.placement)
+
+
+def _node(name: str, launch: Launch, pool: NodePool, world: World) -> ClusterNode:
+    """The node of a launch, up and empty."""
+    planned = launch.offering
+    sold = {INSTANCE_TYPE: planned.instance_type, CAPACITY_TYPE: planned.capacity_type, ZONE: planned.zone}
+    kind = world.supply.type_in(pool.name, planned.instance_type) or world.market.find(
+        planned.instance_type, pool.node_class
+    )
+    of_type = {
+        key: next(iter(each.values))
+        for key, each in (kind.requirements.items() if kind is not None else ())
+        if not each.complement and len(each.values) == 1
+    }
+    labels = {**of_type, **pool.node_labels, **launch.labels, **sold}
+    reached = (LAUNCHED, REGISTERED, INITIALIZED, READY, CONSOLIDATABLE)
+    now_s = world.snapshot.taken_at_s
+    amounts = (kind.capacity, kind.allocatable) if kind is not None else (launch.charge, launch.charge)
+    node = Node(name, labels, {}, (*pool.taints, *launch.taints), *amounts, created_s=now_s, ready_since_s=now_s)
+    claim = NodeClaim(
+        name,
+        pool.name,
+        pool.node_class,
+        launch.requirements,
+        labels=labels,
+        expire_after_s=pool.expire_after_s,
+        created_s=now_s,
+        node_name=name,
+        capacity=amounts[0],
+        conditions=tuple(Condition(stage, TRUE, stage, since_s=now_s) for stage in sorted(reached)),
+    )
+    family = owner_of(labels, {}, world.supply.families)
+    devices = family.predict(launch.devices, labels, {}) if launch.devices else ()
+    return ClusterNode(node, claim, (), tuple(devices), family.name if devices else "", devices_observed=True)
