@@ -9,6 +9,7 @@ import pytest
 from kerf.manifests.decode import decode
 from kerf.manifests.read import Documents
 from kerf.model.constraints import Taint
+from kerf.model.nodeclaim import Condition
 from kerf.model.quantities import Resources
 from kerf.model.resourcequotas import QuotaScope
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
@@ -43,6 +44,25 @@ def test_a_node_is_read_whole() -> None:
         node.is_unschedulable,
     )
     assert (False, node.created_s + 300) == (node.is_ready, node.ready_since_s)
+
+
+def test_a_node_keeps_its_conditions_without_their_words() -> None:
+    """Type, status, reason and the time of the last change, by type: a heartbeat and new words change nothing."""
+    status = """
+    - {type: Ready, status: "True", reason: KubeletReady, lastTransitionTime: 2026-01-05T07:05:00Z,
+       lastHeartbeatTime: %s, message: %s}
+    - {type: AcceleratedHardwareReady, status: "False", reason: NvidiaXID79, lastTransitionTime: 2026-01-05T07:06:00Z}
+    """
+    metadata = "apiVersion: v1\nkind: Node\nmetadata: {name: n, creationTimestamp: 2026-01-05T07:00:00Z}\nstatus:\n"
+    said = [status % ("2026-01-05T08:00:00Z", "is up"), status % ("2026-01-05T08:05:00Z", "is up for 5m")]
+    (node,), (later,) = (decoded(f"{metadata}  conditions:{each}").nodes for each in said)
+
+    assert node == later
+    assert (
+        Condition("AcceleratedHardwareReady", "False", "NvidiaXID79", since_s=node.created_s + 360),
+        Condition("Ready", "True", "KubeletReady", since_s=node.created_s + 300),
+    ) == node.conditions
+    assert (node.conditions[0], None) == (node.condition("AcceleratedHardwareReady"), node.condition("DiskPressure"))
 
 
 @pytest.mark.parametrize("metadata, is_ready", [("name: n", True), ("name: n, uid: u", False)])

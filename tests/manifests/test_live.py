@@ -164,8 +164,9 @@ def test_every_annotation_of_a_sharing_family_is_of_a_kept_domain(module: Any) -
 
 
 def a_live_node(version: str, beat: str, status: str = "True") -> dict[str, Any]:
-    """A node as kubelet writes it."""
+    """A node as kubelet writes it, in other words each time."""
     ready = {"type": "Ready", "status": status, "lastHeartbeatTime": beat, "lastTransitionTime": "2026-01-05T07:00:00Z"}
+    ready["message"] = f"is up since {beat}"
     metadata = {"name": "n", "uid": "u", "resourceVersion": version, "labels": {"a": "b"}}
     return {"metadata": metadata, "status": {"capacity": {"cpu": "4"}, "conditions": [ready]}}
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import Deleted, Upserted, Watched
+from kerf.model.volumes import VolumeAttachment
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_claim, a_node, a_pod
 from tests.engine.worlds import joined
@@ -28,6 +29,19 @@ def test_a_heartbeat_changes_no_decision() -> None:
 
     state.apply(Upserted(a_node(resource_version="2", is_unschedulable=True)))
     assert before + 1 == state.version
+
+
+def test_attachments_are_found_by_their_node_and_change_no_decision() -> None:
+    """Only the end of a node waits for them."""
+    state = a_state(a_node("n"))
+    before = state.version
+    one, other = VolumeAttachment("b", "n", "pv-1"), VolumeAttachment("a", "n", "pv-2", is_attached=True)
+    for each in (one, other, VolumeAttachment("c", "elsewhere")):
+        state.apply(Upserted(each))
+    assert ((other, one), before) == (state.attachments_to("n"), state.version)
+
+    state.apply(Deleted(other))
+    assert ((one,), ()) == (state.attachments_to("n"), state.attachments_to("nowhere"))
 
 
 def test_a_node_on_which_nothing_has_happened_is_the_same_value_again() -> None:

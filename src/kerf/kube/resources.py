@@ -51,6 +51,7 @@ VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeCl
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", is_namespaced=False)
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", is_namespaced=False)
 CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", is_namespaced=False)
+VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", is_namespaced=False)
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 SERVICES = Resource("", "v1", "services", "Service")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False)
@@ -90,7 +91,16 @@ ECS_NODE_CLASSES = Resource(
 ACK_NODE_CLASSES = Resource(
     "karpenter.alibabacloud.com", "v1alpha1", "ecsnodeclasses", "ECSNodeClass", is_namespaced=False
 )
-SURROUNDINGS = (NAMESPACES, SERVICES, VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES, CSI_NODES, RUNTIME_CLASSES)
+SURROUNDINGS = (
+    NAMESPACES,
+    SERVICES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    VOLUME_ATTACHMENTS,
+    RUNTIME_CLASSES,
+)
 """What the scheduler looks up of pods beside the pods and nodes themselves."""
 NODE_CLASSES = (KWOK_NODE_CLASSES, EC2_NODE_CLASSES, ECS_NODE_CLASSES, ACK_NODE_CLASSES)
 """Of the providers that are known; a cluster has those of its own cloud."""

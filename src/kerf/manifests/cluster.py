@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kerf.manifests.metadata import Meta, conditions_of, shared_text, taints_of
+from kerf.manifests.metadata import Meta, conditions_of, instant, shared_text, taints_of
 from kerf.manifests.pods.decode import selector_of, toleration_of
 from kerf.model.constraints import Requirements
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
-from kerf.model.nodeclaim import READY, TRUE
+from kerf.model.nodeclaim import READY, TRUE, Condition
 from kerf.model.nodes import Node
 from kerf.model.pods import RUNNING, Pod, PodDisruptionBudget
 from kerf.model.quantities import Resources, quantity_of
@@ -27,7 +27,8 @@ _BESIDE_ID = ("zone", "availabilityZone", "name")
 def node_of(raw: dict[str, Any]) -> Node:
     """A Node. One without conditions is ready when a manifest describes it, and not when an API shows it."""
     meta, spec, status = Meta.of(raw), raw.get("spec") or {}, raw.get("status") or {}
-    ready = next((c for c in conditions_of(status) if c.type == READY), None)
+    conditions = _node_conditions(status)
+    ready = next((c for c in conditions if c.type == READY), None)
     return Node(
         name=meta.name,
         labels=meta.labels,
@@ -44,7 +45,22 @@ def node_of(raw: dict[str, Any]) -> Node:
         created_s=meta.created_s,
         deleted_s=meta.deleted_s,
         finalizers=meta.finalizers,
+        conditions=conditions,
     )
+
+
+def _node_conditions(status: dict[str, Any]) -> tuple[Condition, ...]:
+    """The conditions by type, without their messages."""
+    found = (
+        Condition(
+            shared_text(raw["type"]),
+            shared_text(raw["status"]),
+            shared_text(raw.get("reason") or ""),
+            since_s=instant(raw.get("lastTransitionTime")) or 0,
+        )
+        for raw in status.get("conditions") or ()
+    )
+    return tuple(sorted(found, key=lambda condition: condition.type))
 
 
 def node_class_of(raw: dict[str, Any]) -> NodeClass:

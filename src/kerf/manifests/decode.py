@@ -38,7 +38,7 @@ from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota, Watched
 from kerf.model.usage import NodeUsage, PodUsage
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kerf.model.windows import CapacityWindow
 
 Object = dict[str, Any]
@@ -296,6 +296,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         volumes=_of(collected, PersistentVolume),
         storage_classes=_of(collected, StorageClass),
         csi_nodes=_of(collected, CSINode),
+        volume_attachments=_of(collected, VolumeAttachment),
         runtime_classes=_of(collected, RuntimeClass),
         skipped_kinds=dict(sorted(collected.skipped.items())),
         warnings=tuple(collected.warnings),

@@ -19,7 +19,7 @@ from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass, ResourceQuota
 from kerf.model.usage import NO_USAGE, PodUsage, Usage
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kerf.model.windows import CapacityWindow
 
 
@@ -87,6 +87,7 @@ class Decoded(Large):
     volumes: tuple[PersistentVolume, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
     csi_nodes: tuple[CSINode, ...] = ()
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
     skipped_kinds: Mapping[str, int] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()

@@ -28,8 +28,14 @@ from kerf.manifests.karpenter.form import NODE_CLAIM, NODE_OVERLAY, NODE_POOL
 from kerf.manifests.ownkeys import note_unknown_keys
 from kerf.manifests.pods.decode import pod_of
 from kerf.manifests.schema import Path, Record, Report, shown
-from kerf.manifests.volumes.decode import csi_node_of, storage_class_of, volume_claim_of, volume_of
-from kerf.manifests.volumes.form import CSI_NODE, STORAGE_CLASS, VOLUME, VOLUME_CLAIM
+from kerf.manifests.volumes.decode import (
+    csi_node_of,
+    storage_class_of,
+    volume_attachment_of,
+    volume_claim_of,
+    volume_of,
+)
+from kerf.manifests.volumes.form import CSI_NODE, STORAGE_CLASS, VOLUME, VOLUME_ATTACHMENT, VOLUME_CLAIM
 from kerf.manifests.windows.decode import window_of
 from kerf.manifests.windows.form import CAPACITY_WINDOW, check_window
 from kerf.manifests.workloads.decode import daemon_set_of, workload_of
@@ -115,6 +121,7 @@ _KINDS = {
     "PersistentVolume": Kind("", VOLUME, _plain(volume_of)),
     "StorageClass": Kind(_STORAGE, STORAGE_CLASS, _plain(storage_class_of)),
     "CSINode": Kind(_STORAGE, CSI_NODE, _plain(csi_node_of)),
+    "VolumeAttachment": Kind(_STORAGE, VOLUME_ATTACHMENT, _plain(volume_attachment_of)),
     "PodTemplate": Kind("", POD_TEMPLATE, pod_template_of),
     "ProvisioningRequest": Kind("autoscaling.x-k8s.io", PROVISIONING_REQUEST, _plain(provisioning_request_of)),
     **{

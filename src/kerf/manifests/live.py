@@ -120,12 +120,11 @@ class _NodeMetadata(Struct, rename="camel", gc=False):
 
 
 class _NodeCondition(Struct, rename="camel", gc=False):
-    """All that `kinds.CONDITIONS` looks into; not the time of the last heartbeat."""
+    """What is kept of a condition; neither the time of the last heartbeat nor the words, which kubelet repeats."""
 
     type: _Bytes = UNSET
     status: _Bytes = UNSET
     reason: _Bytes = UNSET
-    message: _Bytes = UNSET
     last_transition_time: _Bytes = UNSET
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kerf.model.constraints import NO_SCHEDULE, Requirements, Taint
+from kerf.model.nodeclaim import Condition
 from kerf.model.quantities import NOTHING, Resources
 
 CORDONED_BY_KERF = "kerf.dev/cordoned"
@@ -48,7 +49,8 @@ def is_ephemeral(taint: Taint) -> bool:
 class Node:
     """A node of the cluster; `capacity` and `allocatable` are what kubelet shows, never what we hope for.
 
-    `ready_since_s` is when its Ready condition last changed.
+    `ready_since_s` is when its Ready condition last changed. `conditions` are all of them, by type, each without its
+    message and its heartbeat: kubelet says the same in new words, and that would be another node each time.
     """
 
     name: str
@@ -66,6 +68,11 @@ class Node:
     created_s: float = 0
     deleted_s: float | None = None
     finalizers: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    def condition(self, name: str) -> Condition | None:
+        """The condition of that type; None where the node has none."""
+        return next((condition for condition in self.conditions if condition.type == name), None)
 
     @cached_property
     def label_requirements(self) -> Requirements:

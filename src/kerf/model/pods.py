@@ -249,10 +249,11 @@ class Pod:
 
     `uid` is empty for a pod that a manifest describes and no API has seen: admission is emulated for those.
     `invalid` says why the API server would refuse it; None when it would not. `initialised` means that its init
-    containers have ended. `source` is where its manifest stands (`file:line:col`), for messages. `queue_priority` goes
-    before its priority in Kerf's own queue; a decision sets it, no API does. `reserved_for` are the reservations
-    (`model.nodes.reservation`) that it tolerates. They say where a plan has put it and not what it is, so they are no
-    part of its spec: pods of one workload stay equal.
+    containers have ended, `is_ready` that it serves: its Ready condition says so, or it runs and has none. `source` is
+    where its manifest stands (`file:line:col`), for messages. `queue_priority` goes before its priority in Kerf's own
+    queue; a decision sets it, no API does. `reserved_for` are the reservations (`model.nodes.reservation`) that it
+    tolerates. They say where a plan has put it and not what it is, so they are no part of its spec: pods of one
+    workload stay equal.
     """
 
     namespace: str
@@ -275,6 +276,7 @@ class Pod:
     source: str = ""
     queue_priority: int = 0
     reserved_for: tuple[str, ...] = ()
+    is_ready: bool = False
 
     @cached_property
     def key(self) -> str:

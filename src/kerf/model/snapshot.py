@@ -21,7 +21,7 @@ from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.resourcequotas import QuotaScope, counted, counted_claim
 from kerf.model.runtimeclasses import RuntimeClass
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kerf.model.windows import CapacityWindow
 
 PLUGIN_NAMESPACES = (
@@ -160,6 +160,7 @@ Watched = (
     | PersistentVolume
     | StorageClass
     | CSINode
+    | VolumeAttachment
     | RuntimeClass
 )
 """Every kind of object that the state follows."""
@@ -300,6 +301,7 @@ class ClusterSnapshot(Large):
     volumes: Mapping[str, PersistentVolume] = field(default_factory=dict, hash=False)
     storage_classes: Mapping[str, StorageClass] = field(default_factory=dict, hash=False)
     csi_nodes: Mapping[str, CSINode] = field(default_factory=dict, hash=False)
+    volume_attachments: Mapping[str, VolumeAttachment] = field(default_factory=dict, hash=False)
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict, hash=False)
     leaving: Mapping[str, str] = field(default_factory=dict, hash=False)
 

@@ -198,6 +198,19 @@ class CSINode:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeAttachment:
+    """That a volume is attached to a node, or is to be (not `is_attached`): it goes once the volume has been detached.
+
+    `volume` is the name of the PersistentVolume; empty for one that a pod states itself.
+    """
+
+    name: str
+    node_name: str
+    volume: str = ""
+    is_attached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Mounts:
     """What the volumes of a pod ask of its node, once they are looked up; a decision sets it, no API does.
 

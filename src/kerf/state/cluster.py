@@ -37,7 +37,7 @@ from kerf.model.snapshot import (
     Upserted,
     key_of,
 )
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kerf.model.windows import WINDOW_LABEL, CapacityWindow
 from kerf.sharing.family import Family, Occupant
 from kerf.sharing.gathering import Gathered
@@ -51,7 +51,7 @@ class ClusterState(Objects):
     """The cluster as the events so far describe it.
 
     `version` grows with every change that may change a decision: an object that differs in nothing but its resource
-    version, as after a heartbeat, is none.
+    version, as after a heartbeat, is none. Nor is a VolumeAttachment, which only the end of a node waits for.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ClusterState(Objects):
         self._unbound: Shelf[Pod] = Shelf()
         self._pods_on, self._booked_on, self._windowed, self._grouped = Groups(), Groups(), Groups(), Groups()
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
-        self._claims_for = Groups()
+        self._claims_for, self._attached_to = Groups(), Groups()
         self._counted: dict[str, Sum] = {}
         self._joined: dict[tuple[str, str], ClusterNode] = {}
         self._stale: set[tuple[str, str]] = set()
@@ -95,7 +95,7 @@ class ClusterState(Objects):
                 self._change_config(event.value, is_gone=after is None)
             return
         before: Any = self._shelf(kind).put(key, after)
-        if not _is_same(before, after):
+        if not isinstance(event.value, VolumeAttachment) and not _is_same(before, after):
             self.version += 1
         self._index(key, before, after)
 
@@ -175,6 +175,8 @@ class ClusterState(Objects):
             self._move_node(key, before, after)
         elif isinstance(value, NodeClaim):
             self._move_claim(key, before, after)
+        elif isinstance(value, VolumeAttachment):
+            self._attached_to.move(key, *("" if each is None else each.node_name for each in (before, after)))
         elif isinstance(value, NodePool) and stated(before) != stated(after):
             for name in self._claims_of_pool.of(key):
                 self._stale.add(("NodeClaim", name))
@@ -258,6 +260,11 @@ class ClusterState(Objects):
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._pods_on.of(node_name))
 
+    def attachments_to(self, node_name: str) -> tuple[VolumeAttachment, ...]:
+        """The attachments of volumes to a node, by name."""
+        held: dict[str, VolumeAttachment] = self._shelf("VolumeAttachment").held
+        return tuple(held[name] for name in self._attached_to.of(node_name))
+
     def windowed(self) -> tuple[Pod, ...]:
         """The pods with the label of CapacityWindows that have not ended, by key."""
         pods: dict[str, Pod] = self._shelf("Pod").held
@@ -335,6 +342,7 @@ class ClusterState(Objects):
             volumes=self._named(PersistentVolume),
             storage_classes=self._named(StorageClass),
             csi_nodes=self._named(CSINode),
+            volume_attachments=self._named(VolumeAttachment),
             runtime_classes=self._named(RuntimeClass),
         )
 

@@ -1,9 +1,13 @@
 """Pods: what they ask for, what the API server would add, and what it would refuse."""
 
+import json
+
 import pytest
+import yaml
 
 from kerf.errors import DecodeError
 from kerf.manifests.decode import decode_object
+from kerf.manifests.pods.live import live_pod
 from kerf.model.constraints import Requirement, Requirements, Toleration
 from kerf.model.pods import HostPort, Owner, Pod
 from kerf.model.quantities import Resources
@@ -267,6 +271,27 @@ def test_the_state_of_a_live_pod_is_read() -> None:
         read.nominated_node,
         read.initialised,
     )
+
+
+@pytest.mark.parametrize(
+    "status, is_ready",
+    [
+        ("{phase: Running, conditions: [{type: Ready, status: 'True'}]}", True),
+        ("{phase: Running, conditions: [{type: Ready, status: 'False'}]}", False),
+        ("{phase: Running, conditions: [{type: Ready, status: Unknown}]}", False),
+        ("{phase: Running}", True),
+        ("{phase: Pending}", False),
+        ("{phase: Succeeded}", False),
+        ("{}", False),
+    ],
+)
+def test_a_pod_is_ready_when_it_says_so_or_runs_and_says_nothing(status: str, is_ready: bool) -> None:
+    """The same from a live API. A dump of an older Kerf has no Ready condition."""
+    read = pod("containers: [{name: a}]", "uid: u, namespace: d", status)
+    raw = {"metadata": {"name": "p", "namespace": "d", "uid": "u"}, "spec": {"containers": [{"name": "a"}]}}
+    live = live_pod(json.dumps({**raw, "status": yaml.safe_load(status)}).encode())
+
+    assert (is_ready, is_ready) == (read.is_ready, live.is_ready)
 
 
 def test_equal_specs_are_one_object() -> None:

@@ -13,7 +13,15 @@ from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements, To
 from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import Upserted, Watched
-from kerf.model.volumes import ClaimTemplate, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeForm
+from kerf.model.volumes import (
+    ClaimTemplate,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeForm,
+)
 from kerf.state import ClusterState
 from kerf.testing.builders import resources
 from tests.manifests.texts import decoded, left_out, refusal
@@ -84,6 +92,12 @@ OBJECTS: dict[str, Any] = {
             ]
         },
     },
+    "VolumeAttachment": {
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": "csi-1", "uid": "u", "annotations": {"csi.alpha.kubernetes.io/node-id": "hunter2"}},
+        "spec": {"attacher": "ebs.csi.aws.com", "nodeName": "n1", "source": {"persistentVolumeName": "pv-1"}},
+        "status": {"attached": True, "attachmentMetadata": {"devicePath": "hunter2"}},
+    },
     "Namespace": {
         "apiVersion": "v1",
         "metadata": {"name": "team", "uid": "u", "labels": {"tier": "gold"}},
@@ -124,6 +138,7 @@ VALUES: dict[str, Watched] = {
         created_s=1767600000,
     ),
     "CSINode": CSINode("n1", (("ebs.csi.aws.com", 25),)),
+    "VolumeAttachment": VolumeAttachment("csi-1", "n1", "pv-1", is_attached=True),
     "Namespace": Namespace("team", {"tier": "gold", NAMESPACE_NAME: "team"}),
     "Service": Service("team", "web", Requirements.of_labels({"app": "web"})),
     "RuntimeClass": RuntimeClass(
@@ -169,6 +184,7 @@ def test_the_state_holds_it_in_its_snapshot_until_it_is_gone(kind: str) -> None:
         "PersistentVolume": ("volumes", "pv-1"),
         "StorageClass": ("storage_classes", "fast"),
         "CSINode": ("csi_nodes", "n1"),
+        "VolumeAttachment": ("volume_attachments", "csi-1"),
         "Namespace": ("namespaces", "team"),
         "RuntimeClass": ("runtime_classes", "gvisor"),
     }
@@ -294,6 +310,12 @@ def test_a_faulty_object_is_left_out_with_its_place(version: str, kind: str, res
     "version, kind, rest, said",
     [
         (STORAGE, "CSINode", "spec: {drivers: [{}]}", "spec.drivers[0].name: expected a value, got <nothing>"),
+        (
+            STORAGE,
+            "VolumeAttachment",
+            "spec: {attacher: x, source: {}}",
+            "spec.nodeName: expected a value, got <nothing>",
+        ),
         ("v1", "StorageClass", "provisioner: x", "apiVersion: expected storage.k8s.io/v1"),
     ],
 )

@@ -456,6 +456,7 @@ def _snapshot(
         decoded.volumes,
         decoded.storage_classes,
         decoded.csi_nodes,
+        decoded.volume_attachments,
         decoded.runtime_classes,
         claims,
         pods,

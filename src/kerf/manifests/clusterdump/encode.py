@@ -71,16 +71,19 @@ def _is_there(value: Any) -> Any:
     return {} if isinstance(value, dict) else value
 
 
-def _conditions(*types: str) -> Callable[[Any], Any]:
-    def kept(value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return [_kept(each, _CONDITION) for each in value if not isinstance(each, dict) or each.get("type") in types]
-
-    return kept
+def _pod_conditions(value: Any) -> Any:
+    """Those of its scheduling whole; of Ready the status, since its words name containers. Others say nothing new."""
+    if not isinstance(value, list):
+        return value
+    forms = (
+        (each, _POD_CONDITIONS.get(str(each.get("type"))) if isinstance(each, dict) else _CONDITION) for each in value
+    )
+    return [_kept(each, form) for each, form in forms if form is not None]
 
 
 _CONDITION = _of("type status reason message lastTransitionTime")
+_STATUS_ALONE = _of("type status lastTransitionTime")
+_POD_CONDITIONS = {"PodScheduled": _CONDITION, "PodResizePending": _CONDITION, "Ready": _STATUS_ALONE}
 _VARIABLE = _of("name value")
 _OWNERS = _of("apiVersion kind name uid controller")
 _METADATA_FIELDS = "name namespace uid resourceVersion generation creationTimestamp deletionTimestamp labels finalizers"
@@ -127,7 +130,7 @@ _POD = _object(
     spec=_POD_SPEC,
     status=_of(
         "phase startTime nominatedNodeName",
-        conditions=_conditions("PodScheduled", "PodResizePending"),
+        conditions=_pod_conditions,
         initContainerStatuses=_INIT_STATUS,
         containerStatuses=_of(_RESIZED),
     ),
@@ -135,7 +138,7 @@ _POD = _object(
 _NODE = _object(
     _OF_NODES,
     spec=_of("unschedulable providerID", taints=_of("key value effect")),
-    status=_of("capacity allocatable", conditions=_conditions("Ready")),
+    status=_of("capacity allocatable", conditions=_of("type status reason lastTransitionTime")),
 )
 _SET = _object(spec=_of("replicas selector", template=_TEMPLATE))
 _JOB_SPEC = _of("parallelism completions suspend selector activeDeadlineSeconds", template=_TEMPLATE)
@@ -210,6 +213,9 @@ FORMS: Mapping[str, Form] = {
     "PersistentVolume": _object(_NAMED, spec=_VOLUME_SPEC, status=_PHASE),
     "StorageClass": _object(_NAMED, provisioner=None, volumeBindingMode=None, allowedTopologies=None),
     "CSINode": _object(_NAMED, spec=_of("", drivers=_of("name allocatable"))),
+    "VolumeAttachment": _object(
+        _NAMED, spec=_of("attacher nodeName", source=_of("persistentVolumeName")), status=_of("attached")
+    ),
     "RuntimeClass": _object(_NAMED, overhead=_of("podFixed"), scheduling=_of("nodeSelector tolerations")),
     "PodGroup": _object(spec=_of("minMember")),
     "Workload": _object(spec=_of("", podGroups=_of("name", policy=_of("", gang=_of("minCount"))))),

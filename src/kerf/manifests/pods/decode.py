@@ -29,8 +29,19 @@ from kerf.manifests.pods.topology import REQUIRED, pod_affinity_of, spread_of
 from kerf.manifests.schema import Path, Problem, Report, Unknown, path_text
 from kerf.model.causes import FieldRefusal, Name, Quoted
 from kerf.model.constraints import Requirements, Toleration
+from kerf.model.nodeclaim import READY, TRUE
 from kerf.model.nodes import RESERVED_FOR
-from kerf.model.pods import DEFAULT_SCHEDULER, PENDING, READ_DOMAINS, Container, HostPort, Pod, PodSpec, is_daemon
+from kerf.model.pods import (
+    DEFAULT_SCHEDULER,
+    PENDING,
+    READ_DOMAINS,
+    RUNNING,
+    Container,
+    HostPort,
+    Pod,
+    PodSpec,
+    is_daemon,
+)
 from kerf.model.quantities import Resources
 from kerf.model.topology import AFFINITY, ANTI_AFFINITY
 from kerf.model.volumes import ClaimTemplate
@@ -357,6 +368,7 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
         initialised=is_initialised(decoded, status.get("initContainerStatuses") or ()),
         source=source,
         reserved_for=reading.reserved_for,
+        is_ready=is_ready(status.get("phase"), (conditions.get(READY) or {}).get("status")),
     )
 
 
@@ -413,6 +425,11 @@ def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
         if key.partition("/")[0] in READ_DOMAINS
     }
     return kept or _NO_ANNOTATIONS
+
+
+def is_ready(phase: str | None, said: str | None) -> bool:
+    """Whether a pod serves, by its phase and the status of its Ready condition; without one it does while it runs."""
+    return said == TRUE if said is not None else phase == RUNNING
 
 
 def is_initialised(spec: PodSpec, statuses: Iterable[Mapping[str, Any]]) -> bool:

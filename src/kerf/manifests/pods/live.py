@@ -24,6 +24,7 @@ from kerf.manifests.pods.decode import (
     RESIZE_PENDING,
     SpecReading,
     is_initialised,
+    is_ready,
     kept_annotations,
     of_daemon,
     reading_of,
@@ -31,6 +32,7 @@ from kerf.manifests.pods.decode import (
 )
 from kerf.manifests.schema import LABELS, NAME, Report, Schema
 from kerf.manifests.yaml_nodes import MOST_LEVELS
+from kerf.model.nodeclaim import READY
 from kerf.model.pods import PENDING, Owner, Pod, PodSpec, is_daemon
 from kerf.model.times import instant_s
 
@@ -217,6 +219,7 @@ def _pod(found: _LivePod, source: str) -> Pod:
         initialised=_is_initialised(reading.spec, status),
         source=source,
         reserved_for=reading.reserved_for,
+        is_ready=is_ready(status.phase, _ready_said(status.conditions or ())),
     )
 
 
@@ -328,6 +331,15 @@ def _unschedulable(conditions: Sequence[_Condition]) -> str:
         if condition.type == "PodScheduled":
             message = (condition.message or "") if condition.status == "False" else ""
     return shared_text(message) if message else ""
+
+
+def _ready_said(conditions: Sequence[_Condition]) -> str | None:
+    """The status of the condition Ready, of several the last; None for none."""
+    said = None
+    for condition in conditions:
+        if condition.type == READY:
+            said = condition.status
+    return said
 
 
 def _is_initialised(spec: PodSpec, status: _Status) -> bool:

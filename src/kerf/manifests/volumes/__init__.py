@@ -1,1 +1,1 @@
-"""Claims, volumes, StorageClasses and CSINodes: how they are read from documents and from the API."""
+"""Claims, volumes, StorageClasses, CSINodes and VolumeAttachments: how documents and the API are read."""

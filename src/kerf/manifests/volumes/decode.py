@@ -1,4 +1,4 @@
-"""Claims, volumes, StorageClasses and CSINodes to model values; forms have been checked before."""
+"""Claims, volumes, StorageClasses, CSINodes and VolumeAttachments to model values; forms have been checked before."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -21,6 +21,7 @@ from kerf.model.volumes import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
     VolumeForm,
     zone_key,
 )
@@ -157,6 +158,15 @@ def csi_node_of(raw: Object) -> CSINode:
     return CSINode(
         shared_text(Meta.of(raw).name),
         tuple(sorted((shared_text(name), count) for name, count in limits.items() if count is not None)),
+    )
+
+
+def volume_attachment_of(raw: Object) -> VolumeAttachment:
+    """A VolumeAttachment; one without a status is not attached yet."""
+    spec, status = raw["spec"], raw.get("status") or {}
+    volume = spec["source"].get("persistentVolumeName") or ""
+    return VolumeAttachment(
+        Meta.of(raw).name, shared_text(spec["nodeName"]), shared_text(volume), status.get("attached") is True
     )
 
 

@@ -1,4 +1,7 @@
-"""The form of claims, volumes, StorageClasses and CSINodes, as far as Kerf reads them (API of Kubernetes 1.36)."""
+"""The form of claims, volumes, StorageClasses, CSINodes and VolumeAttachments, as far as Kerf reads them.
+
+The API is that of Kubernetes 1.36.
+"""
 
 from kerf.manifests.kinds import METADATA, NODE_SELECTOR, SELECTOR, object_of
 from kerf.manifests.schema import (
@@ -81,3 +84,8 @@ STORAGE_CLASS = Record(
 _LIMIT = Record({"count": COUNT})
 _DRIVER = Record({"name": FILLED, "allocatable": _LIMIT, **known("nodeID topologyKeys")}, ("name",))
 CSI_NODE = object_of(Record({"drivers": ListOf(_DRIVER)}))
+_ATTACHED = Record({"persistentVolumeName": TEXT, **known("inlineVolumeSpec")})
+VOLUME_ATTACHMENT = object_of(
+    Record({"attacher": FILLED, "nodeName": FILLED, "source": _ATTACHED}, ("attacher", "nodeName", "source")),
+    Record({"attached": BOOLEAN}, is_open=True),
+)

@@ -58,6 +58,7 @@ _FOLLOWED = frozenset(
         "RuntimeClass",
         "Service",
         "StorageClass",
+        "VolumeAttachment",
         "Workload",
     }
 )
