@@ -21,7 +21,7 @@ NUMBER = "a whole number from 1 on, of at most nine digits"
 FOLLOWING = ("auto", "reserve", "pin", "off")
 PREFERENCES = ("Respect", "Ignore")
 MIN_VALUES = ("Strict", "BestEffort")
-SPOT_TO_SPOT = ("Off", "On")
+SWITCH = ("Off", "On")
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: str = "") -> Any:
@@ -48,7 +48,10 @@ class Settings:
     spot_to_spot_consolidation: str = _setting(
         "Off",
         "Whether a spot node may be replaced by a spot node, where fifteen types are cheaper.",
-        SPOT_TO_SPOT,
+        SWITCH,
+    )
+    node_repair: str = _setting(
+        "Off", "Whether nodes are replaced whose conditions their provider does not tolerate any longer.", SWITCH
     )
     batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
     batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")

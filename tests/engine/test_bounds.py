@@ -156,7 +156,6 @@ def test_nodes_that_pods_need_count_towards_the_floor() -> None:
     ("given", "why"),
     [
         ({"limits": {"nodes": 1}}, "1 of 2 nodes (kerf.dev/min-nodes): its limit nodes leaves no room for a m5.xlarge"),
-        ({"replicas": 1}, "0 of 2 nodes (kerf.dev/min-nodes): it takes no nodes: it is static"),
         ({"types": ["x1.large"]}, "0 of 2 nodes (kerf.dev/min-nodes): it offers no instance type"),
     ],
 )

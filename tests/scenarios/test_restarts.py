@@ -23,6 +23,8 @@ SCENARIOS = {
     "late requests": Path(__file__).with_name("provisioning-request-late.yaml"),
     # Nodes that stay reserved for seconds, while their pods back off.
     "sizes": Path(__file__).with_name("sizes.yaml"),
+    # Marks of nodes that go once others are up, among them one whose replacement is sold out.
+    "replaced": Path(__file__).with_name("behaviour-64.yaml"),
     # A bucket that must not be full again after a restart.
     "pacing": Path(__file__).with_name("pacing.yaml"),
 }

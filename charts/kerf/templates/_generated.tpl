@@ -16,6 +16,12 @@
 {{- with .Values.settings.defaultSpread }}
 - --default-spread={{ . }}
 {{- end }}
+{{- with .Values.settings.spotToSpotConsolidation }}
+- --spot-to-spot-consolidation={{ . }}
+{{- end }}
+{{- with .Values.settings.nodeRepair }}
+- --node-repair={{ . }}
+{{- end }}
 {{- with .Values.settings.batchIdleDuration }}
 - --batch-idle={{ . }}
 {{- end }}

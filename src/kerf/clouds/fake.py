@@ -18,6 +18,7 @@ from kerf.cloudprovider import (
     Interruption,
     InterruptionKind,
     LaunchFailed,
+    RepairPolicy,
     Throttled,
 )
 from kerf.clouds.launching import INTERRUPTION_NOTICE_S, Selection, choose, instance_of, reached
@@ -139,6 +140,12 @@ class FakeCloud(CloudProvider):
     def currency(self) -> str:
         """That of the types it was given."""
         return self._currency
+
+    @property
+    def repair_policies(self) -> Sequence[RepairPolicy]:
+        """Those of KWOK in Karpenter, and its AWS provider's for cards."""
+        ready = (RepairPolicy("Ready", status, 600) for status in ("False", "Unknown"))
+        return (*ready, RepairPolicy("AcceleratedHardwareReady", "False", 600))
 
     async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
         """Every type at its present price, by name; the same values until a price changes."""

@@ -14,6 +14,7 @@ from kerf.controllers.nodeclaim.drift import Drift
 from kerf.controllers.nodeclaim.expiration import Expiration
 from kerf.controllers.nodeclaim.following import Followed
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
+from kerf.controllers.nodeclaim.health import Health
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
@@ -74,6 +75,7 @@ def compose(
             Replacing(state, ports, actuator),
             Expiration(state, ports, actuator),
             StaticPools(state, ports, actuator),
+            *((Health(state, ports),) if settings.node_repair == "On" else ()),
             GarbageCollection(state, ports, settings, is_foreign),
             CloudLoops(state, ports, book),
             NodeClassLoop(state, ports),

@@ -22,12 +22,13 @@ from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
+from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.leaving import moves
 from kerf.engine.world import World
 from kerf.model import events
-from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, UNHEALTHY, NodeClaim
 from kerf.model.nodepool import WHEN_EMPTY
 from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
@@ -51,7 +52,7 @@ def any_may_go(snapshot: ClusterSnapshot) -> bool:
         claim = held.claim
         if claim is None or held.node is None:
             continue
-        if claim.is_true(DRIFTED):
+        if claim.is_true(DRIFTED) or claim.is_true(UNHEALTHY):
             return True
         if not claim.is_true(CONSOLIDATABLE):
             continue
@@ -152,6 +153,8 @@ class DisruptionController:
         """The command, and what it was decided from; neither where there is no candidate."""
         found, blocked = candidates(snapshot)
         self._tell(blocked)
+        for each in too_many(snapshot):
+            self._ports.recorder.record(events.node_repair_blocked(each.pool, each.broken, each.nodes))
         if not found:
             return None, None
         market = await self._book.market(snapshot)

@@ -171,6 +171,17 @@ def drifted(claim: str, reason: str) -> Occurrence:
     return _about("NodeClaim", claim, NORMAL, "Drifted", message, 300)
 
 
+def unhealthy(node: str, condition: str) -> Occurrence:
+    """A node is broken, and is to be replaced."""
+    return _about("Node", node, WARNING, "NodeUnhealthy", f"Node condition {condition} is not tolerated any longer")
+
+
+def node_repair_blocked(pool: str, broken: int, nodes: int) -> Occurrence:
+    """Too much of a pool is broken for a repair to help; repeated after 15 minutes."""
+    text = f"more than 20% nodes are unhealthy in the nodepool: {broken} of {nodes}; none of them is replaced"
+    return _about("NodePool", pool, WARNING, "NodeRepairBlocked", text, 900)
+
+
 def stage_reached(claim: str, stage: str, detail: str) -> Occurrence:
     """A claim has taken a step: Launched, Registered, Initialized."""
     return _about("NodeClaim", claim, NORMAL, stage, detail)

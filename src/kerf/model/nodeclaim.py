@@ -17,7 +17,9 @@ CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
 )
 VALIDATED = "ValidationSucceeded"
 DRIFTED = "Drifted"
-"""Condition of a claim whose instance is not what its NodeClass says now; its reason is the cloud's."""
+"""Condition of a claim whose node is not what its pool or NodeClass says now, with the reason."""
+UNHEALTHY = "Unhealthy"
+"""Condition of a claim whose node is broken; its reason is the condition that the provider tolerates no longer."""
 PRICE_CAP_EXCEEDED = "PriceCapExceeded"
 """Condition of a claim whose price has risen above a cap of its pool."""
 OVERLOADED = "Overloaded"
@@ -31,6 +33,8 @@ DISRUPTED_TAINT = Taint("karpenter.sh/disrupted", "", "NoSchedule")
 UNREGISTERED_TAINT = Taint("karpenter.sh/unregistered", "", "NoExecute")
 REGISTERED_LABEL, INITIALIZED_LABEL = "karpenter.sh/registered", "karpenter.sh/initialized"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
+"""Annotation of a node or its pool: `true` where it is not replaced because it is broken."""
 
 PLANNED_PODS = "kerf.dev/planned-pods"
 """Annotation of a claim: the pods it was bought for, each with the indexes of its cards; JSON `{"ns/pod": [0]}`."""

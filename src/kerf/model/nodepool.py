@@ -10,7 +10,8 @@ from kerf.model.cronjobs import LEAD_TIMES
 from kerf.model.nodeclaim import OBSERVED_DEVICES, Condition, NodeClassRef
 from kerf.model.quantities import Resources
 
-EMPTY, UNDERUTILIZED, DRIFTED, EXPIRED, SCALED_DOWN = "Empty", "Underutilized", "Drifted", "Expired", "ScaledDown"
+EMPTY, UNDERUTILIZED, DRIFTED, UNHEALTHY = "Empty", "Underutilized", "Drifted", "Unhealthy"
+EXPIRED, SCALED_DOWN = "Expired", "ScaledDown"
 """Why a node is disrupted."""
 REPLACE_EXPIRED = "kerf.dev/replace-expired"
 """Annotation of a pool: `true` where a node that is as old as `expireAfter` goes only once others are up instead."""

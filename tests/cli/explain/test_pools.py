@@ -31,16 +31,3 @@ def test_what_the_table_has_planned_is_what_reaches_the_limit(resource: str, lim
     said = {found.group(1) for reason in reasons if (found := re.search(r": (\S+) planned", reason))}
 
     assert {figures["planned"]} == said
-
-
-@pytest.mark.parametrize("name", ["blue", "red"])
-def test_a_note_about_several_pools_is_said_of_each(name: str) -> None:
-    """`kerf plan` says it once for both, `kerf explain` of the one that is asked for."""
-    pools = [a_pool(), a_pool()]
-    for pool, called in zip(pools, ("blue", "red"), strict=True):
-        pool["metadata"]["name"] = called
-        pool["spec"]["template"]["spec"]["expireAfter"] = "720h"
-
-    assert "note: NodePool blue, red: expireAfter" in planned(pools, "plan").stdout
-    said = [line for line in planned(pools, "explain", f"nodepool/{name}").stdout.splitlines() if "expireAfter" in line]
-    assert [f"note: NodePool {name}: expireAfter"] == [line.partition(" is ")[0] for line in said]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, staticdrift
+from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.disruption.first import METHODS
 from kerf.engine.disruption.relocation import relocation
@@ -35,6 +35,7 @@ def order(snapshot: ClusterSnapshot) -> list[str]:
 def test_methods_are_asked_emptiness_first() -> None:
     """As Karpenter's; what is above a price cap is replaced where nothing can just go."""
     assert (
+        repair.propose,
         emptiness.propose,
         staticdrift.propose,
         drift.propose,

@@ -14,7 +14,7 @@ import pytest
 from kerf import engine, model
 from kerf.engine.buy.launching import Needed
 from kerf.engine.buy.relabelling import IdleNodeFits
-from kerf.engine.disruption.causes import EmptyFor, Going, Keeping, PodsFit
+from kerf.engine.disruption.causes import Broken, Drifts, EmptyFor, Going, Keeping, PodsFit, Repacked
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import going_text, keeping_text, removal_text
 from kerf.engine.explain.launches import why_launched, why_relabelled
@@ -29,7 +29,7 @@ from tests.engine.buy.test_configuration_choice import pods
 from tests.engine.buy.test_relabelling import cut_node, decided
 from tests.sharing.test_causes import kinds
 
-KEEPING, GOING, REMOVING = get_args(Keeping), get_args(Going), (EmptyFor, PodsFit)
+KEEPING, GOING, REMOVING = get_args(Keeping), get_args(Going), (EmptyFor, PodsFit, Repacked, Drifts, Broken)
 BY_OTHERS = (NotBought,)
 """Said by the misfits of the pod, which are causes themselves."""
 ROOMS = (model, engine)

@@ -5,7 +5,7 @@ from collections import Counter
 
 from cronsim import CronSim
 
-from kerf.model.nodepool import Budget, NodePool
+from kerf.model.nodepool import UNHEALTHY, Budget, NodePool
 from kerf.model.snapshot import ClusterSnapshot
 
 _MACROS = {
@@ -28,6 +28,7 @@ class Census:
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._now_s = snapshot.taken_at_s
         self._up, self._going, self._initialised = Counter[str](), Counter[str](), Counter[str]()
+        self._leaving = Counter[str]()
         for held in snapshot.nodes:
             if held.claim is None:
                 continue
@@ -35,6 +36,7 @@ class Census:
             self._initialised[pool] += stays
             if held.node is not None:
                 self._up[pool] += stays
+                self._leaving[pool] += held.is_deleting
                 self._going[pool] += held.is_deleting or (held.is_initialized and not held.node.is_ready)
 
     def allowed(self, pool: NodePool, reason: str) -> int | None:
@@ -48,7 +50,9 @@ class Census:
             for budget in pool.disruption.budgets
             if (not budget.reasons or reason in budget.reasons) and _is_active(budget, self._now_s)
         ]
-        by_budgets = [max(0, min(counts) - self._going[pool.name])] if counts else []
+        # A broken node is not ready, as a rule, and must not be what keeps it from its own repair.
+        going = self._leaving[pool.name] if reason == UNHEALTHY else self._going[pool.name]
+        by_budgets = [max(0, min(counts) - going)] if counts else []
         spare = self.spare(pool)
         return min([*by_budgets, *([] if spare is None else [spare])], default=None)
 

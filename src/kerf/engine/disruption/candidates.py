@@ -7,7 +7,7 @@ from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.leaving import moves
 from kerf.model.causes import Name
-from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, UNHEALTHY, NodeClaim
 from kerf.model.nodepool import WHEN_EMPTY, NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
@@ -18,7 +18,8 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 class Candidate:
     """A node that may go, with its claim and pool, and the pods that would have to move.
 
-    `is_quiet`: it may go to save money. `drift` is why it is not what its pool says, empty where it is.
+    `is_quiet`: it may go to save money. `drift` is why it is not what its pool says, empty where it is. `ailment` is
+    the condition by which it is broken, empty where it is not.
     """
 
     cluster_node: ClusterNode
@@ -28,14 +29,15 @@ class Candidate:
     pods: tuple[Pod, ...]
     is_quiet: bool = True
     drift: str = ""
+    ailment: str = ""
 
     @property
     def is_forced(self) -> bool:
         """Whether its drain ends by itself, whatever its pods say: one that must go some time need not wait for them.
 
-        Karpenter's eventual disruption; a node that goes to save money is never forced.
+        Karpenter's eventual disruption; a node that goes to save money is never forced, and a broken one always.
         """
-        return bool(self.drift) and self.claim.termination_grace_period_s is not None
+        return bool(self.ailment) or (bool(self.drift) and self.claim.termination_grace_period_s is not None)
 
 
 def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
@@ -64,11 +66,15 @@ def candidate_of(held: ClusterNode, snapshot: ClusterSnapshot) -> Candidate | No
     pool = snapshot.pool(claim.node_pool)
     if pool is None or not claim.is_true(INITIALIZED):
         return None
-    drifted, is_quiet = claim.condition(DRIFTED), claim.is_true(CONSOLIDATABLE)
-    drift = drifted.reason if drifted is not None and drifted.status == TRUE else ""
-    if not drift and not is_quiet:
+    drift, ailment, is_quiet = _reason(claim, DRIFTED), _reason(claim, UNHEALTHY), claim.is_true(CONSOLIDATABLE)
+    if not drift and not ailment and not is_quiet:
         return None
-    return Candidate(held, node, claim, pool, moving(held), is_quiet, drift)
+    return Candidate(held, node, claim, pool, moving(held), is_quiet, drift, ailment)
+
+
+def _reason(claim: NodeClaim, kind: str) -> str:
+    condition = claim.condition(kind)
+    return condition.reason if condition is not None and condition.status == TRUE else ""
 
 
 def moving(held: ClusterNode) -> tuple[Pod, ...]:

@@ -231,6 +231,13 @@ class Drifts(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class Broken(Cause):
+    """Why a node goes: one of its conditions has been what its provider does not tolerate, for too long."""
+
+    condition: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Repacked(Cause):
     """Why nodes go: so many pods of so many nodes cost less elsewhere and on so many new ones, by that much an hour."""
 

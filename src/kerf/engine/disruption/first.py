@@ -5,7 +5,7 @@ The controller acts on this command, and the command line shows the same one.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, staticdrift
+from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
@@ -16,6 +16,7 @@ from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NodePlacement
 
 METHODS = (
+    repair.propose,
     emptiness.propose,
     staticdrift.propose,
     drift.propose,

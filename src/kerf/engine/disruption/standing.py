@@ -8,7 +8,7 @@ again, and never stands, would keep every other from its turn.
 from functools import cached_property
 
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.disruption import drift, emptiness, staticdrift
+from kerf.engine.disruption import drift, emptiness, repair, staticdrift
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, moving
 from kerf.engine.disruption.command import Command, replacing
@@ -16,7 +16,7 @@ from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.relocation import still_fit
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.world import World
-from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, is_read_alike
+from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, is_read_alike
 from kerf.model.plan import Deletion, Launch
 from kerf.model.pods import Pod
 from kerf.model.quantities import NODES, Resources
@@ -27,7 +27,7 @@ def _has_drifted(candidate: Candidate, allowance: Allowance) -> bool:
     return drift.may_go(candidate, allowance) or staticdrift.may_go(candidate, allowance)
 
 
-_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: may_save, DRIFTED: _has_drifted}
+_MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: may_save, DRIFTED: _has_drifted, UNHEALTHY: repair.may_go}
 """What each method asks of a candidate, by the reason of its deletions."""
 
 

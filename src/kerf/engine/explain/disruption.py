@@ -6,6 +6,7 @@ from typing import assert_never
 
 from kerf.engine.buy.options import COST
 from kerf.engine.disruption.causes import (
+    Broken,
     BudgetPrevents,
     DeletedByPlan,
     DoNotDisrupt,
@@ -164,6 +165,8 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             verb, where = ("cost", f"less on {counted(bought, 'new node')}") if bought else ("fit", "on other nodes")
             who = f"{counted(pods, 'pod')}{of_nodes} {verb}{'s' if pods == 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
+        case Broken(condition):
+            return f"its condition {condition} has been bad for longer than its provider tolerates"
         case Drifts(reason):
             return f"{_DRIFTS.get(reason, 'its NodeClass has changed')} ({reason})"
     return cause_text(deletion.cause)

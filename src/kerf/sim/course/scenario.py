@@ -145,6 +145,7 @@ def _settings(raw: Json) -> Settings:
         "min_values_policy": "minValuesPolicy",
         "default_spread": "defaultSpread",
         "spot_to_spot_consolidation": "spotToSpotConsolidation",
+        "node_repair": "nodeRepair",
     }
     return settings_of({field: raw[name] for field, name in names.items() if raw.get(name)})
 

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.config import MIN_VALUES, PREFERENCES, SPOT_TO_SPOT
+from kerf.config import MIN_VALUES, PREFERENCES, SWITCH
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -39,6 +39,7 @@ from kerf.sim.course.steps import (
     Fault,
     Interrupt,
     LostReply,
+    NodeCondition,
     NodesExpected,
     PodsExpected,
     Price,
@@ -167,6 +168,7 @@ _NODES: dict[str, Schema] = {
     "most": COUNT,
 }
 _REFUSED: dict[str, Schema] = {"namespace": NAME, "podLabels": TEXTS, "message": FILLED, "for": DURATION}
+_CONDITION: dict[str, Schema] = {"node": NAME, "type": FILLED, "status": one_of("True", "False", "Unknown")}
 _FAULT: dict[str, Schema] = {
     "nodePool": NAME,
     "kind": one_of(*FAULT_KINDS),
@@ -193,6 +195,12 @@ _ACTIONS: dict[str, _Form] = {
     "refuse": _Form(Record(_REFUSED, ("podLabels", "message")), _refuse),
     "lostReply": _Form(Record({"launches": _ONE_OR_MORE}), lambda raw: LostReply(raw.get("launches", 1))),
     "delete": _Form(Record({"kind": FILLED, "name": _REFERENCE}, ("kind", "name")), _delete),
+    "condition": _Form(
+        Record(
+            {"node": NAME, "type": FILLED, "status": one_of("True", "False", "Unknown")}, ("node", "type", "status")
+        ),
+        lambda raw: NodeCondition(raw["node"], raw["type"], raw["status"]),
+    ),
     "restart": _Form(Record({}), _restart),
 }
 
@@ -276,7 +284,8 @@ SCENARIO = Record(
                         "preferencePolicy": one_of(*PREFERENCES),
                         "minValuesPolicy": one_of(*MIN_VALUES),
                         "defaultSpread": FILLED,
-                        "spotToSpotConsolidation": one_of(*SPOT_TO_SPOT),
+                        "spotToSpotConsolidation": one_of(*SWITCH),
+                        "nodeRepair": one_of(*SWITCH),
                     }
                 ),
                 "objects": ListOf(ANYTHING),

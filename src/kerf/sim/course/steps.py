@@ -108,11 +108,33 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeCondition:
+    """A condition of a Node becomes what an agent on it would report."""
+
+    node: str
+    type: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
 class Restart:
     """Kerf is killed and started again."""
 
 
-Action = Scale | StockOut | Price | Fault | Interrupt | Throttle | Refuse | LostReply | Apply | Delete | Restart
+Action = (
+    Scale
+    | StockOut
+    | Price
+    | Fault
+    | Interrupt
+    | Throttle
+    | Refuse
+    | LostReply
+    | Apply
+    | Delete
+    | NodeCondition
+    | Restart
+)
 
 
 @dataclass(frozen=True)

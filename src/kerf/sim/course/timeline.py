@@ -8,7 +8,7 @@ from kerf.clouds.fake import FakeCloud
 from kerf.errors import ApiError, DecodeError, InputError
 from kerf.model.constraints import NODE_POOL
 from kerf.model.instancetypes import price_text
-from kerf.model.times import duration_text
+from kerf.model.times import duration_text, instant_text
 from kerf.ports import AlreadyExists, Clock, NotFound
 from kerf.sim.course.observer import Observer
 from kerf.sim.course.steps import (
@@ -17,6 +17,7 @@ from kerf.sim.course.steps import (
     Fault,
     Interrupt,
     LostReply,
+    NodeCondition,
     Price,
     Refuse,
     Restart,
@@ -27,7 +28,7 @@ from kerf.sim.course.steps import (
 )
 from kerf.sim.kubernetes.device_plugins import DevicePlugins
 from kerf.sim.kubernetes.scheduler import Scheduler
-from kerf.sim.objects import Json, key_of, labels_of, merged, shown
+from kerf.sim.objects import Json, key_of, labels_of, merged, shown, with_condition
 
 
 class Timeline:
@@ -81,8 +82,19 @@ class Timeline:
             case Delete() as delete:
                 self._observer.note("delete", shown((delete.kind, delete.namespace, delete.name)))
                 self._api.delete(delete.kind, delete.namespace, delete.name)
+            case NodeCondition() as condition:
+                self._condition(condition)
             case Restart():
                 raise AssertionError("whoever runs Kerf restarts it")
+
+    def _condition(self, condition: NodeCondition) -> None:
+        held = self._api.get("Node", "", condition.node)
+        if held is None:
+            raise NotFound(f"Node {condition.node} not found")
+        self._observer.note("condition", f"node/{condition.node}", f"{condition.type} {condition.status}")
+        told = {"type": condition.type, "status": condition.status, "reason": condition.type}
+        conditions = with_condition(held, told, instant_text(self._clock.now_s()))
+        self._api.patch("Node", "", condition.node, {"status": {"conditions": conditions}}, subresource="status")
 
     def _scale(self, scale: Scale) -> None:
         held = self._api.get(scale.kind, scale.namespace, scale.name)

@@ -1,0 +1,62 @@
+"""Says on a claim that its node is broken: the condition Unhealthy, once its provider tolerates no more.
+
+Which node goes when is decided elsewhere (`engine.disruption.repair`). A node or its pool may forbid it with
+`karpenter.sh/do-not-repair`.
+"""
+
+from collections.abc import Iterable
+
+from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.model import events
+from kerf.model.nodeclaim import DO_NOT_REPAIR, INITIALIZED, TRUE, UNHEALTHY, Condition
+from kerf.model.nodes import Node
+from kerf.model.snapshot import Event, Synced, Watched
+from kerf.state import ClusterState
+
+
+class Health:
+    """One claim at a time, when its node's conditions change and when a toleration ends."""
+
+    name = "node-health"
+
+    def __init__(self, state: ClusterState, ports: Ports) -> None:
+        self._state, self._ports = state, ports
+
+    def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
+        """Claims of nodes that change."""
+        if isinstance(event, Synced):
+            return tuple(claim.name for claim in self._state.claims())
+        if not isinstance(event.value, Node):
+            return ()
+        claim = self._state.claim_of(event.value)
+        return (claim.name,) if claim is not None else ()
+
+    async def reconcile(self, key: str) -> Result:
+        """Write what has changed, and look again when the next toleration ends."""
+        claim = self._state.claim(key)
+        node = self._state.node_of(claim) if claim is not None else None
+        if claim is None or node is None or claim.is_deleting or not claim.is_true(INITIALIZED):
+            return DONE
+        now_s = self._ports.clock.now_s()
+        pool = self._state.pool(claim.node_pool)
+        kept = (node.annotations, pool.stated_annotations if pool is not None else {})
+        ends = [] if any(each.get(DO_NOT_REPAIR) == "true" for each in kept) else self._ends(node)
+        ended = sorted(name for at_s, name in ends if at_s <= now_s)
+        held = claim.condition(UNHEALTHY)
+        if ended and (held is None or held.reason != ended[0]):
+            condition = Condition(UNHEALTHY, TRUE, ended[0], "", now_s)
+            self._state.note(await self._ports.writer.update_node_claim_status(claim.with_condition(condition)))
+            self._ports.recorder.record(events.unhealthy(node.name, ended[0]))
+        elif not ended and held is not None:
+            self._state.note(await self._ports.writer.update_node_claim_status(claim.without_condition(UNHEALTHY)))
+        left_s = [at_s - now_s for at_s, _ in ends if at_s > now_s]
+        return Result(min(left_s)) if left_s else DONE
+
+    def _ends(self, node: Node) -> list[tuple[float, str]]:
+        """When each of its conditions that is tolerated for a while will have been so too long."""
+        found = []
+        for policy in self._ports.cloud.repair_policies:
+            condition = node.condition(policy.condition)
+            if condition is not None and condition.status == policy.status:
+                found.append((condition.since_s + policy.toleration_s, policy.condition))
+        return found
